@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from sqlalchemy import Connection
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     import optuna
     import plotly.graph_objects as go
 
-    from hpsearch.report.charts import Chart
-    from hpsearch.report.one_trial import StudyTrial
+    from hpsearch.report.charts.chart import Chart
     from hpsearch.report.story import StudyStory
 
 
@@ -70,21 +69,6 @@ class StudyReader:
         more["seen_at"] = [result.seen_at.get(each.trial.number) for each in ranked]
         return frame_of([each.trial for each in ranked], more)
 
-    def trial(self, number: int | None = None) -> StudyTrial:
-        """One trial as it is now, which a notebook shows with its parameters, its value and how
-        sure that is.
-
-        Args:
-            number: Its number; None for the best.
-
-        Raises:
-            UserError: There is no such trial; or no trial has a value, or there is no single best.
-        """
-        from hpsearch.report.one_trial import study_trial
-
-        with self._reading() as (connection, study):
-            return study_trial(connection, study, number)
-
     def trials(
         self, where: str | None = None, sort: str | None = None, limit: int | None = None
     ) -> pd.DataFrame:
@@ -126,8 +110,8 @@ class StudyReader:
 
         return optuna.load_study(study_name=self.name, storage=StudyStorage(self._store))
 
-    def plot_best_so_far(self, *, wall_clock: bool = False) -> go.Figure:
-        """The best value so far against compute time, or against wall clock.
+    def plot_best_so_far(self) -> go.Figure:
+        """The best value so far against compute time.
 
         This and all that follow are Plotly figures, the same as those of `hpsearch report`. With
         several objectives they show the first one.
@@ -135,57 +119,35 @@ class StudyReader:
         Raises:
             UserError: There is nothing to draw yet.
         """
-        from hpsearch.report import charts
+        from hpsearch.report.charts.progress import best_so_far
 
-        against: Literal["wall_seconds", "gpu_seconds"] = "gpu_seconds"
-        if wall_clock:
-            against = "wall_seconds"
-        return self._drawn(lambda story: charts.best_so_far(story, story.goal, against))
+        return self._drawn(lambda story: best_so_far(story, story.goal))
 
     def plot_curves(self) -> go.Figure:
         """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
-        from hpsearch.report import charts
+        from hpsearch.report.charts.curves import curves
 
-        return self._drawn(lambda story: charts.curves(story, story.goal))
+        return self._drawn(lambda story: curves(story, story.goal))
 
     def plot_parallel_coordinates(self) -> go.Figure:
         """A line for each trial through its most important parameters to its objective."""
-        from hpsearch.report import parameter_charts as charts
+        from hpsearch.report.charts.parameters import configurations, parallel_coordinates
 
-        def draw(story: StudyStory) -> Chart | None:
-            of = charts.configurations(story, story.goal)
-            return charts.parallel_coordinates(story, story.goal, of)
-
-        return self._drawn(draw)
+        return self._drawn(
+            lambda story: parallel_coordinates(story.goal, configurations(story, story.goal))
+        )
 
     def plot_slices(self) -> go.Figure:
         """The worth of trials against each of the most important parameters."""
-        from hpsearch.report import parameter_charts as charts
+        from hpsearch.report.charts.parameters import configurations, slices
 
-        def draw(story: StudyStory) -> Chart | None:
-            return charts.slices(story, story.goal, charts.configurations(story, story.goal))
-
-        return self._drawn(draw)
+        return self._drawn(lambda story: slices(story.goal, configurations(story, story.goal)))
 
     def plot_importances(self) -> go.Figure:
         """The share of the differences between trials that each parameter explains."""
-        from hpsearch.report import parameter_charts as charts
+        from hpsearch.report.charts.parameters import configurations, importances
 
-        return self._drawn(
-            lambda story: charts.importances(charts.configurations(story, story.goal))
-        )
-
-    def plot_budget(self) -> go.Figure:
-        """The use of the compute time."""
-        from hpsearch.report import charts
-
-        return self._drawn(charts.budget)
-
-    def plot_timeline(self) -> go.Figure:
-        """The slots, and the attempts that held them, over time."""
-        from hpsearch.report import charts
-
-        return self._drawn(charts.timeline)
+        return self._drawn(lambda story: importances(configurations(story, story.goal)))
 
     def close(self) -> None:
         """Let go of the connection; the next call would open a new one."""

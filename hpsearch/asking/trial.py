@@ -139,15 +139,6 @@ class AskedTrial:
     def __repr__(self) -> str:
         return f"<trial {self.number}, attempt {self.attempt}: {self.params}>"
 
-    def _repr_html_(self) -> str:
-        from hpsearch.report.one_trial import asked_html
-
-        name = f"trial {self.number}, attempt {self.attempt}"
-        left = f"to train from {self.resource:g} to {self.budget:g} {self.unit}"
-        if self.ended is not None:
-            left = f"ended: {self.ended.why}"
-        return asked_html(name, left, self.params)
-
 
 def _place(checkpoint: object) -> str:
     place = os.fspath(checkpoint) if isinstance(checkpoint, os.PathLike) else checkpoint

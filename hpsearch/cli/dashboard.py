@@ -21,10 +21,7 @@ TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the t
 SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
 
-PACKAGES = (
-    *("a2wsgi", "bottle", "optuna_dashboard"),
-    *("python_multipart", "starlette", "uvicorn"),
-)
+PACKAGES = ("python_multipart", "starlette", "uvicorn")
 """What the extra `dashboard` installs."""
 
 PLAIN_HTTP = (

@@ -1,6 +1,6 @@
-"""What a study would do before it runs.
+"""The plan of a study, before it runs.
 
-`plan`      the trials, rungs and budget, in rows
-`footprint` the most that its checkpoints take on the disk
-`sentence`  how long it would take
+- `plan`: the trials, rungs and budget, in rows
+- `footprint`: the most that its checkpoints take on the disk
+- `sentence`: the time that it takes
 """

@@ -7,21 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpsearch.adapters.loading import load
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.models import GB, StudySpec
 from trials.checkpoints import folders
-from trials.contract import TaskError
-from trials.tasks.huggingface.model_size import parameters
 
 KEPT_WHOLE = 2  # the setting `keep_checkpoints` where a study file does not give it
 
 ON_THE_WAY = 2
 """Further checkpoints of a running trial: one not recorded yet, and one being written."""
-
-WEIGHT_BYTES, STATE_BYTES = 4, 8
-"""Bytes of a parameter in float32, and of AdamW's state for it."""
 
 
 @dataclass(frozen=True)
@@ -30,26 +24,6 @@ class CheckpointSize:
 
     whole_bytes: float  # all of it
     weights_bytes: float  # the model's weights alone
-
-
-def guessed(spec: StudySpec) -> CheckpointSize | None:
-    """About what a checkpoint will take, by the files or the shape of the study file's model.
-
-    None if they do not say.
-    """
-    if spec.settings.get("lora") or "lora" in spec.space:
-        return None
-    try:
-        task = load(spec.task, spec.base)
-    except TaskError:  # the trials and `check` report it, with its place
-        return None
-    model = getattr(task, "model", None)
-    count = None if model is None else parameters(model)
-    if not count:
-        return None
-    weights_bytes = count * WEIGHT_BYTES
-    state_bytes = count * STATE_BYTES
-    return CheckpointSize(weights_bytes + state_bytes, weights_bytes)
 
 
 def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 
 from hpsearch.forecast import footprint
-from hpsearch.study_file.levels import PROMOTION, rung_levels, step_scale, trial_budget
+from hpsearch.study_file.levels import PROMOTION, rung_levels, trial_budget
 from hpsearch.study_file.models import (
     CategoricalParameter,
     Limit,
@@ -92,9 +92,6 @@ def _what(spec: StudySpec) -> dict[str, str]:
         facts["limits"] = ", ".join(limits)
     if pruner.kind == PROMOTION:
         facts["rungs"] = f"{', '.join(map(number, rung_levels(spec)))} {unit}"
-    scale = step_scale(spec)
-    if scale != 1:
-        facts["Optuna steps"] = f"{unit} times {scale}, because Optuna counts whole steps"
     return facts
 
 
@@ -153,8 +150,6 @@ def _where(
         facts["model"] = f"{rehearsal['parameters']:,.0f} parameters"
     if "step_seconds" in rehearsal:
         facts["one step"] = f"{duration(rehearsal['step_seconds'])} on the longest batch"
-    if "evaluation_seconds" in rehearsal:
-        facts["one evaluation step"] = duration(rehearsal["evaluation_seconds"])
     if rehearsal.get("peak_memory_bytes"):
         facts["peak memory"] = f"{rehearsal['peak_memory_bytes'] / 2**30:.2f} GiB"
     return facts
@@ -192,16 +187,13 @@ def _workers(resources: Resources, capacity: Capacity | None) -> str:
     wanted = "as many as fit" if resources.workers == "auto" else str(resources.workers)
     if capacity is None:
         return f"{wanted}, on the cluster"
-    fitting = fitting_workers(resources, capacity)
+    fitting = fitting_workers(resources, capacity) or "none"
+    verb = "fit" if fitting not in (1, "none") else "fits"
     has = f"{count(capacity.cpus, 'core')}, {count(capacity.gpus, 'GPU')}"
-    if fitting == 0:
-        return f"{wanted}; none fits on this machine ({has})"
-    verb = "fits" if fitting == 1 else "fit"
     return f"{wanted}; {fitting} {verb} on this machine ({has})"
 
 
 def _parameter(parameter: Parameter) -> tuple[str, str, str]:
-    """Values, scale and condition."""
     condition = _condition(parameter)
     if isinstance(parameter, CategoricalParameter):
         return ", ".join(map(shown, parameter.choices)), NOTHING, condition

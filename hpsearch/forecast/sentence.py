@@ -60,7 +60,6 @@ def _disk(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
 
 
 def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
-    """The basis of the estimate."""
     trials = count(spec.budget.trials or 0, "trial")
     per_trial = spec.budget.per_trial
     unit = per_trial.unit.value

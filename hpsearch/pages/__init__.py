@@ -1,8 +1,6 @@
-"""Pages on the studies of a database, with Optuna's dashboard beside them.
+"""Pages on the studies of a database.
 
-* `gate`: who may send it requests; `site`: which address leads where.
-* `study_pages`, `trial_pages`: what is shown; `changes`: what forms ask of a study.
-* `taking`: how requests are taken that send something, so that they cost nobody else anything.
-* `forms`: the fields of forms; `addresses`: what an address names.
-* `rendering`: pages as HTML, from `templates/`; `files`: scripts and styles, from `static/`.
+* `gate`: who may send requests; `site`: the addresses, and the pages of errors.
+* `study_pages`, `trial_pages`: the pages; `changes`: what forms ask of a study.
+* `forms`: the fields of forms; `rendering`: pages as HTML, from `templates/` and `static/`.
 """

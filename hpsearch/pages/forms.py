@@ -1,4 +1,4 @@
-"""The fields of forms that ask something of a study, and what stood in them."""
+"""The fields of forms that ask something of a study, and their values when they are sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from hpsearch.brain.requests import LIMITS
+from starlette.exceptions import HTTPException
+
 from hpsearch.creation.study import spec_of
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import HpsearchError
@@ -15,14 +16,20 @@ from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter, StudySpec
 from hpsearch.study_file.text.configurations import value_of
-from hpsearch.study_file.types import same
 from hpsearch.words.numbers import number
 
-Given = Mapping[str, str]
-"""What stood in the fields of a form, by their names."""
-EMPTY: Given = MappingProxyType({})
+Form = Mapping[str, str]
+"""The values of the fields of a form that was sent, by their names."""
+EMPTY: Form = MappingProxyType({})
 PARAMETER = "parameter:"
 """Begins the name of a field for a parameter."""
+LIMITS = {
+    "trials": ("Trials", "a whole number"),
+    "gpu_hours": ("GPU hours", "a number"),
+    "cost": ("Cost", "a number"),
+    "wall_clock": ("Wall clock", "such as 12h"),
+}
+"""The label and the kind of the field for each limit of a budget."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +39,9 @@ class FormField:
     Args:
         name: By which it is sent.
         label: Above it.
-        value: What stands in it; of a field with choices, the place of the chosen one.
-        hint: What it may be.
-        choices: What can be chosen, as texts; empty where anything can be written.
+        value: Its value.
+        hint: The values that it may have.
+        choices: The texts that can be chosen; empty where anything can be written.
     """
 
     name: str
@@ -44,8 +51,19 @@ class FormField:
     choices: Sequence[str] = ()
 
 
+def number_in(text: str) -> int:
+    """A whole number that a form or an address names.
+
+    Raises:
+        HTTPException: It is not a number.
+    """
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise HTTPException(400, "trials and pages are named by whole numbers")
+    return int(text)
+
+
 def is_over(study: StudyHead) -> bool:
-    """Whether nothing can be asked of a study any more, until somebody resumes it."""
+    """True if nothing can be asked of a study until somebody resumes it."""
     return study.driver is None and study.state is StudyState.FINISHED
 
 
@@ -61,60 +79,60 @@ def spec_for_forms(store: Store, name: str) -> StudySpec | None:
         return None
 
 
-def budget_fields(spec: StudySpec | None, given: Given) -> list[FormField]:
+def budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
     """A field for each limit that the study has."""
     if spec is None:
         return []
     budget = spec.budget
-    limits = {
-        "trials": (budget.trials, "Trials", "a whole number"),
-        "gpu_hours": (budget.gpu_hours, "GPU hours", "a number"),
-        "cost": (budget.cost, "Cost", "a number"),
-        "wall_clock": (budget.wall_clock_s, "Wall clock", "such as 12h"),
+    wall_clock_h = None if budget.wall_clock_s is None else budget.wall_clock_s / 3600
+    most = {
+        "trials": budget.trials,
+        "gpu_hours": budget.gpu_hours,
+        "cost": budget.cost,
+        "wall_clock": wall_clock_h,
     }
-    assert set(limits) == set(LIMITS)
     fields = []
-    for name, (most, label, kind) in limits.items():
-        if most is None:
-            continue
-        now = f"{number(most / 3600)} h" if name == "wall_clock" else number(most)
-        hint = f"{kind}, more than {now}"
-        fields.append(FormField(name, label, given.get(name, ""), hint))
+    for name, (label, kind) in LIMITS.items():
+        if most[name] is not None:
+            unit = " h" if name == "wall_clock" else ""
+            hint = f"{kind}, more than {number(most[name])}{unit}"
+            fields.append(FormField(name, label, form.get(name, ""), hint))
     return fields
 
 
-def limits_of(given: Given) -> dict[str, Any]:
-    """The new limits of a form that was sent; those that were left empty stay as they are."""
-    written = {name: given.get(name, "").strip() for name in LIMITS}
-    return {name: value_of(text) for name, text in written.items() if text}
+def limits_of(form: Form) -> dict[str, Any]:
+    """The new limits in a form; those that were left empty stay as they are."""
+    given = {name: form.get(name, "").strip() for name in LIMITS}
+    return {name: value_of(text) for name, text in given.items() if text}
 
 
 def parameter_fields(
-    spec: StudySpec | None, params: Mapping[str, Any], given: Given
+    spec: StudySpec | None, params: Mapping[str, Any], form: Form
 ) -> list[FormField]:
     """A field for each parameter of the space.
 
     Args:
         spec: The study file.
-        params: What they begin with; empty where a parameter is missing.
-        given: What stood in them when the form was sent, if it was.
+        params: The values to begin with; empty where a parameter is missing.
+        form: The values when the form was sent, if it was.
     """
     space = {} if spec is None else spec.space
     fields = []
     for name, parameter in space.items():
         sent = PARAMETER + name
-        begins = _written(parameter, params[name]) if name in params else ""
-        choices = _choices(parameter)
-        value = given.get(sent, begins)
-        fields.append(FormField(sent, name, value, _hint(parameter), choices))
+        begins = _text(params[name]) if name in params else ""
+        choices: list[str] = []
+        if isinstance(parameter, CategoricalParameter):
+            choices = [_text(choice) for choice in parameter.choices]
+        fields.append(FormField(sent, name, form.get(sent, begins), _hint(parameter), choices))
     return fields
 
 
-def params_of(spec: StudySpec, given: Given) -> dict[str, Any]:
-    """The configuration in a form that was sent; parameters that were left empty are not in it."""
+def params_of(spec: StudySpec, form: Form) -> dict[str, Any]:
+    """The configuration in a form; parameters that were left empty are not in it."""
     params = {}
     for name, parameter in spec.space.items():
-        text = given.get(PARAMETER + name, "").strip()
+        text = form.get(PARAMETER + name, "").strip()
         if text:
             params[name] = _value(parameter, text)
     return params
@@ -123,22 +141,12 @@ def params_of(spec: StudySpec, given: Given) -> dict[str, Any]:
 def _value(parameter: Parameter, text: str) -> Any:
     if not isinstance(parameter, CategoricalParameter):
         return value_of(text)
-    is_place = text.isascii() and text.isdecimal() and len(text) < 10
-    place = int(text) if is_place else -1
-    return parameter.choices[place] if 0 <= place < len(parameter.choices) else text
+    choices = {_text(choice): choice for choice in parameter.choices}
+    return choices.get(text, text)
 
 
-def _written(parameter: Parameter, value: Any) -> str:
-    if not isinstance(parameter, CategoricalParameter):
-        return str(value)
-    alike = [n for n, choice in enumerate(parameter.choices) if same(choice, value)]
-    return str(alike[0]) if alike else ""
-
-
-def _choices(parameter: Parameter) -> Sequence[str]:
-    if not isinstance(parameter, CategoricalParameter):
-        return ()
-    return ["null" if each is None else str(each) for each in parameter.choices]
+def _text(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 def _hint(parameter: Parameter) -> str:

@@ -14,10 +14,6 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
 * **text that is run as a program** (cross-site scripting): a Content-Security-Policy allows only
   scripts that are files of the dashboard, whatever the names, errors and notes of a study hold.
 * **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
-
-It does not encrypt: over HTTP, anyone who can read the traffic can read the token. Without a token,
-other users of this machine are let in on loopback, to read. And cookies do not depend on the port:
-browsers show them to every server of the same host name that they visit.
 """
 
 from __future__ import annotations
@@ -27,26 +23,26 @@ import hmac
 import re
 from http import HTTPStatus
 from ipaddress import ip_address
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "hpsearch-dashboard"
-"""How the cookie's name begins; it ends with the port, so that each dashboard has its own."""
-
-POLICY = "Content-Security-Policy"
+"""The beginning of the cookie's name; it ends with the port, so that each dashboard has its own."""
 
 READING = ("GET", "HEAD", "OPTIONS")
 """Methods of requests that change nothing."""
 
 _HEADERS = {
-    POLICY: (
+    "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self' "
         "'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
+    "Cache-Control": "no-cache",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
@@ -85,9 +81,9 @@ class Gate:
     """An ASGI application that passes permitted requests on to another one; see the module's text.
 
     Args:
-        app: What is guarded.
-        token: What every request must present; None lets in every request to a loopback name.
-        allow_changes: Whether requests may do more than read.
+        app: The application that is guarded.
+        token: The token of every request; None lets in every request to a loopback name.
+        allow_changes: True if requests may do more than read.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, *, allow_changes: bool) -> None:
@@ -99,7 +95,7 @@ class Gate:
         """Answer a request.
 
         303 to the link, 401 without the token, 403 to a foreign page and to changes that are not
-        allowed, else what the app answers. Connections that are not HTTP are not accepted.
+        allowed, else the app's answer. Connections that are not HTTP are not accepted.
         """
         if scope["type"] != "http":
             return
@@ -111,97 +107,68 @@ class Gate:
                     stated.setdefault(name, value)
             await send(message)
 
-        answer = self._refusal(scope) or self._app
+        answer = self._refusal(Request(scope)) or self._app
         await answer(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _refusal(self, request: Request) -> Response | None:
         """The gate's own answer; None if the request may pass."""
-        headers = Headers(scope=scope)
         token = self._token
         if token is None:
-            if not _names_loopback(headers.get("host", "")):
+            if not _is_loopback(request.headers.get("host", "")):
                 return _answer(HTTPStatus.FORBIDDEN, _NOT_LOOPBACK)
-        elif _follows_link(scope, token):
-            return _let_in(scope, token)
-        elif not _known(scope, headers, token):
+        elif request.method in READING and _is_same(request.query_params.get("token", ""), token):
+            return _let_in(request, token)
+        elif not _is_known(request, token):
             return _answer(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
-        if scope["method"] in READING:
+        if request.method in READING:
             return None
-        if _from_elsewhere(headers):
+        if _is_foreign(request.headers):
             return _answer(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
         return None if self._allow_changes else _answer(HTTPStatus.FORBIDDEN, _ONLY_READS)
 
 
-# ----------------------------------------------------------------------------------------- answers
-
-
 def _answer(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> Response:
-    """Answer with a text of the gate."""
     return PlainTextResponse(text, status, {"Cache-Control": "no-store", **(headers or {})})
 
 
-def _let_in(scope: Scope, token: bytes) -> Response:
+def _let_in(request: Request, token: bytes) -> Response:
     """Leave the cookie in the browser, and send it to the same page without the token in its
     address."""
     # One slash in front: with two, the path would name another host.
-    page = "/" + quote(scope["path"].lstrip("/"), errors="surrogateescape")
-    fields = scope["query_string"].decode("latin-1").split("&")
-    rest = "&".join(field for field in fields if not field.startswith("token="))
+    page = "/" + quote(request.scope["path"].lstrip("/"))
+    fields = request.query_params.multi_items()
+    rest = [(name, value) for name, value in fields if name != "token"]
     if rest:
-        page += "?" + quote(rest, safe="!$%&'()*+,-./:;=?@_~", encoding="latin-1")
-    cookie = f"{_cookie_name(scope)}={_cookie_value(token)}; HttpOnly; SameSite=Strict; Path=/"
-    return _answer(HTTPStatus.SEE_OTHER, "", {"Location": page, "Set-Cookie": cookie})
+        page += "?" + urlencode(rest, quote_via=quote)
+    answer = _answer(HTTPStatus.SEE_OTHER, "", {"Location": page})
+    name, value = _cookie(request, token)
+    answer.set_cookie(name, value, httponly=True, samesite="strict")
+    return answer
 
 
-# ---------------------------------------------------------------------------------------- requests
-
-
-def _follows_link(scope: Scope, token: bytes) -> bool:
-    """Whether a request asks for a page, with the token in its address."""
-    asks_for_page = scope["method"] in ("GET", "HEAD")
-    return asks_for_page and _same(_token_of_link(scope), token)
-
-
-def _known(scope: Scope, headers: Headers, token: bytes) -> bool:
-    """Whether a request has the cookie, or the token in its header."""
-    scheme, _, given = headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and _same(given.encode("latin-1"), token):
+def _is_known(request: Request, token: bytes) -> bool:
+    """True if a request has the cookie, or the token in its header."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and hmac.compare_digest(given.encode("latin-1"), token):
         return True
-    wanted_name = _cookie_name(scope)
-    wanted_value = _cookie_value(token).encode()
-    for cookie in "; ".join(headers.getlist("cookie")).split(";"):
-        name, _, value = cookie.strip().partition("=")
-        if name == wanted_name and _same(value.encode("latin-1"), wanted_value):
-            return True
-    return False
+    name, value = _cookie(request, token)
+    return _is_same(request.cookies.get(name, ""), value.encode())
 
 
-def _token_of_link(scope: Scope) -> bytes | None:
-    """The token in a request's address, if there is one."""
-    for field in scope["query_string"].split(b"&"):
-        name, _, value = field.partition(b"=")
-        if name == b"token":
-            return unquote_to_bytes(value)
-    return None
+def _is_same(given: str, expected: bytes) -> bool:
+    """Compare two secrets, in a time that does not depend on where they differ."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected)
 
 
-def _same(given: bytes | None, expected: bytes) -> bool:
-    """Whether two secrets are the same, in a time that does not depend on where they differ."""
-    return given is not None and hmac.compare_digest(given, expected)
+def _cookie(request: Request, token: bytes) -> tuple[str, str]:
+    """The cookie's name and value: a digest of the token, of characters that cookies may have."""
+    _, port = request.scope["server"]
+    digest = hmac.new(token, b"hpsearch dashboard", hashlib.sha256).hexdigest()
+    return f"{COOKIE}-{port}", digest
 
 
-def _cookie_name(scope: Scope) -> str:
-    _, port = scope["server"]
-    return f"{COOKIE}-{port}"
-
-
-def _cookie_value(token: bytes) -> str:
-    """The cookie's value: a digest of the token, whose characters cookies may have."""
-    return hmac.new(token, b"hpsearch dashboard", hashlib.sha256).hexdigest()
-
-
-def _names_loopback(host: str) -> bool:
-    """Whether a Host header names this machine's loopback: 127.0.0.0/8, ::1 or localhost, with any
+def _is_loopback(host: str) -> bool:
+    """True if a Host header names this machine's loopback: 127.0.0.0/8, ::1 or localhost, with any
     port."""
     match = _HOST.fullmatch(host)
     if match is None:
@@ -213,8 +180,8 @@ def _names_loopback(host: str) -> bool:
         return False
 
 
-def _from_elsewhere(headers: Headers) -> bool:
-    """Whether a page of another origin sent a request.
+def _is_foreign(headers: Headers) -> bool:
+    """True if a page of another origin sent a request.
 
     Browsers name the origin of every request that changes something; programs need not.
     """

@@ -1,4 +1,4 @@
-"""The dashboard's pages as HTML, which Jinja2 escapes, and the tables of a terminal as theirs."""
+"""The dashboard's pages as HTML, which Jinja2 escapes, and the tables of a terminal in them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from rich.table import Table
 from rich.text import Text
 from starlette.responses import HTMLResponse
 
-from hpsearch.errors import heard
-from hpsearch.pages.files import file_address
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
 from hpsearch.terminal.panel import counted, speed
@@ -28,14 +26,14 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
-    """A page, or a part of one, as an answer that nobody keeps.
+    """A page, or a part of one, as an answer that no cache keeps.
 
     Args:
         template: Its name without ``.html.j2``.
         code: The status of the answer.
-        values: What the template names.
+        values: The variables of the template.
     """
-    text = _templates().get_template(f"{template}.html.j2").render(values, damage=heard())
+    text = _templates().get_template(f"{template}.html.j2").render(values)
     return HTMLResponse(text, code, {"Cache-Control": "no-store"})
 
 
@@ -62,24 +60,19 @@ def _templates() -> Environment:
         "speed": speed,
         "wish": wish,
     }
-    made.globals = {**made.globals, "file": file_address}
     return made
 
 
 def _sentence(text: str) -> Markup:
-    """A message as a sentence, with what stands in backticks as code."""
+    """A message as a sentence, with texts in backticks as code."""
     begun = text[:1].upper() + text[1:]
     whole = begun if begun.endswith((".", "?", "!")) else f"{begun}."
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(whole))))  # noqa: S704  # it is escaped
 
 
 def page_tables(parts: Sequence[RenderableType], first: str) -> list[PageTable]:
-    """The tables among what is shown on a terminal, as tables of a page.
-
-    Args:
-        parts: What is shown.
-        first: The caption of a table that has no title.
-    """
+    """The tables among parts that a terminal shows, as tables of a page; `first` is the caption of
+    a table that has no title."""
     return [_page_table(part, first) for part in parts if isinstance(part, Table)]
 
 

@@ -1,21 +1,20 @@
-"""The list of studies, and a study's page: how it stands, and its report, both as they change."""
+"""The list of studies, and a study's page: its state, and its report, both as they change."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
-from hpsearch.errors import heard
-from hpsearch.pages.addresses import study_in
 from hpsearch.pages.forms import (
     EMPTY,
-    Given,
+    Form,
     budget_fields,
     is_over,
     parameter_fields,
@@ -25,11 +24,7 @@ from hpsearch.pages.rendering import html
 from hpsearch.report.sections import page
 from hpsearch.report.story import study_story
 from hpsearch.store.reading.queries import StudyHead, study_of_id
-from hpsearch.store.reading.standing import (
-    list_studies,
-    recent_decisions,
-    study_status,
-)
+from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.terminal import status as view
 from hpsearch.terminal.panel import TELLING
@@ -45,13 +40,13 @@ class StudyPages:
 
     Args:
         store: The database.
-        form_token: What the forms of the pages send; None if there are no forms.
+        form_token: The token in the forms of the pages; None if there are no forms.
     """
 
     def __init__(self, store: Store, form_token: str | None) -> None:
         self._store = store
         self._form_token = form_token
-        self._reports = _Reports(store)
+        self._report_at = lru_cache(MOST_REPORTS)(self._make_report)
         self._making = asyncio.Lock()
 
     def all(self, request: Request) -> Response:
@@ -62,7 +57,7 @@ class StudyPages:
 
     def study(self, request: Request) -> Response:
         """The page of a study."""
-        return self.page(study_in(request), asked=request.query_params.get("asked"))
+        return self.page(request.path_params["study"], asked=request.query_params.get("asked"))
 
     def page(
         self,
@@ -70,15 +65,15 @@ class StudyPages:
         *,
         asked: str | None = None,
         wrong: str | None = None,
-        given: Given = EMPTY,
+        form: Form = EMPTY,
     ) -> Response:
         """The page of a study, also after one of its forms was sent.
 
         Args:
             number: The study's id.
-            asked: The id of the request that was made of it.
+            asked: The id of the request that the form made.
             wrong: Why none was made.
-            given: What stood in the form.
+            form: The values of the form.
         """
         revision = self._store.revision(number)  # read first: what comes later is seen as a change
         with self._store.viewing() as connection:
@@ -94,32 +89,40 @@ class StudyPages:
             is_over=is_over(study),
             asked=asked,
             wrong=wrong,
-            limits=budget_fields(spec, given),
-            parameters=parameter_fields(spec, {}, given),
-            why=given.get("why", ""),
+            limits=budget_fields(spec, form),
+            parameters=parameter_fields(spec, {}, form),
+            why=form.get("why", ""),
         )
 
     def now(self, request: Request) -> Response:
-        """How a study stands, as a part of its page."""
+        """The state of a study, as a part of its page."""
         with self._store.viewing() as connection:
-            study = study_of_id(connection, study_in(request))
+            study = study_of_id(connection, request.path_params["study"])
             values = _standing(connection, study)
         return html("study_now", **values)
 
     def revision(self, request: Request) -> Response:
-        """What changes with every commit of a study."""
-        return JSONResponse({"revision": self._store.revision(study_in(request))})
+        """The revision of a study, which every commit changes."""
+        return JSONResponse({"revision": self._store.revision(request.path_params["study"])})
 
     async def report(self, request: Request) -> Response:
         """The report of a study, as a part of its page. One is made at a time; who waits for
         another one occupies no thread."""
+        number = request.path_params["study"]
         async with self._making:
-            text = await run_in_threadpool(self._reports.of, study_in(request))
-        return HTMLResponse(text, headers={"Cache-Control": "no-store"})
+            revision = await run_in_threadpool(self._store.revision, number)
+            return await run_in_threadpool(self._report_at, number, revision)
+
+    def _make_report(self, number: int, revision: int) -> Response:
+        """The report of a study at a revision."""
+        with self._store.viewing() as connection:
+            study = study_of_id(connection, number)
+            story = study_story(connection, study, time.time())
+        return html("study_report", page=page(story))
 
 
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
-    """What the upper part of the page shows."""
+    """The variables of the upper part of the page."""
     status = study_status(connection, study)
     decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
     facts = view.study_facts(status, time.time())
@@ -135,35 +138,3 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
         "requests": status.requests[-MOST_REQUESTS:][::-1],
         "now": time.time(),
     }
-
-
-class _Reports:
-    """The reports of studies, each made once for a revision.
-
-    Args:
-        store: The database.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._made: dict[int, tuple[int, str]] = {}
-
-    def of(self, number: int) -> str:
-        """The report of a study as it is now."""
-        revision = self._store.revision(number)
-        known = self._made.pop(number, None)
-        if known is None or known[0] != revision:
-            known = revision, self._make(number)
-        if heard():  # a repair does not change the revision
-            return known[1]
-        self._made[number] = known
-        while len(self._made) > MOST_REPORTS:
-            del self._made[next(iter(self._made))]
-        return known[1]
-
-    def _make(self, number: int) -> str:
-        with self._store.viewing() as connection:
-            study = study_of_id(connection, number)
-            story = study_story(connection, study, time.time())
-        text = html("study_report", page=page(story)).body
-        return bytes(text).decode()

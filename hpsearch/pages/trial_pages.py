@@ -1,4 +1,4 @@
-"""The trials of a study: all of them, one with its whole story, and several side by side."""
+"""The trials of a study: all of them, one in full, and several side by side."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hpsearch.errors import FilterError, UserError
-from hpsearch.pages.addresses import number_in, study_in, trial_in
-from hpsearch.pages.forms import EMPTY, Given, is_over, parameter_fields, spec_for_forms
+from hpsearch.pages.forms import (
+    EMPTY,
+    Form,
+    is_over,
+    number_in,
+    parameter_fields,
+    spec_for_forms,
+)
 from hpsearch.pages.rendering import html, page_tables
-from hpsearch.report.trial_charts import side_by_side
+from hpsearch.report.charts.curves import side_by_side
 from hpsearch.store.reading.course import goals_of
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (
@@ -43,7 +49,7 @@ class TrialPages:
 
     Args:
         store: The database.
-        form_token: What the forms of the pages send; None if there are no forms.
+        form_token: The token in the forms of the pages; None if there are no forms.
     """
 
     def __init__(self, store: Store, form_token: str | None) -> None:
@@ -57,7 +63,7 @@ class TrialPages:
         page = number_in(asked.get("page", "0"))
         wrong, rows = None, []
         with self._store.viewing() as connection:
-            study = study_of_id(connection, study_in(request))
+            study = study_of_id(connection, request.path_params["study"])
             limits = {"limit": ROWS + 1, "skip": page * ROWS}
             try:
                 rows = trial_rows(connection, study, where=where, sort=sort, **limits)
@@ -79,10 +85,10 @@ class TrialPages:
 
     def trial(self, request: Request) -> Response:
         """The page of a trial."""
-        return self.page(study_in(request), trial_in(request))
+        return self.page(request.path_params["study"], request.path_params["trial"])
 
     def page(
-        self, study_number: int, number: int, *, wrong: str | None = None, given: Given = EMPTY
+        self, study_number: int, number: int, *, wrong: str | None = None, form: Form = EMPTY
     ) -> Response:
         """The page of a trial, also after one of its forms was sent.
 
@@ -90,12 +96,12 @@ class TrialPages:
             study_number: The study's id.
             number: The trial's number.
             wrong: Why nothing was asked of the study.
-            given: What stood in the form.
+            form: The values of the form.
         """
         revision = self._store.revision(study_number)
         with self._store.viewing() as connection:
             study = study_of_id(connection, study_number)
-            values = _story(connection, study, number)
+            values = _facts(connection, study, number)
         spec = spec_for_forms(self._store, study.name) if self._form_token else None
         params = values["detail"].trial.params
         return html(
@@ -106,16 +112,16 @@ class TrialPages:
             form_token=self._form_token,
             is_over=is_over(study),
             wrong=wrong,
-            parameters=parameter_fields(spec, params, given),
-            why=given.get("why", ""),
-            continues="checkpoint" in given,
+            parameters=parameter_fields(spec, params, form),
+            why=form.get("why", ""),
+            continues="checkpoint" in form,
         )
 
     def now(self, request: Request) -> Response:
-        """What is known of a trial, as a part of its page."""
+        """The facts about a trial, as a part of its page."""
         with self._store.viewing() as connection:
-            study = study_of_id(connection, study_in(request))
-            values = _story(connection, study, trial_in(request))
+            study = study_of_id(connection, request.path_params["study"])
+            values = _facts(connection, study, request.path_params["trial"])
         return html("trial_now", **values)
 
     def compare(self, request: Request) -> Response:
@@ -124,7 +130,7 @@ class TrialPages:
         if not 2 <= len(numbers) <= MOST_COMPARED:
             raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
         with self._store.viewing() as connection:
-            study = study_of_id(connection, study_in(request))
+            study = study_of_id(connection, request.path_params["study"])
             details = [_detail(connection, study, number) for number in numbers]
         return html(
             "compare",
@@ -135,8 +141,7 @@ class TrialPages:
         )
 
 
-def _story(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
-    """What a trial's page shows."""
+def _facts(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
     detail = _detail(connection, study, number)
     logs = logs_of(study, detail)
     parts = view.trial(detail, None, None, logs[-1] if logs else None)

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hpsearch.report.figures.style import plotly
+from hpsearch.report.charts.style import plotly
 from hpsearch.report.wording import Foreign, Pieces, ReportPage
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _IN_JSON = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
-"""What could end a script element, or a line in one, with its escape inside JSON."""
+"""Characters that could end a script element, or a line in one, with their escapes inside JSON."""
 _MARKDOWN = re.compile(r"[\\`*_\[\]<>&|~$]")
 _MENTION = re.compile(r"([@#])(?=\w)")
 ZERO_WIDTH_SPACE = "\u200b"

@@ -1,10 +1,9 @@
-"""Everything that a page on a study tells, read once."""
+"""Everything that a page on a study shows, read once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from sqlalchemy import Connection
@@ -18,7 +17,6 @@ from hpsearch.store.reading.course import CourseGoal, StudyCourse, study_course
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.study_file.models import StudySpec
-from trials.contract import Unit
 
 TOP = 10
 """So many of the best trials are listed."""
@@ -26,7 +24,7 @@ TOP = 10
 
 @dataclass(frozen=True, slots=True)
 class StudyStory:
-    """What there is to tell of a study."""
+    """The records of a study, as its page shows them."""
 
     study: StudyHead
     status: StudyStatus
@@ -52,26 +50,15 @@ class StudyStory:
         return self.result.trust.spec
 
     @property
-    def written(self) -> Mapping[str, Any]:
-        """Its study file as it is written, also where this version would not take it any more;
-        empty if there is none."""
-        return self.study.written
-
-    @property
     def task_kind(self) -> str | None:
         """The kind of its task; None if no study file says it."""
-        task = self.written.get("task")
+        task = self.study.written.get("task")
         return str(task["kind"]) if isinstance(task, dict) and "kind" in task else None
 
     @property
     def unit(self) -> str:
-        """What resources are counted in."""
-        if self.spec is not None:
-            return self.spec.budget.per_trial.unit.value
-        budget = self.written.get("budget")
-        per_trial = budget.get("per_trial") if isinstance(budget, dict) else None
-        stated = per_trial if isinstance(per_trial, dict) else {}
-        return next((unit.value for unit in Unit if unit.value in stated), "resource")
+        """The unit of its resources."""
+        return "resource" if self.spec is None else self.spec.budget.per_trial.unit.value
 
     @property
     def ranked(self) -> Sequence[Ranked[TrialRow]]:
@@ -85,12 +72,12 @@ class StudyStory:
 
     @property
     def is_going_on(self) -> bool:
-        """Whether more may come."""
+        """True if more may come."""
         return not self.status.summary.state.is_over
 
 
 def study_story(connection: Connection, study: StudyHead, now: float) -> StudyStory:
-    """Read everything that there is to tell of a study.
+    """Read everything that a page on a study shows.
 
     Args:
         connection: To the database.

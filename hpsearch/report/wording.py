@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hpsearch.report.charts import Chart
-from hpsearch.report.figures.style import shortened
+from hpsearch.report.charts.chart import Chart
+from hpsearch.report.charts.style import shortened
 from hpsearch.terminal.escapes import escaped
 
 LONGEST = 300
 """Characters of a foreign text in a line or cell."""
-
-
 LONGEST_NAME = 40
 """Characters of a name above a column, or of a value below it."""
 
@@ -69,10 +67,6 @@ class PageSection:
     title: str
     lines: Sequence[Pieces] = ()
     charts: Sequence[Chart] = ()
-    small_charts: Sequence[Chart] = ()
-    """Charts that stand side by side where there is space."""
-    small_title: str = ""
-    small_remark: str | None = None
     tables: Sequence[PageTable] = ()
     code: Sequence[tuple[str, str]] = field(default_factory=tuple)
     """Titles and texts of files."""
@@ -80,12 +74,12 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
-    """What the page begins with."""
+    """The first part of the page: the best configuration."""
 
     headline: Pieces
     lines: Sequence[Pieces]
     is_sure: bool
-    """Whether the best configuration is confirmed."""
+    """True if the best configuration is confirmed."""
     command_title: str
     commands: Sequence[str]
     tables: Sequence[PageTable]

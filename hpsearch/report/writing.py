@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpsearch.report.figures.style import plotly
 from hpsearch.report.rendering import as_html, as_markdown, summary_html
 from hpsearch.report.sections import answer_alone, page
 from hpsearch.report.story import StudyStory
@@ -14,7 +13,6 @@ def html_report(story: StudyStory) -> str:
     Raises:
         UserError: Plotly is not installed.
     """
-    plotly()
     return as_html(page(story))
 
 

@@ -2,7 +2,5 @@
 
 - `recorded`: the training on record: where it was paused, and how it ended
 - `repetition`: trains the trial again in the same parts
-- `comparison`: the first difference between the two
-- `causes`: why they may differ, the most likely first
-- `aside`: keeps what a training prints apart from results
+- `comparison`: the first difference between the two, and what is not as it was
 """

@@ -1,10 +1,11 @@
-"""The first difference between a trial's record and its repetition."""
+"""The first difference between a trial's record and its repetition, and what is not as it was."""
 
 from __future__ import annotations
 
 import math
 import re
 
+from hpsearch.domain.records import Environment
 from hpsearch.reproduction.recorded import RecordedTraining
 from hpsearch.reproduction.repetition import Repeated
 from trials.contract import Report
@@ -14,8 +15,6 @@ OF_THE_RUN = re.compile(
 )
 """Ends the names of metrics that measure time, memory or energy, which no two trainings have in
 common."""
-MOST_SHOWN = 3
-"""The most metrics of a report that are named as different."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 
 
@@ -45,18 +44,12 @@ class Comparison:
             what = "the trial had ended before" if at > self._recorded.end else "it has none there"
             self._differ(f"at {at:g}: {what}")
             return
-        differ = [
-            _difference(name, before.get(name), report.metrics.get(name))
-            for name in {**before, **report.metrics}
-            if OF_THE_RUN.search(name) is None
-            and not _is_same(before.get(name), report.metrics.get(name))
-        ]
-        if differ:
-            more = len(differ) - MOST_SHOWN
-            named = [*differ[:MOST_SHOWN], *([f"and {more} more"] if more > 0 else [])]
-            self._differ(f"at {at:g}: {', '.join(named)}")
-        else:
-            self.reports += 1
+        for name in {**before, **report.metrics}:
+            was, now = before.get(name), report.metrics.get(name)
+            if OF_THE_RUN.search(name) is None and not _is_same(was, now):
+                self._differ(f"at {at:g}: {_difference(name, was, now)}")
+                return
+        self.reports += 1
 
     def end(self, repeated: Repeated) -> None:
         """Compare the end, and look for what was not reported."""
@@ -102,3 +95,22 @@ def _is_same(one: float | None, other: float | None) -> bool:
 def _plain(text: str) -> str:
     """The text of an error without addresses in memory, which differ each time."""
     return _ADDRESS.sub("0x", text).strip()
+
+
+def changes(before: Environment, now: Environment) -> list[str]:
+    """What is not as it was, in phrases: files, code and versions.
+
+    Args:
+        before: What the trial ran on.
+        now: What this process runs on.
+    """
+    found = []
+    if before.data_fingerprint != now.data_fingerprint:
+        found.append("the files that the task names have changed")
+    if before.revision != now.revision:
+        found.append(f"the code is of git revision {now.revision} instead of {before.revision}")
+    for name, was in before.packages.items():
+        is_now = now.packages.get(name, "not installed")
+        if was != is_now:
+            found.append(f"{name} {is_now} instead of {was}")
+    return found

@@ -1,6 +1,6 @@
 """Study files to start from, with comments.
 
 - `starters`: a starter for each kind of task
-- `data_facts`: the facts of training data that a starter needs
+- `data`: the names in a starter that follow from training data
 - `command_lines`: a starter of a command line whose numbers are searched
 """

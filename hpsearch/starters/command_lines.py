@@ -9,9 +9,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import yaml
-
 from hpsearch.errors import UserError
+from hpsearch.starters.starters import quoted
 from trials.contract import Unit
 from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
 
@@ -20,13 +19,13 @@ _COUNTS = {
     Unit.STEPS: ("step", "iter", "updates"),
     Unit.SECONDS: ("seconds", "max_time"),
 }
-"""What names what a program counts its training in."""
+"""Parts of the names of flags that count a training in a unit."""
 _FOLDERS = ("out", "output", "out_dir", "output_dir", "save_dir", "checkpoint_dir", "workdir")
 _RESUMES = ("resume", "resume_from", "resume_from_checkpoint")
 _FIXED = re.compile(
     r"worker|thread|port|gpu|device|node|nproc|proc|rank|print|log|verbos|every|interval|freq"
 )
-"""What names numbers that change nothing of the result, or that a machine decides."""
+"""Parts of the names of numbers that do not change the result, or that a machine decides."""
 _SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|fraction|mix")
 _NEAR_ONE = re.compile(r"momentum|beta|ema|gamma")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
@@ -39,14 +38,14 @@ Text = str
 
 
 @dataclass
-class Found:
-    """What a command line says of the study that searches it.
+class SearchedCommand:
+    """A command line as a study that searches its numbers.
 
     Attributes:
         words: The command's words, with placeholders.
         space: The parameters by name, each as YAML.
         values: The values that the command line gives to the parameters.
-        unit: What the budget counts.
+        unit: The unit of the budget.
         total: The budget; None if the command line has none.
         fixed: Numbers that are left as they are, by name.
     """
@@ -59,22 +58,21 @@ class Found:
     fixed: list[str] = field(default_factory=list)
 
     def as_names(self) -> dict[str, str]:
-        """What the starter of a command names, as YAML."""
-        width = max(map(len, self.space), default=0)
-        lines = [f"  {name + ':':<{width + 1}} {text}" for name, text in self.space.items()]
-        space = "\n".join(lines)
+        """The names of the starter of a command, as YAML."""
+        lines = [f"  {name}: {text}" for name, text in self.space.items()]
         values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
+        words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
         return {
-            "run": _quoted(" ".join(map(_as_word, self.words))),
-            "space": space,
+            "run": quoted(" ".join(words)),
+            "space": "\n".join(lines),
             "enqueue": f"enqueue: [{{{values}}}]   # what the command line had is tried first\n",
             "counted": self.unit.value,
             "total": self.total or "1",
         }
 
 
-def found_in(line: str) -> Found:
-    """What a command line says of the study that searches it.
+def found_in(line: str) -> SearchedCommand:
+    """Read a command line.
 
     Raises:
         UserError: It cannot be split, or has no number to search.
@@ -83,29 +81,27 @@ def found_in(line: str) -> Found:
         words = shlex.split(line)
     except ValueError as error:
         raise UserError(f"--command cannot be split into words: {error}") from None
-    found = Found()
+    found = SearchedCommand()
     flag: str | None = None
     for word in words:
-        escaped = word.replace("{", "{{").replace("}", "}}")
+        before, value = "", word
         assigned = _ASSIGNED.fullmatch(word)
         if assigned:
-            before, name, value = assigned.groups()
-            replaced = _replaced(found, _as_name(name), value)
-            found.words.append(escaped if replaced is None else before + replaced)
-            flag = None
-            continue
-        replaced = None if flag is None else _replaced(found, _as_name(flag), word)
-        found.words.append(escaped if replaced is None else replaced)
+            before, flag, value = assigned.groups()
+        placeholder = None if flag is None else _placeholder(found, flag, value)
+        escaped = word.replace("{", "{{").replace("}", "}}")
+        found.words.append(escaped if placeholder is None else before + placeholder)
         named = _FLAG.fullmatch(word)
-        flag = named[1] if named and replaced is None else None
+        flag = named[1] if named and placeholder is None else None
     if not found.space:
         what = "--command has no number after a flag that could be searched"
         raise UserError(what, 'for example: hpsearch init --command "python train.py --lr 0.1"')
     return found
 
 
-def _replaced(found: Found, name: str, value: str) -> str | None:
-    """What to write for the value of a flag; None if it stays."""
+def _placeholder(found: SearchedCommand, flag: str, value: str) -> str | None:
+    """The placeholder in place of the value of a flag; None if the value stays."""
+    name = re.sub(r"[-.]", "_", flag)
     if name == SEED:
         return f"{{{SEED}}}"
     if name in _FOLDERS:
@@ -129,7 +125,7 @@ def _replaced(found: Found, name: str, value: str) -> str | None:
 
 
 def _counted_by(name: str) -> Unit | None:
-    """What a flag counts the training in, where that is its purpose."""
+    """The unit that a flag counts the training in; None for any other flag."""
     is_total = re.match(r"(num|max|n|total|train)_|[a-z]+s?$", name)
     if _FIXED.search(name) or "warmup" in name or not is_total:
         return None
@@ -184,25 +180,8 @@ def _number(value: float) -> str:
     return re.sub(r"^(-?\d+)e", r"\1.0e", text)
 
 
-def _as_name(flag: str) -> str:
-    return re.sub(r"[-.]", "_", flag)
-
-
-def _as_word(word: str) -> str:
-    return word if _SAFE.fullmatch(word) else shlex.quote(word)
-
-
-def _quoted(text: str) -> Text:
-    try:
-        if yaml.safe_load(text) == text:
-            return text
-    except yaml.YAMLError:
-        pass  # YAML reads something else in it
-    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10_000).strip()
-
-
-def lines(found: Found) -> Iterator[str]:
-    """What to tell about a study file that was written from a command line."""
+def remarks(found: SearchedCommand) -> Iterator[str]:
+    """Remarks on a study file that was written from a command line."""
     if found.total is None:
         yield f"write {{{BUDGET}}} where the command is told how long to train, and set per_trial"
     if found.fixed:

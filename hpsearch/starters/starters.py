@@ -6,7 +6,10 @@ The command fills in `$train` and the like.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from string import Template
+
+import yaml
 
 from hpsearch.errors import UserError
 from trials.settings import SMALLER_IS_BETTER, nearest
@@ -23,7 +26,7 @@ budget:
   trials: 20
   # gpu_hours: 1.5                     # the first limit that is reached ends the study
   # wall_clock: 2h
-  per_trial: {$counted: $total}               # or steps, samples, seconds$unit$expected
+  per_trial: {$counted: $total}               # or steps, samples, seconds$unit
 
 search:
   sampler: curve_gp                    # or tpe, random, gp, qmc and Optuna's others
@@ -32,18 +35,16 @@ search:
 resources: {workers: auto, cpu: 1, gpu: auto}   # for each worker; gpu: 0.5 puts two on a GPU
 """
 
-TEXT_CLASSIFICATION = """\
+ON_TEXTS = """\
 task:
-  kind: text_classification
+  kind: $kind
   train: $train
   validation: $validation                     # a fraction of the training data, or a file
   # test: test.csv                     # never seen by the search
   text: $text
   label: $label
   # text: [question, answer]           # two columns: pairs of texts
-  # label: [toxic, insult]             # columns of 0 and 1: a text may have several labels
-  # class_weights: balanced            # a rare class weighs more
-  model: $model   # or a hub id (distilbert-base-uncased), or a folder
+$of_classes  model: $model   # or a hub id (distilbert-base-uncased), or a folder
 
 settings:                              # fixed for every trial
   schedule: cosine
@@ -54,29 +55,6 @@ space:                                 # what is searched (YAML needs the point 
   batch_size: {type: categorical, choices: [16, 32, 64]}
   warmup: {type: float, low: 0.0, high: 0.3}
   # momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
-
-objective: {metric: $metric, direction: $direction}   # or $others
-"""
-
-TEXT_REGRESSION = """\
-task:
-  kind: text_regression
-  train: $train
-  validation: $validation                     # a fraction of the training data, or a file
-  # test: test.csv                     # never seen by the search
-  text: $text
-  label: $label
-  # text: [question, answer]           # two columns: pairs of texts
-  model: $model   # or a hub id (distilbert-base-uncased), or a folder
-
-settings:                              # fixed for every trial
-  schedule: cosine
-  max_length: $max_length                       # tokens of a text; longer ones are cut
-
-space:                                 # what is searched (YAML needs the point in 1.0e-5)
-  learning_rate: {type: float, $rates, log: true}
-  batch_size: {type: categorical, choices: [16, 32, 64]}
-  warmup: {type: float, low: 0.0, high: 0.3}
 
 objective: {metric: $metric, direction: $direction}   # or $others
 """
@@ -224,8 +202,8 @@ objective: {metric: $metric, direction: $direction}   # a name that the program 
 $enqueue"""
 
 STARTERS = {
-    "text_classification": TEXT_CLASSIFICATION,
-    "text_regression": TEXT_REGRESSION,
+    "text_classification": ON_TEXTS,
+    "text_regression": ON_TEXTS,
     "token_classification": TOKEN_CLASSIFICATION,
     "language_modeling": LANGUAGE_MODELING,
     "sequence_to_sequence": SEQUENCE_TO_SEQUENCE,
@@ -241,7 +219,7 @@ PLAIN_COMMAND = {
     "space": "  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-1, log: true}",
     "enqueue": "",
 }
-"""What the starter of a command names where no command line is given."""
+"""The names of the starter of a command where no command line is given."""
 
 TRAIN = {
     "token_classification": "train.conll",
@@ -253,7 +231,7 @@ UNITS = {
     "function": ": the unit that the function reports in",
     "command": ": the unit that the program reports in",
 }
-"""What a budget counts where a built-in task does not say it."""
+"""The unit of a budget where a built-in task does not say it."""
 
 
 OBJECTIVES = {
@@ -269,10 +247,14 @@ OBJECTIVES = {
 }
 """The metrics of each kind and of its variants, the usual one first."""
 SCRATCH = "{scratch: {layers: 2, width: 128}}"
+OF_CLASSES = """\
+  # label: [toxic, insult]             # columns of 0 and 1: a text may have several labels
+  # class_weights: balanced            # a rare class weighs more
+"""
 
 
 def objective(kind: str, metric: str | None) -> dict[str, str]:
-    """What a starter names of its objective.
+    """The names of a starter for its objective.
 
     Args:
         kind: One of `STARTERS`, or a variant of one, as `OBJECTIVES` has it.
@@ -291,6 +273,17 @@ def objective(kind: str, metric: str | None) -> dict[str, str]:
     return {"metric": metric, "direction": direction, "others": others}
 
 
+def quoted(*texts: str) -> str:
+    """Texts as YAML: one plain if YAML reads it back so, else in quotes; several as a list."""
+    if len(texts) > 1:
+        return f"[{', '.join(map(quoted, texts))}]"
+    (text,) = texts
+    with suppress(yaml.YAMLError, ValueError):
+        if yaml.safe_load(f"[{text}]") == [text]:
+            return text
+    return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10_000).strip()
+
+
 def starter(kind: str, **names: str) -> str:
     """The study file to start from.
 
@@ -300,6 +293,8 @@ def starter(kind: str, **names: str) -> str:
             columns, model, objective, and budget, or what a command line has (`PLAIN_COMMAND`).
     """
     usual = {
+        "kind": kind,
+        "of_classes": OF_CLASSES if kind == "text_classification" else "",
         "study": "my-study",
         "train": TRAIN.get(kind, "train.csv"),
         "validation": "0.15",
@@ -314,7 +309,6 @@ def starter(kind: str, **names: str) -> str:
         "total": "9",
         "unit": UNITS.get(kind, ""),
         "first": "",
-        "expected": "",
         **objective(kind, None),
     }
     if kind == "command":

@@ -1,9 +1,7 @@
-"""`hpsearch dashboard` as a person starts it: its pages and Optuna's dashboard answer from our
-database, to those who may ask."""
+"""`hpsearch dashboard` as a person starts it: its pages answer to those who may ask."""
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import sqlite3
@@ -11,8 +9,8 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPResponse
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -28,9 +26,17 @@ from hpsearch.study_run.requests import place
 from support.files import pages
 from support.running.dashboards import served, serving, site_behind_gate
 
-pytest.importorskip("optuna_dashboard")
+pytest.importorskip("starlette")
 
-from hpsearch.pages import taking
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def form_in(page: str) -> str:
+    """The form of a page, with its token alone."""
+    found = re.search(r'name="form_token" value="([^"]+)"', page)
+    assert found is not None
+    return f"form_token={quote(found[1])}"
 
 
 @pytest.fixture
@@ -38,7 +44,7 @@ def study_id(sqlite_url: str) -> int:
     """The id of the study flowers, with three trials."""
     with closing(Store.open(sqlite_url)) as store:
         record = store.create_study(StudyRecord(0, "flowers", "", ("maximize",)))
-        trials = [Trial(n, State.COMPLETE, {}, value=n / 10, resource=1.0) for n in range(3)]
+        trials = [Trial(n, State.PAUSED, {}, value=n / 10, resource=1.0) for n in range(3)]
         store.commit(record.id, Changes(trials=trials))
     return record.id
 
@@ -46,12 +52,6 @@ def study_id(sqlite_url: str) -> int:
 @pytest.fixture(autouse=True)
 def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HPSEARCH_DASHBOARD_TOKEN", raising=False)
-
-
-def names(answer: HTTPResponse) -> list[str]:
-    """The studies in an answer."""
-    assert answer.status == 200, answer.read()
-    return [study["study_name"] for study in json.load(answer)["study_summaries"]]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -65,10 +65,6 @@ def test_the_dashboard_shows_a_study_until_it_is_interrupted(
         assert re.fullmatch(rf"http://127\.0\.0\.1:\d+/studies/{study_id}", dashboard.link)
         with urllib.request.urlopen(dashboard.link) as page:
             assert "<title>flowers – hpsearch</title>" in page.read().decode()
-        assert b"<title>Optuna Dashboard</title>" in dashboard.ask("/dashboard").read()
-        assert names(dashboard.ask("/api/studies")) == ["flowers"]
-        detail = json.load(dashboard.ask(f"/api/studies/{study_id}?after=0"))
-        assert [trial["values"] for trial in detail["trials"]] == [[0.0], [0.1], [0.2]]
         assert dashboard.interrupt() == ""
 
 
@@ -84,36 +80,34 @@ def test_the_commands_of_its_page_start_it(sqlite_url: str) -> None:
 
 def test_on_loopback_other_names_are_refused(sqlite_url: str, study_id: int) -> None:
     with served(sqlite_url) as dashboard:
-        assert dashboard.ask("/api/studies", Host="evil.example").status == 403
-        assert names(dashboard.ask("/api/studies")) == ["flowers"]
+        assert dashboard.ask("/", Host="evil.example").status == 403
+        assert dashboard.ask("/").status == 200
 
 
 def test_changes_need_the_token_and_come_from_the_dashboards_own_pages(
     sqlite_url: str, study_id: int
 ) -> None:
-    new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
+    path = f"/studies/{study_id}/trials/1/stop"
     with served(sqlite_url, "--allow-changes") as dashboard:
         site, _, token = dashboard.link.partition("/?token=")
-        known = {"Authorization": f"Bearer {token}"}
-        own = {"Content_Type": "application/json", "Origin": site}
-        foreign = {"Content_Type": "application/json", "Origin": "http://evil.example"}
-        assert dashboard.ask("/api/studies", "POST", new, **own).status == 401
-        assert dashboard.ask("/api/studies", "POST", new, **known, **foreign).status == 403
-        address = f"/api/studies/{study_id}"
-        assert dashboard.ask(address, "DELETE", Origin="null", **known).status == 403
-        assert names(dashboard.ask("/api/studies", **known)) == ["flowers"]
-        assert dashboard.ask("/api/studies", "POST", new, **known, **own).status == 201
-        assert sorted(names(dashboard.ask("/api/studies", **known))) == ["flowers", "planted"]
+        known = {"Authorization": f"Bearer {token}", "Content_Type": FORM}
+        page = dashboard.ask(f"/studies/{study_id}/trials/1", **known).read().decode()
+        form = form_in(page)
+        assert dashboard.ask(path, "POST", form, Content_Type=FORM, Origin=site).status == 401
+        for origin in ("http://evil.example", "null"):
+            assert dashboard.ask(path, "POST", form, **known, Origin=origin).status == 403
+        assert dashboard.ask(path, "POST", form, **known, Origin=site).status == 303
+    with closing(Store.open(sqlite_url)) as store:
+        (request,) = store.waiting(study_id)
+    assert request.content == {"trial": 1}
 
 
-def test_without_leave_optunas_pages_change_nothing_either(sqlite_url: str, study_id: int) -> None:
-    new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
+def test_without_leave_pages_change_nothing(sqlite_url: str, study_id: int) -> None:
     with served(sqlite_url) as dashboard:
-        own = {"Content_Type": "application/json", "Origin": dashboard.link.removesuffix("/")}
-        refused = dashboard.ask("/api/studies", "POST", new, **own)
+        own = {"Content_Type": FORM, "Origin": dashboard.link.removesuffix("/")}
+        refused = dashboard.ask(f"/studies/{study_id}/stop", "POST", "", **own)
         assert refused.status == 403
         assert b"--allow-changes" in refused.read()
-        assert names(dashboard.ask("/api/studies")) == ["flowers"]
 
 
 @pytest.mark.thorough
@@ -122,7 +116,7 @@ def test_who_connects_and_says_nothing_keeps_nobody_waiting(sqlite_url: str, stu
         served(sqlite_url) as dashboard,
         socket.create_connection(("127.0.0.1", urlsplit(dashboard.link).port or 0)),
     ):
-        assert names(dashboard.ask("/api/studies")) == ["flowers"]
+        assert dashboard.ask("/").status == 200
         assert dashboard.interrupt() == ""
 
 
@@ -134,15 +128,15 @@ def test_a_token_that_is_given_is_asked_for_on_loopback_too(
     monkeypatch.setenv("HPSEARCH_DASHBOARD_TOKEN", token)
     with served(sqlite_url) as dashboard:
         assert dashboard.link.endswith(f"/?token={quote(token, safe='')}")
-        assert dashboard.ask("/api/studies").status == 401
+        assert dashboard.ask("/").status == 401
         bearer = "Bearer " + token.encode().decode("latin-1")
-        assert names(dashboard.ask("/api/studies", Authorization=bearer)) == ["flowers"]
+        assert dashboard.ask("/", Authorization=bearer).status == 200
 
 
 # ----------------------------------------------------------------------------------------------
 # others
 
-READ = ("/", "/studies/1", "/studies/1/report", "/studies/1/trials", "/api/studies")
+READ = ("/", "/studies/1", "/studies/1/report", "/studies/1/trials")
 NEVER_S = 1e6
 
 
@@ -170,15 +164,10 @@ def asked(port: int, path: str, body: str | None = None, kind: str = "") -> tupl
         return answer.status, answer.read().decode()
 
 
-FORM = "application/x-www-form-urlencoded"
-
-
 def form_of(port: int) -> str:
     """A form that stops trial 1."""
     _, page = asked(port, "/studies/1/trials/1")
-    found = re.search(r'name="form_token" value="([^"]+)"', page)
-    assert found is not None
-    return f"form_token={quote(found[1])}"
+    return form_in(page)
 
 
 @pytest.fixture
@@ -203,26 +192,21 @@ def test_readers_wait_for_no_change_that_waits_for_the_database(
 
     monkeypatch.setattr("hpsearch.pages.changes.place", place_told)
     site = site_behind_gate(interrupted, allow_changes=True, patience_s=NEVER_S)
-    new = json.dumps({"study_name": "planted", "directions": ["minimize"]})
     with serving(site) as port, ThreadPoolExecutor() as pool:
         form = form_of(port)
         with locked(database_url):
             stopping = pool.submit(asked, port, "/studies/1/trials/1/stop", form, FORM)
             assert placing.wait(timeout=60)
-            planting = pool.submit(asked, port, "/api/studies", new, "application/json")
             for path in READ:
                 assert asked(port, path)[0] == 200, path
             assert not stopping.done()
-            assert not planting.done()
         assert stopping.result()[0] == 303
-        assert planting.result()[0] == 201
 
 
 def test_a_change_is_refused_in_words_where_the_database_stays_locked(
     interrupted: Store, database_url: str
 ) -> None:
     site = site_behind_gate(interrupted, allow_changes=True, patience_s=0.1)
-    note = json.dumps({"body": "a note", "version": 1})
     with serving(site) as port:
         form = form_of(port)
         with locked(database_url):
@@ -230,54 +214,8 @@ def test_a_change_is_refused_in_words_where_the_database_stays_locked(
             assert status == 503
             assert "The database is busy" in text
             assert "try again" in text
-            with closing(HTTPConnection("127.0.0.1", port)) as connection:
-                kind = {"Content-Type": "application/json"}
-                connection.request("PUT", "/api/studies/1/note", note, kind)
-                answer = connection.getresponse()
-                assert answer.status == 503
-                assert "lock" in json.load(answer)["reason"]
         assert interrupted.waiting(1) == []
         assert asked(port, "/studies/1/trials/1/stop", form, FORM)[0] == 303
-
-
-def unfinished(port: int, path: str, length: int = 100) -> socket.socket:
-    """A request whose body does not end."""
-    sending = socket.create_connection(("127.0.0.1", port))
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {FORM}\r\n"
-    sending.sendall(f"{head}Content-Length: {length}\r\n\r\n{{".encode())
-    return sending
-
-
-def status_of(sending: socket.socket) -> bytes:
-    """The status line of the answer to a request, once there is one."""
-    with sending.makefile("rb") as answer:
-        return answer.readline()
-
-
-def test_uploads_that_do_not_end_cost_nobody_else_anything(interrupted: Store) -> None:
-    site = site_behind_gate(interrupted, allow_changes=True)
-    paths = ["/api/studies", "/studies/1/trials/1/stop"] * taking.MOST_BODIES
-    with serving(site) as port, ExitStack() as stack:
-        first, *rest = [stack.enter_context(unfinished(port, path)) for path in paths]
-        for path in READ:
-            assert asked(port, path)[0] == 200, path
-        assert asked(port, "/studies/1/trials/1/stop", form_of(port), FORM)[0] == 303
-        assert b" 408 " in status_of(first), "the oldest of too many"
-        rest[-1].sendall(b"x" * 99)
-        assert b" 403 " in status_of(rest[-1]), "it has come, and has no token"
-        big = stack.enter_context(unfinished(port, "/api/studies", 2 * taking.MOST_BYTES))
-        with suppress(BrokenPipeError, ConnectionResetError):
-            big.sendall(b"x" * 2 * taking.MOST_BYTES)
-        assert b" 413 " in status_of(big)
-
-
-def test_an_upload_may_take_only_so_long(interrupted: Store) -> None:
-    site = site_behind_gate(interrupted, allow_changes=True)
-    with (
-        serving(taking.Bodies(site, most_s=0.1)) as port,
-        unfinished(port, "/api/studies") as sending,
-    ):
-        assert b" 408 " in status_of(sending)
 
 
 # ----------------------------------------------------------------------------------------------
@@ -290,26 +228,17 @@ def test_beyond_loopback_only_the_token_lets_in(sqlite_url: str, study_id: int) 
         assert link.hostname == socket.gethostname().lower()
         token = link.query.removeprefix("token=")
         assert len(token) >= 43, "256 bits"
-        for path in (
-            "/",
-            "/dashboard",
-            "/api/studies",
-            "/static/bundle.js",
-            "/api/studies?token=guessed-0123456789",
-        ):
+        for path in ("/", "/studies/1", "/files/report.js", "/?token=guessed-0123456789"):
             refused = dashboard.ask(path)
             assert refused.status == 401, path
             assert b"the link that `hpsearch dashboard` printed" in refused.read()
-        assert (
-            dashboard.ask("/api/studies", Authorization="Bearer guessed-0123456789").status == 401
-        )
+        assert dashboard.ask("/", Authorization="Bearer guessed-0123456789").status == 401
 
         entered = dashboard.ask(f"{link.path}?{link.query}")
         assert (entered.status, entered.headers["Location"]) == (303, f"/studies/{study_id}")
         cookie = entered.headers["Set-Cookie"].partition(";")[0]
         assert dashboard.ask(entered.headers["Location"], Cookie=cookie).status == 200
-        assert names(dashboard.ask("/api/studies", Cookie=cookie)) == ["flowers"]
-        assert names(dashboard.ask("/api/studies", Authorization=f"Bearer {token}")) == ["flowers"]
+        assert dashboard.ask("/", Authorization=f"Bearer {token}").status == 200
 
         more = dashboard.interrupt()
         assert re.fullmatch(r"plain HTTP: .* ssh -L .*\n", more), "one line, and no token in it"
@@ -322,8 +251,8 @@ def test_an_ipv6_address_is_served_too(sqlite_url: str, study_id: int) -> None:
         pytest.skip("this machine has no IPv6")
     with served(sqlite_url, "--host", "::1") as dashboard:
         assert dashboard.link.startswith("http://[::1]:")
-        with urllib.request.urlopen(f"{dashboard.link}api/studies") as answer:
-            assert names(answer) == ["flowers"]
+        with urllib.request.urlopen(dashboard.link) as answer:
+            assert answer.status == 200
 
 
 # --------------------------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hpsearch.brain.trial_log import lacking
@@ -15,9 +17,7 @@ from hpsearch.creation.environment import environment
 from hpsearch.domain import events as ev
 from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.reproduction.aside import results_apart
-from hpsearch.reproduction.causes import causes
-from hpsearch.reproduction.comparison import Comparison
+from hpsearch.reproduction.comparison import Comparison, changes
 from hpsearch.reproduction.recorded import OF_THE_MACHINE, RecordedTraining, recorded_training
 from hpsearch.reproduction.repetition import Job, Repeated, train
 from hpsearch.store.reading.queries import (
@@ -48,23 +48,14 @@ CPU = "CPU"
 
 @dataclass(frozen=True)
 class _Record:
-    """A trial in the database.
-
-    Args:
-        study: Its study.
-        spec: The study file.
-        detail: The trial.
-        session: The session that it ran in; None if that is not recorded.
-        arithmetic: The arithmetic that it computed in; None if that is not recorded.
-        memory: The study's facts about memory.
-    """
+    """A trial in the database; None where something is not recorded."""
 
     study: StudyHead
     spec: StudySpec
     detail: TrialDetail
-    session: Environment | None
-    arithmetic: Arithmetic | None
-    memory: memory_facts.Facts
+    session: Environment | None  # of the driver that started it
+    arithmetic: Arithmetic | None  # that it computed in
+    memory: memory_facts.Facts  # the study's
 
 
 def repeat_trial(name: str, number: int, storage: str) -> bool:
@@ -80,34 +71,32 @@ def repeat_trial(name: str, number: int, storage: str) -> bool:
     for line in code_that_runs(record.spec):
         note(line)
     comparison, repeated = Comparison(recorded), Repeated()
+    results = sys.stdout
     try:
-        with results_apart() as results, Interruption() as interruption:
-            job, found = _job(record, recorded, lambda: interruption.asked)
+        with redirect_stdout(sys.stderr), Interruption() as interruption:
+            job = _job(record, recorded, lambda: interruption.asked)
             with closing(train(job, repeated)) as reports:
                 for report in reports:
                     comparison.add(report)
                     if comparison.difference is not None:
                         break
-                    results.line(f"at {report.resource:g}: the same")
+                    print(f"at {report.resource:g}: the same", file=results, flush=True)
     except TaskError as error:
         text = f"{record.study.name} (study file)"
         raise refusal(record.study.spec, text, error.problems) from error
     if repeated.interrupted:
-        raise Interrupted(
-            "interrupted; the study is as it was", "to begin again, repeat the command"
-        )
+        message = "interrupted; the study is as it was"
+        raise Interrupted(message, "to begin again, repeat the command")
     comparison.end(repeated)
     if repeated.unpaused:
         levels = ", ".join(f"{level:g}" for level in repeated.unpaused)
-        found.append(f"the trial was continued at {levels}, and this had no checkpoint there")
-    if comparison.difference is None:
-        how = ", and it failed in the same way" if recorded.error else ""
-        print(f"THE SAME, bit for bit: {count(comparison.reports, 'report')}{how}")  # noqa: T201
-        return True
-    print(escaped(f"DIFFERENT {comparison.difference}"))  # noqa: T201 - this is the result
-    why = "; ".join(found) or "nothing that is recorded has changed: the training's code draws it"
-    note(f"why it may differ: {why}")
-    return False
+        note(f"the trial was continued at {levels}, and this had no checkpoint there")
+    if comparison.difference is not None:
+        print(escaped(f"DIFFERENT {comparison.difference}"))  # noqa: T201
+        return False
+    how = ", and it failed in the same way" if recorded.error else ""
+    print(f"THE SAME, bit for bit: {count(comparison.reports, 'report')}{how}")  # noqa: T201
+    return True
 
 
 def _read(name: str, number: int, storage: str) -> _Record:
@@ -137,10 +126,8 @@ def _refuse(record: _Record, recorded: RecordedTraining) -> None:
         raise UserError(message, why or "choose another, or wait for its first report")
 
 
-def _job(
-    record: _Record, recorded: RecordedTraining, should_stop: Callable[[], bool]
-) -> tuple[Job, list[str]]:
-    """The training to repeat, and what is not as it was.
+def _job(record: _Record, recorded: RecordedTraining, should_stop: Callable[[], bool]) -> Job:
+    """The training to repeat; notes what is not as it was.
 
     Raises:
         TaskError: The task cannot be built, or its data not be prepared.
@@ -149,7 +136,6 @@ def _job(
     device = _device(session)
     config = worker_config(spec, Path(spec.base))
     task = config.load_task()
-    now = environment(spec, CPU if device == "cpu" else device)
     params, computed = arithmetic.adopt(
         record.arithmetic,
         {**config.settings, **trial.params},
@@ -157,13 +143,17 @@ def _job(
         threads=config.threads,
         known=describe(spec.task["kind"]).settings,
     )
-    found = causes(spec, (session, now), (record.arithmetic, computed))
-    for each in found:
+    found = []
+    if session is not None:
+        found += changes(session, environment(spec, device))
+    if record.arithmetic is not None:
+        found += arithmetic.differences(record.arithmetic, computed)
+    for each in dict.fromkeys(found):
         note(f"not as it was: {each}")
     memory_facts.learn(record.memory)
     setup = Setup(params, trial.seed, config.budget, "", None, device, config.goal)
     data = task.prepare(params) if config.prepares else None
-    return Job(task, data, setup, recorded, _checked(spec), should_stop), found
+    return Job(task, data, setup, recorded, partial(_problem, spec), should_stop)
 
 
 def _device(session: Environment | None) -> str:
@@ -175,10 +165,6 @@ def _device(session: Environment | None) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _checked(spec: StudySpec) -> Callable[[Report], str | None]:
-    """Finds the fault of a report that its study would have refused."""
-
-    def problem_with(report: Report) -> str | None:
-        return lacking(spec, ev.Reported(0, 1, report.resource, report.metrics))
-
-    return problem_with
+def _problem(spec: StudySpec, report: Report) -> str | None:
+    """The fault of a report that its study would have refused; None if there is none."""
+    return lacking(spec, ev.Reported(0, 1, report.resource, report.metrics))

@@ -23,8 +23,6 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
-from hpsearch.forecast import footprint
-from hpsearch.forecast.plan import workers_of
 from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
@@ -112,11 +110,6 @@ def run_study(path: Path, options: RunOptions) -> None:
         store.refuse_read_only()
         told = earlier_studies(store, spec)
         resources = options.resources(spec)
-        checkpoint = footprint.guessed(spec)
-        if checkpoint is not None:
-            workers = workers_of(resources, None)
-            for line in footprint.warnings(spec, checkpoint, workers, home.folder):
-                note(f"{path.name}: {line}")
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, told)
         _drive(store, study_run, take_up, options)

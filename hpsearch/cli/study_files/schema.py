@@ -9,7 +9,6 @@ from pathlib import Path
 from hpsearch.cli.places import write_text
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema.document import TITLE, study_file_schema
-from trials.data import files
 
 NAME = "hpsearch.schema.json"
 """The file beside a study file that the study file's first line refers to."""
@@ -35,31 +34,16 @@ def write(path: Path) -> None:
 
 
 def refuse_others(path: Path) -> None:
-    """Refuse to replace a file that is not such a schema.
-
-    Raises:
-        UserError: There is another file of that name, or nothing can be written there.
-    """
-    try:
-        files.refuse_odd(path)
-        there = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    """Refuse to replace a file that is not such a schema; raises a `UserError`."""
+    if not path.exists():
         return
-    except OSError as error:
-        raise _not_writable(path, error) from None
+    try:
+        there = json.loads(path.read_bytes())
     except ValueError:
         there = None
     if not isinstance(there, dict) or there.get("title") != TITLE:
-        raise UserError(
-            f"{path} already exists, and is not a schema of study files",
-            "move it, or give another path",
-        )
-
-
-def _not_writable(path: Path, error: OSError) -> UserError:
-    return UserError(
-        f"{path} cannot be written: {error.strerror}", "check its name, the folder and permissions"
-    )
+        message = f"{path} already exists, and is not a schema of study files"
+        raise UserError(message, "move it, or give another path")
 
 
 def _text() -> str:

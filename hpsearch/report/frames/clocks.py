@@ -1,4 +1,4 @@
-"""How much compute time and wall clock a study had used at a moment.
+"""The compute time and the wall clock that a study had used at a moment.
 
 The ledger charges an attempt when it ends. Here its charge is spread evenly over its time, so that
 every moment between has its share. The wall clock stands still while no driver works on the study.
@@ -91,10 +91,10 @@ def gpu_clock(moments: ArrayLike, attempts: pd.DataFrame) -> Floats:
     ended = attempts["ended"].to_numpy(float)
     lasted = np.maximum(ended - started, 1e-9)
     rate = attempts["gpu_seconds"].to_numpy(float) / lasted
-    turns = np.concatenate([started, started + lasted])
+    moments_of_change = np.concatenate([started, started + lasted])
     changes = np.concatenate([rate, -rate])
-    order = np.argsort(turns, kind="stable")
-    turns, slopes = turns[order], np.cumsum(changes[order])
-    spent = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(turns))])
-    found: Floats = np.interp(at, turns, spent)
+    order = np.argsort(moments_of_change, kind="stable")
+    knots, slopes = moments_of_change[order], np.cumsum(changes[order])
+    spent = np.concatenate([[0.0], np.cumsum(slopes[:-1] * np.diff(knots))])
+    found: Floats = np.interp(at, knots, spent)
     return found

@@ -1,10 +1,9 @@
-"""The configurations of a study as a frame, with how good each of them was and how a parameter is
-drawn on an axis."""
+"""The configurations of a study: how good each of them was, and the values of each parameter."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,13 +16,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.store.reading.course import CourseGoal, StudyCourse
 from hpsearch.words.numbers import cell
 
-MOST_CATEGORIES = 30
-"""An axis names so many categories, the most frequent ones; the others share one."""
-OTHERS = "(others)"
-
 
 class Tier(StrEnum):
-    """How good a configuration is among all of its study."""
+    """The rank of a configuration among all of its study."""
 
     BEST = "best tenth"
     BETTER = "better half"
@@ -31,35 +26,31 @@ class Tier(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ParameterScale:
-    """How the values of a parameter lie on an axis."""
+class ParameterValues:
+    """The values of a parameter.
+
+    Args:
+        name: The parameter's name.
+        values: By trial: numbers, or texts of categories; NaN or None where a trial has none.
+        log: True if numbers are drawn on a logarithmic scale.
+        categories: Its values as texts, in order; None for numbers.
+    """
 
     name: str
+    values: pd.Series
     log: bool = False
     categories: tuple[str, ...] | None = None
-    """Its values as texts, in order; None for numbers."""
-
-    def places(self, values: pd.Series) -> pd.Series:
-        """Where values lie: numbers as they are, categories by their index; NaN where there is
-        none."""
-        if self.categories is None:
-            return pd.to_numeric(values, errors="coerce").astype(float)
-        known = {text: place for place, text in enumerate(self.categories)}
-        elsewhere = known.get(OTHERS, math.nan)
-        texts = values.map(lambda value: None if _absent(value) else cell(value))
-        return texts.map(lambda text: math.nan if text is None else known.get(text, elsewhere))
 
 
 def ranked_configurations(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
-    """By trial, best first: `standing`, `tier` and `state`, of the trials that can be ranked.
+    """By trial, best first: `standing` and `tier` of the trials that can be ranked.
 
     Those are neither repeats nor failed, keep the limits, and have a value.
     """
     trials = course.trials
     can_rank = (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()
-    frame = trials.loc[can_rank, [goal.standing, "state"]]
-    frame = frame.rename(columns={goal.standing: "standing"})
+    frame = trials.loc[can_rank, [goal.standing]].rename(columns={goal.standing: "standing"})
     frame = frame.sort_values("standing", ascending=not goal.maximize, kind="stable")
     share = np.arange(len(frame)) / max(1, len(frame))
     frame["tier"] = np.select(
@@ -68,40 +59,30 @@ def ranked_configurations(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame
     return frame
 
 
-def parameter_scales(
+def parameter_values(
     params: pd.DataFrame, space: Mapping[str, BaseDistribution]
-) -> dict[str, ParameterScale]:
-    """How each parameter that trials have is drawn, in the order of the space."""
+) -> dict[str, ParameterValues]:
+    """The values of each parameter that trials have, in the order of the space."""
     names = [name for name in space if name in params.columns]
     names += [name for name in params.columns if name not in space]
-    return {name: _scale(name, params[name], space.get(name)) for name in names}
+    return {name: _values(params[name], space.get(name)) for name in names}
 
 
-def _scale(name: str, values: pd.Series, drawn_from: BaseDistribution | None) -> ParameterScale:
-    present = [value for value in values if not _absent(value)]
+def _values(values: pd.Series, drawn_from: BaseDistribution | None) -> ParameterValues:
+    name = str(values.name)
+    present = values[values.notna()]
+    choices = []
     if isinstance(drawn_from, CategoricalDistribution):
         choices = [cell(choice) for choice in drawn_from.choices]
-        return ParameterScale(name, categories=_frequent(present, choices))
-    if not all(map(is_number, present)):
-        return ParameterScale(name, categories=_frequent(present, []))
-    is_log = bool(getattr(drawn_from, "log", False))
-    return ParameterScale(name, log=is_log and all(value > 0 for value in present))
-
-
-def _frequent(present: Sequence[object], choices: Sequence[str]) -> tuple[str, ...]:
-    """The categories of an axis: the choices, and what else trials have."""
-    counts = pd.Series([cell(value) for value in present], dtype=object).value_counts()
-    named = list(dict.fromkeys([*choices, *counts.index]))
-    if len(named) <= MOST_CATEGORIES:
-        return tuple(named)
-    frequent = set(counts.index[: MOST_CATEGORIES - 1])
-    return (*(text for text in named if text in frequent), OTHERS)
+    elif all(map(is_number, present)):
+        is_log = getattr(drawn_from, "log", False) and all(value > 0 for value in present)
+        numbers = pd.to_numeric(values).astype(float)
+        return ParameterValues(name, numbers, log=is_log and not present.empty)
+    texts = present.map(cell)
+    categories = tuple(dict.fromkeys([*choices, *texts]))
+    return ParameterValues(name, texts.reindex(values.index), categories=categories)
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number; true and false are not."""
+    """True for a finite number; true and false are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _absent(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -1,4 +1,4 @@
-"""Where the time of a study went: into which trials, into starting up, and into waiting."""
+"""The use of the compute time: trials, starting up, and waiting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpsearch.report.frames.clocks import DrivenSpan
 
 
 class SpentOn(StrEnum):
-    """What a part of the time of the slots was for, as the page names it."""
+    """A purpose of the time of the slots, as the page names it."""
 
     FINISHED = "finished"
     """Search trials that were trained in full."""
@@ -46,47 +46,39 @@ def spending(
     """The compute time of each purpose: columns `part`, `gpu_seconds` and `attempts`, without those
     that took nothing.
 
-    An attempt's start-up counts as overhead and the rest of it as its trial's, by how the trial
-    stands. What a lost attempt took counts as lost, whatever became of its trial.
+    An attempt's start-up counts as overhead and the rest of it as its trial's, by the trial's
+    state. The time of a lost attempt counts as lost, whatever became of its trial.
 
     Args:
         attempts: Those of the study, with an end each.
         trials: Its trials.
         spans: When it was driven.
     """
-    part = purposes(attempts, trials)
-    charged = attempts["gpu_seconds"].to_numpy(float)
-    lasted = np.maximum((attempts["ended"] - attempts["started"]).to_numpy(float), 1e-9)
-    start_up = np.nan_to_num(attempts["start_up_seconds"].to_numpy(float))
-    overhead = charged * np.clip(start_up / lasted, 0.0, 1.0)
-    idle_s = sum(idle(attempts, spans).values())
-    rate = charged.sum() / lasted.sum() if len(attempts) else 0.0
-    rows = []
-    for each in SpentOn:
-        chosen = part == each
-        seconds, number = float((charged - overhead)[chosen].sum()), int(chosen.sum())
-        if each is SpentOn.OVERHEAD:
-            seconds, number = float(overhead.sum()), int((overhead > 0).sum())
-        elif each is SpentOn.IDLE:
-            seconds, number = idle_s * rate, 0
-        if seconds > 0:
-            rows.append((each.value, seconds, number))
+    charged = attempts["gpu_seconds"]
+    lasted_s = np.maximum(attempts["ended"] - attempts["started"], 1e-9)
+    start_up_s = attempts["start_up_seconds"].fillna(0.0)
+    overhead = charged * np.clip(start_up_s / lasted_s, 0.0, 1.0)
+    purposes = _purposes(attempts, trials)
+    spent = dict((charged - overhead).groupby(purposes).sum())
+    counts = dict(purposes.value_counts())
+    spent[SpentOn.OVERHEAD], counts[SpentOn.OVERHEAD] = overhead.sum(), (overhead > 0).sum()
+    rate = charged.sum() / lasted_s.sum() if len(attempts) else 0.0
+    spent[SpentOn.IDLE] = rate * sum(idle(attempts, spans).values())
+    rows = [
+        (each.value, float(spent[each]), int(counts.get(each, 0)))
+        for each in SpentOn
+        if spent.get(each, 0.0) > 0
+    ]
     return pd.DataFrame(rows, columns=["part", "gpu_seconds", "attempts"])
 
 
-def purposes(attempts: pd.DataFrame, trials: pd.DataFrame) -> np.ndarray:
-    """What each attempt was for, by the name of a `SpentOn`."""
-    states = trials["state"].to_dict()
-    roles = trials["role"].to_dict()
-    found = []
-    for trial, outcome in zip(attempts["trial"], attempts["outcome"], strict=True):
-        part = _OF_STATE[State(states[trial])]
-        if outcome == Outcome.LOST.value:
-            part = SpentOn.FAILED
-        elif roles[trial] == Role.CONFIRM and part is SpentOn.FINISHED:
-            part = SpentOn.CONFIRMED
-        found.append(part.value)
-    return np.asarray(found, dtype=object)
+def _purposes(attempts: pd.DataFrame, trials: pd.DataFrame) -> pd.Series:
+    """The purpose of each attempt, as a `SpentOn`'s value."""
+    purpose = trials["state"].map({state.value: part.value for state, part in _OF_STATE.items()})
+    is_confirmed = (trials["role"] == Role.CONFIRM) & (purpose == SpentOn.FINISHED)
+    purpose = purpose.mask(is_confirmed, SpentOn.CONFIRMED.value)
+    found = attempts["trial"].map(purpose)
+    return found.mask(attempts["outcome"] == Outcome.LOST.value, SpentOn.FAILED.value)
 
 
 def idle(attempts: pd.DataFrame, spans: Sequence[DrivenSpan]) -> dict[str, float]:

@@ -6,7 +6,6 @@
   "use strict";
 
   var PRINTED_WIDTH = 660;
-  var PRINTED_SMALL_WIDTH = 310;
   var LEGEND_HEIGHT = 24;
   var OPTIONS = { displayModeBar: false, responsive: true };
   var waiting = [];
@@ -201,9 +200,8 @@
     waiting.slice().forEach(draw);
     document.documentElement.classList.add("printing");
     drawn.forEach(function (element) {
-      var isSmall = element.closest("figure").classList.contains("small");
       var changes = theme(element.layout);
-      changes.width = isSmall ? PRINTED_SMALL_WIDTH : PRINTED_WIDTH;
+      changes.width = PRINTED_WIDTH;
       Plotly.relayout(element, changes);
     });
   }

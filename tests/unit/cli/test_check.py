@@ -16,16 +16,14 @@ import pytest
 
 from hpsearch.cli.studies import check
 from hpsearch.cli.studies.check import check_study
-from hpsearch.cli.studies.run import RunOptions, run_study
 from hpsearch.domain.records import StudyRecord
-from hpsearch.errors import Interrupted, SpecError, StoreUnreachable, Unreachable, UserError
+from hpsearch.errors import SpecError, StoreUnreachable, Unreachable, UserError
 from hpsearch.forecast import footprint
 from hpsearch.forecast.plan import Capacity, fitting_workers
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load
-from hpsearch.study_run import on_ray
 from support.patience import wait_until
 from support.running.command_runs import is_gone
 from trials import tasks
@@ -88,7 +86,6 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
         "12 trials of 3 epochs = 36 epochs",
         "at most 0.5 hours",
         "at most 2 h",
-        "epochs times 10",
         "parameters",
         "on the longest batch",
         "0.0001 to 0.01",
@@ -431,20 +428,3 @@ def test_as_many_workers_fit_as_cores_and_gpu_shares_allow(
     cpu: float, gpu: float | str, machine: Capacity, workers: int
 ) -> None:
     assert fitting_workers(Resources(cpu=cpu, gpu=gpu), machine) == workers
-
-
-def test_run_tells_of_a_disk_without_room_before_anything_starts(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-
-    def started(*given: object, **more: object) -> None:
-        said.append(capsys.readouterr().err)
-        raise Interrupted("as far as this test goes")
-
-    monkeypatch.setattr(on_ray, "drive", started)
-    study.write_text(f"{STUDY}checkpoints: {{max_gb: 0.00001}}\n")
-    with pytest.raises(Interrupted):
-        run_study(study, RunOptions(database(tmp_path), workers=2, quiet=True))
-    (told,) = said
-    assert "study.yaml: checkpoints.max_gb: 1e-05 GB is less than the" in told

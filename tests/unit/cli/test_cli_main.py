@@ -194,7 +194,7 @@ def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:
 def test_a_dashboard_that_is_not_installed_says_how_to_get_it(
     run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "optuna_dashboard", None)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     said = run("dashboard")
     assert said.code == 2
     assert "pip install '.[dashboard]'" in said.err

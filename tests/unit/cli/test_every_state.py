@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("a2wsgi")
 pytest.importorskip("plotly")
 pytest.importorskip("starlette")
 
@@ -194,12 +193,9 @@ def test_notebooks_are_told_it(sqlite_url: str) -> None:
     for name in NAMES.values():
         with hpsearch.open(sqlite_url, name) as notebook:
             assert name in notebook._repr_html_()
-            for plot in (notebook.plot_curves, notebook.plot_budget, notebook.plot_timeline):
+            for plot in (notebook.plot_curves, notebook.plot_best_so_far):
                 plot()
     with hpsearch.open(sqlite_url, NAME) as notebook:
-        for number in NUMBERS:
-            trial = notebook.trial(number)
-            assert trial.state in trial._repr_html_()
         assert_named(notebook.trials().to_csv(), State, Role, ErrorKind)
         assert len(notebook.requests()) == len(ANSWERS) * len(RequestKind)
 

@@ -21,7 +21,7 @@ from hpsearch.cli.study_files.init import (
     write_starter,
 )
 from hpsearch.errors import UserError
-from hpsearch.starters.data_facts import DataFacts, budget
+from hpsearch.starters.data import TaskData, names_of
 from hpsearch.starters.starters import STARTERS
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import load
@@ -182,15 +182,20 @@ def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path: Path) -> 
     spec = load(tmp_path / "number.yaml", inspect=tasks.inspect)
     assert (spec.task["objective_kind"], spec.objective.metric) == ("regression", "rmse")
     assert spec.objective.direction == "minimize"
-    few = tmp_path / "texts.csv"
-    few.write_text("text,label\n" + "a text of not so many words,a\nanother one,b\n" * 9)
-    assert DataFacts(rows=100_000, rare=False, tokens=2000).max_length == 512
+    texts = pd.DataFrame({"text": ["word " * 2000] * 20_000, "label": ["a", "b"] * 10_000})
+    task = TaskData(table, texts, ("text",), ("label",), None)
+    names, guessed = names_of(task, "text_classification", None)
+    assert guessed is None
+    assert (names["max_length"], names["validation"], names["metric"]) == (
+        "512",
+        "0.05",
+        "accuracy",
+    )
 
 
 @pytest.mark.parametrize(
     ("header", "rows", "target"),
     [
-        ("sort,width,year", ["gentoo,1.5,2007", "adelie,3,2008"], "sort"),
         ("age,income", ["31,low", "44,high"], "income"),
         ("Survived,age,port", ["0,31,c", "1,44,s"], "Survived"),
         ("a,b", ["1.5,2.5", "3.5,4.5"], "b"),
@@ -202,32 +207,6 @@ def test_what_a_table_teaches_is_guessed(
     (tmp_path / "flowers.csv").write_text("\n".join([header, *rows * 20]))
     write(tmp_path / "study.yaml", "tabular", train=tmp_path / "flowers.csv")
     assert load(tmp_path / "study.yaml").task["target"] == target
-
-
-@pytest.mark.parametrize("had", [True, False], ids=["on this machine", "out of reach"])
-def test_few_texts_get_a_pretrained_model_where_it_can_be_had(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    had: bool,
-) -> None:
-    cache = tmp_path / "cache"
-    snapshot = cache / "models--distilbert-base-uncased" / "snapshots" / "0123"
-    if had:
-        snapshot.mkdir(parents=True)
-        (snapshot / "config.json").write_text("{}")
-        refs = cache / "models--distilbert-base-uncased" / "refs"
-        refs.mkdir()
-        (refs / "main").write_text("0123")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
-    few = tmp_path / "texts.csv"
-    few.write_text("text,label\n" + "a text of not so many words,a\nanother one,b\n" * 9)
-    write(tmp_path / "texts.yaml", None, few)
-    spec = load(tmp_path / "texts.yaml")
-    assert (spec.task["model"] == "distilbert-base-uncased") is had
-    assert spec.settings["max_length"] == 16
-    assert "--model" in capsys.readouterr().err, "how to name another one"
 
 
 HUGE = "n" * 3000
@@ -262,39 +241,25 @@ def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to
 
 
 @pytest.mark.parametrize(
-    ("rows", "step_s", "total", "first"),
-    [(5000, 0.01, 9, 1), (1700, 0.01, 27, 3), (150, 0.01, 81, 9), (1700, 0.3, 9, 1)],
+    ("rows", "total", "first"),
+    [(5000, "9", ""), (1700, "27", ", first_rung: 3"), (150, "81", ", first_rung: 9")],
 )
-def test_a_model_from_scratch_trains_until_it_has_learnt_if_there_is_time(
-    rows: int, step_s: float, total: int, first: int
+def test_a_model_from_scratch_trains_until_it_has_learnt(
+    tmp_path: Path, rows: int, total: str, first: str
 ) -> None:
-    names = budget({}, pd.DataFrame(index=range(rows)), step_s, 32)
-    assert names["total"] == str(total)
-    assert names.get("first", ", first_rung: 1") == f", first_rung: {first}"
+    table = pd.DataFrame({"width": range(rows), "label": ["a"] * rows})
+    names, _ = names_of(TaskData(tmp_path, table, (), ("label",), None), "tabular", None)
+    assert (names["total"], names["first"]) == (total, first)
 
 
-def test_studies_of_a_folder_have_names_of_their_own(tmp_path: Path) -> None:
-    data = data_of("tabular", tmp_path)
-    named = data.rename(tmp_path / "my flowers.csv")
-    for number in range(3):
-        write(tmp_path / f"{number}.yaml", "tabular", named)
+def test_a_study_is_named_as_its_data(tmp_path: Path) -> None:
+    named = data_of("tabular", tmp_path).rename(tmp_path / "my flowers.csv")
+    write(tmp_path / "flowers.yaml", "tabular", named)
     asked = StudyOptions("mine", "loss")
-    write_from_command(tmp_path / "3.yaml", "train --lr 0.1", asked, force=False)
-    specs = [load(tmp_path / f"{number}.yaml") for number in range(4)]
-    assert [spec.study for spec in specs] == ["my-flowers", "my-flowers-2", "my-flowers-3", "mine"]
-    assert (specs[3].objective.metric, specs[3].objective.direction) == ("loss", "minimize")
-
-
-def test_a_column_of_fractions_is_not_taken_for_classes_in_silence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [f"a text of number {n},{n % 8 / 2}" for n in range(40)]
-    (tmp_path / "train.csv").write_text("\n".join(["text,label", *rows]))
-    write(tmp_path / "study.yaml", train=tmp_path / "train.csv")
-    assert "use --kind text_regression" in capsys.readouterr().err
-    assert load(tmp_path / "study.yaml").task["kind"] == "text_classification"
-    write(tmp_path / "other.yaml", "text_regression", train=tmp_path / "train.csv")
-    assert "use --kind" not in capsys.readouterr().err
+    write_from_command(tmp_path / "mine.yaml", "train --lr 0.1", asked, force=False)
+    flowers, mine = load(tmp_path / "flowers.yaml"), load(tmp_path / "mine.yaml")
+    assert (flowers.study, mine.study) == ("my-flowers", "mine")
+    assert (mine.objective.metric, mine.objective.direction) == ("loss", "minimize")
 
 
 @pytest.mark.parametrize(
@@ -329,10 +294,6 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         write_starter(tmp_path, "tabular", DataOptions(model="distilgpt2"), force=False)
     with pytest.raises(UserError, match="'rmse' is not a metric of text_classification"):
         write_starter(tmp_path, None, DataOptions(), StudyOptions(metric="rmse"), force=False)
-    with pytest.raises(UserError, match="--text is given 3 times"):
-        write(tmp_path / "study.yaml", text="a+b+c")
-    with pytest.raises(UserError, match="--label is given 2 times, and text_regression has one"):
-        write(tmp_path / "study.yaml", "text_regression", label="a+b")
     with pytest.raises(UserError, match="cannot be written"):
         write(tmp_path / "no" / "folder" / "study.yaml")
 

@@ -6,16 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-import safetensors.torch
-import torch
-
 from hpsearch.brain.retention import BEST, WAITING
-from hpsearch.forecast.footprint import CheckpointSize, guessed, peak_bytes, warnings
+from hpsearch.forecast.footprint import CheckpointSize, peak_bytes, warnings
 from hpsearch.study_file.models import StudySpec
 from support.studies.small import spec_with
-from trials.descriptions.models import Pretrained, Scratch
-from trials.tasks.huggingface import model_size
 from unit.brain.test_retention import GIGABYTE
 
 ONE = CheckpointSize(whole_bytes=3 * GIGABYTE, weights_bytes=GIGABYTE)
@@ -63,37 +57,3 @@ def test_a_limit_that_running_trials_exceed_is_told(tmp_path: Path) -> None:
     assert told.startswith(
         "checkpoints.max_gb: 1e-07 GB is less than the 5.2e-06 GB that running trials take"
     )
-
-
-def test_a_model_is_measured_by_its_files_without_being_loaded(tmp_path: Path) -> None:
-    weights = {"a": torch.zeros(10, 20), "b": torch.zeros(5, dtype=torch.float16)}
-    safetensors.torch.save_file(weights, tmp_path / "model.safetensors")
-    assert model_size.parameters(Pretrained(str(tmp_path))) == 205
-    (tmp_path / "model.safetensors").write_bytes(b"no header")
-    assert not model_size.parameters(Pretrained(str(tmp_path)))
-    assert model_size.parameters(Pretrained("not/downloaded-yet")) is None
-    assert model_size.parameters(Pretrained("no id: at all")) is None
-
-
-def test_a_model_from_scratch_is_measured_by_its_shape(lab_spec: StudySpec) -> None:
-    shape = Scratch.parse({"layers": 3, "width": 64, "vocabulary": 500})
-    about = model_size.parameters(shape)
-    assert about is not None
-    assert guessed(lab_spec) == CheckpointSize(12 * about, 4 * about)
-
-
-@pytest.fixture
-def lab_spec(tmp_path: Path) -> StudySpec:
-    task = {"kind": "text_classification", "train": "train.csv", "text": "text", "label": "label"}
-    model = {"scratch": {"layers": 3, "width": 64, "vocabulary": 500}}
-    spec = study(
-        task={**task, "validation": 0.25, "model": model},
-        objective={"metric": "loss", "direction": "minimize"},
-        space={"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-2, "log": True}},
-    )
-    return spec.model_copy(update={"base": tmp_path})
-
-
-def test_nothing_is_guessed_of_adapters_and_of_code_of_ones_own(lab_spec: StudySpec) -> None:
-    assert guessed(lab_spec.model_copy(update={"settings": {"lora": True}})) is None
-    assert guessed(study()) is None

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from support import thoroughness
 
-pytest.importorskip("a2wsgi")
 pytest.importorskip("starlette")
 
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from hpsearch.domain.facts import RequestKind
@@ -115,9 +115,7 @@ def test_what_others_wrote_is_text(path: str, reading: TestClient, sqlite_url: s
     assert 'onerror="' not in answer.text
 
 
-def test_scripts_are_files_whose_addresses_change_with_them(
-    reading: TestClient, sqlite_url: str
-) -> None:
+def test_scripts_are_files_of_the_dashboard(reading: TestClient, sqlite_url: str) -> None:
     ordinary(sqlite_url)
     page = reading.get("/studies/1").text
     found = re.findall(r'(?:src|href)="(/files/[^"]+)"', page)
@@ -125,7 +123,6 @@ def test_scripts_are_files_whose_addresses_change_with_them(
     for address in found:
         answer = reading.get(address)
         assert answer.status_code == 200
-        assert "immutable" in answer.headers["cache-control"]
     inline = re.findall(r"<script(?![^>]*src=)[^>]*>", page)
     assert all('type="application/json"' in each for each in inline)
 
@@ -149,10 +146,8 @@ def test_a_database_without_studies_says_how_to_make_one(reading: TestClient) ->
         ("/studies/1/trials?where=nothing%20%3C%201", 400, "nothing"),
         ("/studies/1/trials?sort=nothing", 400, "nothing"),
         ("/studies/1/trials?page=x", 400, "whole numbers"),
-        (f"/api/studies/{'1' * 4999}", 404, "no page"),
-        ("/api/studies/1?after=x", 400, "whole numbers"),
         ("/nowhere", 404, "no page /nowhere"),
-        ("/files/x/secret", 404, "no page"),
+        ("/files/secret", 404, "no page"),
     ],
 )
 def test_what_is_not_there_is_said_on_a_page(
@@ -163,14 +158,6 @@ def test_what_is_not_there_is_said_on_a_page(
     assert answer.status_code == code
     assert said in answer.text
     assert '<a href="/">' in answer.text
-
-
-@pytest.mark.parametrize("number", [9, -1, 2**31, 2**62, 10**18])
-def test_optunas_pages_say_that_there_is_no_such_study(
-    number: int, reading: TestClient, sqlite_url: str
-) -> None:
-    ordinary(sqlite_url)
-    assert reading.get(f"/api/studies/{number}").status_code == 404
 
 
 def test_trials_are_selected_and_in_order(reading: TestClient, sqlite_url: str) -> None:
@@ -229,7 +216,7 @@ def test_a_form_becomes_a_request_that_says_where_it_comes_from(
     changing: TestClient, running_url: str
 ) -> None:
     token = token_in(changing.get("/studies/1").text)
-    form = {"form_token": token, "parameter:learning_rate": "0.001", "parameter:optimizer": "1"}
+    form = {"form_token": token, "parameter:learning_rate": "0.001", "parameter:optimizer": "lion"}
     answer = changing.post("/studies/1/propose", data={**form, "why": "<b>a hunch</b>"})
     assert (answer.status_code, answer.headers["location"]) == (303, "/studies/1?asked=1")
     changing.post("/studies/1/trials/12/stop", data={"form_token": token})
@@ -275,7 +262,7 @@ def test_a_clone_begins_with_the_settings_of_its_trial(changing: TestClient) -> 
         ("propose", {}, "no parameter is given"),
         ("propose", {"parameter:learning_rate": "7"}, "learning_rate"),
         ("propose", {"parameter:learning_rate": "<i>"}, "must be a number"),
-        ("propose", {"parameter:optimizer": "9"}, "optimizer"),
+        ("propose", {"parameter:optimizer": "adamx"}, "optimizer"),
         ("budget", {}, "no limit is given"),
         ("stop", {}, "nobody drives study flowers"),
     ],
@@ -352,15 +339,13 @@ def encoded(text: str) -> str:
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
-# Bottle leaves a file that it was asked a part of to the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @given(data=st.data())
 @settings(max_examples=thoroughness.examples(300))
 def test_no_request_is_answered_with_an_error_of_ours(
     data: st.DataObject, changing: TestClient
 ) -> None:
     token = token_in(changing.get("/studies/1").text)
-    routes = [each for each in changing.app.routes if "rest" not in each.path]  # type: ignore[attr-defined]
+    routes = [each for each in changing.app.routes if isinstance(each, Route)]  # type: ignore[attr-defined]
     route = data.draw(st.sampled_from(routes))
     number = st.one_of(st.sampled_from(["1", "12"]), ODD)
     path = re.sub(r"\{[^}]*\}", lambda _: encoded(data.draw(number)), route.path)

@@ -7,23 +7,15 @@ import os
 import pickle
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
-from typing import Any
-from wsgiref.util import setup_testing_defaults
 
 import pytest
 import torch
 
-from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.cli.commands.results import dashboard
-from hpsearch.domain.history import Changes
-from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.executors.worker_config import WorkerConfig
-from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_run.workers import worker_config
 from support.files.study_files import GOOD
@@ -114,30 +106,3 @@ def test_workers_are_told_nothing_of_the_database() -> None:
 
 def test_the_dashboard_listens_on_loopback_unless_it_is_told_otherwise() -> None:
     assert signature(dashboard).parameters["host"].default == "127.0.0.1"
-
-
-def test_what_users_typed_reaches_the_dashboards_page_as_json_alone(sqlite_url: str) -> None:
-    wsgi = pytest.importorskip("optuna_dashboard").wsgi
-    script = "<script>alert(1)</script>"
-    with closing(Store.open(sqlite_url)) as store:
-        record = store.create_study(StudyRecord(0, script, "", ("maximize",)))
-        store.commit(
-            record.id, Changes(trials=[Trial(0, State.FAILED, {script: script}, error_text=script)])
-        )
-        app = wsgi(StudyStorage(store))
-        for path in (
-            "/dashboard",
-            f"/dashboard/studies/{record.id}",
-            "/api/studies",
-            f"/api/studies/{record.id}?after=0",
-        ):
-            headers: dict[str, str] = {}
-            environ: dict[str, Any] = {}
-            setup_testing_defaults(environ)
-            environ["PATH_INFO"], _, environ["QUERY_STRING"] = path.partition("?")
-            answer = app(environ, lambda status, given, *_, into=headers: into.update(given))
-            body = b"".join(answer)
-            getattr(answer, "close", bool)()
-            is_json = headers["Content-Type"].startswith("application/json")
-            assert is_json == path.startswith("/api/")
-            assert is_json or script.encode() not in body, path

@@ -151,10 +151,11 @@ def test_a_space_of_categories_alone_is_drawn(told: Told) -> None:
         trials.append(a_trial(n, State.COMPLETE, params, 0.5 + n % 3 / 9))
     story = told(trials, spec_of("flowers", space))
     parameters = next(s for s in page(story).sections if s.key == "parameters")
-    ticks = parameters.small_charts[0].figure.layout.xaxis.ticktext
-    assert tuple(ticks) == names
-    months = next(c for c in parameters.small_charts if c.alternative.endswith("month."))
-    assert tuple(months.figure.layout.xaxis.ticktext) == MONTHS
+    slices = next(chart for chart in parameters.charts if chart.title == "Slices")
+    layout = slices.figure.layout
+    axes = {axis.title.text: axis for axis in (layout.xaxis, layout.xaxis2, layout.xaxis3)}
+    assert axes["colour"].categoryarray == names
+    assert axes["month"].categoryarray == MONTHS
     assert "Importance of parameters" in texts(story)
 
 
@@ -179,9 +180,10 @@ def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(told:
     space = {name: {**RATE, "low": 0.01, "high": 1.0} for name in names}
     story = told(trials, spec_of("flowers", space))
     parameters = next(s for s in page(story).sections if s.key == "parameters")
-    assert len(parameters.small_charts) == 12
-    assert "12 of 60 parameters are drawn" in (parameters.small_remark or "")
-    assert names[7] in parameters.small_charts[0].alternative
+    slices = next(chart for chart in parameters.charts if chart.title == "Slices")
+    assert slices.figure.layout.xaxis12.title.text
+    assert "12 of 60 parameters are drawn" in (slices.remark or "")
+    assert f"against {names[7]}" in slices.alternative
     said = markdown_report(story)
     assert "the 12 most important of 60 parameters" in said
     for name in names:

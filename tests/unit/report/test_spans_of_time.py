@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from hpsearch.report.frames.clocks import closed, driven_spans, gpu_clock, wall_clock
 from hpsearch.report.frames.spending import SpentOn, idle, spending
-from hpsearch.report.frames.thinning import evenly, join_short, thin_curves
 
 
 def attempts_of(*rows: tuple[int, str, float, float, str | None, float, float]) -> pd.DataFrame:
@@ -65,33 +63,3 @@ def test_repeats_are_the_confirmations() -> None:
     repeat = TWO_SLOTS.assign(outcome="complete")
     spent = spending(repeat, STATES, driven_spans(repeat, [])).set_index("part")["gpu_seconds"]
     assert spent[SpentOn.CONFIRMED] == 6.0
-
-
-def test_thinning_keeps_what_must_stay_and_says_what_it_left() -> None:
-    assert evenly(range(5), 9) == [0, 1, 2, 3, 4]
-    chosen = evenly(range(1000), 50, always=(7, 8))
-    assert {0, 7, 8, 999} <= set(chosen)
-    assert len(chosen) <= 50
-    assert chosen == sorted(chosen)
-    curves = pd.DataFrame({"trial": np.repeat(range(300), 100), "resource": list(range(100)) * 300})
-    thinned = thin_curves(curves, 60, 20, ranking=list(range(299, -1, -1)))
-    assert thinned.shown == thinned.frame["trial"].nunique() <= 60
-    assert set(range(290, 300)) <= set(thinned.frame["trial"]), "the best ones stay"
-    points = thinned.frame.groupby("trial")["resource"].agg(["min", "max", "size"])
-    assert (points["min"] == 0).all()
-    assert (points["max"] == 99).all()
-    assert (points["size"] <= 22).all()
-    assert (thinned.said("curves") or "").startswith(f"{thinned.shown} of 300 curves are drawn")
-
-
-def test_short_bars_are_joined_and_no_time_is_lost() -> None:
-    starts = np.arange(0.0, 100.0, 1.0)
-    kinds = ["finished", "failed or lost"] * 50
-    bars = pd.DataFrame(
-        {"slot": 0, "begin": starts, "end": starts + 1, "kind": kinds, "attempts": 1, "trial": 0}
-    )
-    joined = join_short(bars, 10.0, "several")
-    assert len(joined) == 10
-    assert joined["attempts"].sum() == 100
-    assert (joined["end"] - joined["begin"]).sum() == 100.0
-    assert set(joined["kind"]) == {"several"}

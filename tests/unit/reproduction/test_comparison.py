@@ -8,7 +8,8 @@ import pytest
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.reproduction.comparison import Comparison
+from hpsearch.domain.records import Environment
+from hpsearch.reproduction.comparison import Comparison, changes
 from hpsearch.reproduction.recorded import RecordedTraining, recorded_training
 from hpsearch.reproduction.repetition import Repeated
 from hpsearch.store.reading.queries import TrialDetail, TrialRow
@@ -63,9 +64,20 @@ def test_a_trial_that_ends_earlier_or_later_is_different() -> None:
     assert shorter.difference == "at 2: it was not reported this time"
 
 
-def test_the_first_difference_names_a_few_metrics() -> None:
+def test_the_first_difference_names_its_metric() -> None:
     recorded = RecordedTraining((0.0,), 1.0, {1.0: dict.fromkeys("abcde", 1.0)}, True, None)
     found = Comparison(recorded)
     found.add(Report(1.0, dict.fromkeys("abcd", 2.0)))
-    told = "a 2.0 instead of 1.0, b 2.0 instead of 1.0, c 2.0 instead of 1.0, and 2 more"
-    assert found.difference == f"at 1: {told}"
+    assert found.difference == "at 1: a 2.0 instead of 1.0"
+
+
+def test_what_is_not_as_it_was_is_named() -> None:
+    packages = {"hpsearch": "0.1", "python": "3.11.1", "torch": "2.0"}
+    before = Environment(1.0, "abc", packages, "CPU", "f" * 64)
+    now = Environment(2.0, "abd", {**packages, "python": "3.12.1"}, "CPU", "e" * 64)
+    assert changes(before, now) == [
+        "the files that the task names have changed",
+        "the code is of git revision abd instead of abc",
+        "python 3.12.1 instead of 3.11.1",
+    ]
+    assert changes(before, before) == []

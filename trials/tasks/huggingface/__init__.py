@@ -6,5 +6,4 @@
 - `data`, `sequences`: data and models of tasks that predict tokens
 - `lora`, `merging`: adapters, and whole models made of them
 - `model_files`: a model in the folder of a checkpoint
-- `model_size`: how many parameters a model has
 """

@@ -1,4 +1,4 @@
-"""What all figures share: colours, axes, and texts that others wrote."""
+"""The style of all figures: colours, axes, and texts that others wrote."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ LONGEST = 28
 """Characters of a name on an axis."""
 MOST_WHOLE = 8
 """An axis of whole numbers that spans at most so much names all of them."""
+FEWEST_VALUES = 20
+"""Of fewer values all are shown."""
 
 
 def plotly() -> Any:
@@ -87,8 +89,8 @@ def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
     return stated
 
 
-def linear_ticks(values: Any) -> dict[str, Any]:
-    """The ticks of an axis: one for each number where all are whole and span little."""
+def ticks(values: Any) -> dict[str, Any]:
+    """The ticks of a linear axis: one for each number where all are whole and span little."""
     import numpy as np
 
     known = np.asarray(values, float)
@@ -107,32 +109,37 @@ def time_scale(longest_s: float) -> tuple[float, str]:
     return 1.0, "seconds"
 
 
-def value_range(values: Any, goal_maximize: bool) -> tuple[list[float] | None, int]:
-    """The range of an axis that shows what matters where a few values are far worse than all
-    others, and how many values lie outside; no range if all fit.
+def value_range(values: Any, *, maximize: bool) -> list[float] | None:
+    """The range of an axis where a few values are far worse than all others; None if all fit.
 
     Args:
-        values: Those to show.
-        goal_maximize: Whether more is better.
+        values: The values to show.
+        maximize: True if more is better.
     """
     import numpy as np
 
     known = np.asarray(values, float)
     known = np.sort(known[np.isfinite(known)])
-    if len(known) < 20:
-        return None, 0
+    if len(known) < FEWEST_VALUES:
+        return None
     low, high = np.quantile(known, [0.04, 0.96])
     width = high - low
     begin, end = known[0], known[-1]
-    if goal_maximize and begin < low - 1.5 * width:
+    if maximize and begin < low - 1.5 * width:
         begin = low
-    if not goal_maximize and end > high + 1.5 * width:
+    if not maximize and end > high + 1.5 * width:
         end = high
-    outside = int(((known < begin) | (known > end)).sum())
-    if not outside or width <= 0:
-        return None, 0
+    if width <= 0 or (begin == known[0] and end == known[-1]):
+        return None
     margin = 0.05 * (end - begin)
-    return [float(begin - margin), float(end + margin)], outside
+    return [float(begin - margin), float(end + margin)]
+
+
+def outside(limits: list[float] | None) -> str | None:
+    """A remark on the values that a picture leaves out; None if it has all."""
+    if limits is None:
+        return None
+    return "Values far worse than all others lie outside the picture."
 
 
 def brief(value: float) -> str:

@@ -1,0 +1,182 @@
+"""Learning curves: the reports of trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.report.charts import style
+from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
+from hpsearch.report.frames.configurations import ranked_configurations
+from hpsearch.report.story import StudyStory
+from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.queries import TrialDetail
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MOST_CURVES, MOST_POINTS = 150, 60
+
+
+class CurveKind(StrEnum):
+    """The kind of a curve, by the state of its trial."""
+
+    PAUSED = "paused or pruned"
+    FAILED = "failed"
+    RUNNING = "not ended"
+    COMPLETE = "complete"
+    WINNER = "winner"
+
+
+_KINDS = {
+    State.COMPLETE: CurveKind.COMPLETE,
+    State.PAUSED: CurveKind.PAUSED,
+    State.PRUNED: CurveKind.PAUSED,
+    State.FAILED: CurveKind.FAILED,
+    State.RUNNING: CurveKind.RUNNING,
+    State.QUEUED: CurveKind.RUNNING,
+}
+_LINES = {
+    CurveKind.PAUSED: ({"color": style.PALE, "width": 1}, 0.6),
+    CurveKind.FAILED: ({"color": style.BAD, "width": 1.2, "dash": "dot"}, 0.8),
+    CurveKind.RUNNING: ({"color": style.GOOD, "width": 1.2}, 0.8),
+    CurveKind.COMPLETE: ({"color": style.CALM, "width": 1.4}, 0.75),
+    CurveKind.WINNER: ({"color": style.WINNER, "width": 3}, 1.0),
+}
+"""The line of each kind and its opacity, in the order of drawing."""
+_SIDE_BY_SIDE = (style.CALM, style.WINNER, style.GOOD, style.OTHER, style.BAD, style.PALE)
+"""The colours of curves side by side, in their order."""
+
+
+def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:
+    """A curve for each trial: paused ones are dimmed and the winner is marked.
+
+    None where no trial has reported a value.
+    """
+    course = story.course
+    repeats = course.trials.index[course.trials["role"] == Role.CONFIRM]
+    reports = course.reports[course.reports[goal.column].notna()]
+    reports = reports[~reports["trial"].isin(repeats)]
+    if reports.empty:
+        return None
+    ranking = _ranking(story, goal, reports)
+    chosen = some_of(ranking, MOST_CURVES)
+    kinds = {number: _KINDS[State(state)] for number, state in course.trials["state"].items()}
+    if story.winner is not None:
+        kinds[story.winner.trial.number] = CurveKind.WINNER
+    reports = _thinned(reports[reports["trial"].isin(chosen)])
+    kind_of = reports["trial"].map(kinds)
+    made = style.figure(380, showlegend=True)
+    for kind in _LINES:
+        own = reports[kind_of == kind]
+        if not own.empty:
+            made.add_trace(_trace(own, goal.column, kind))
+    limits = style.value_range(reports[goal.column], maximize=goal.maximize)
+    made.update_xaxes(style.axis(style.shown(story.unit), **style.ticks(reports["resource"])))
+    made.update_yaxes(style.axis(style.shown(goal.metric), range=limits))
+    counts = reports.groupby(kind_of)["trial"].nunique()
+    parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    alternative = f"Learning curves of {goal.metric} by {story.unit}: {parts}."
+    remarks = [left_out(len(chosen), len(ranking), "curves"), style.outside(limits)]
+    return Chart(made, None, alternative, joined(remarks))
+
+
+def _ranking(story: StudyStory, goal: CourseGoal, reports: pd.DataFrame) -> list[int]:
+    """The trials with a curve, the winner first, then the best."""
+    winner = [] if story.winner is None else [story.winner.trial.number]
+    ranked = ranked_configurations(story.course, goal).index
+    with_curves = set(reports["trial"])
+    order = dict.fromkeys([*winner, *ranked, *sorted(with_curves)])
+    return [number for number in order if number in with_curves]
+
+
+def _thinned(reports: pd.DataFrame) -> pd.DataFrame:
+    """Curves of at most about `MOST_POINTS` points, the first and the last one of each kept."""
+    reports = reports.sort_values(["trial", "resource"], kind="stable")
+    place = reports.groupby("trial").cumcount()
+    length = reports.groupby("trial")["trial"].transform("size")
+    stride = np.ceil(length / MOST_POINTS).astype(int)
+    is_kept = (place % stride == 0) | (place == length - 1)
+    return pd.DataFrame(reports[is_kept])
+
+
+def _trace(reports: pd.DataFrame, column: str, kind: CurveKind) -> object:
+    """The curves of one kind, as one line that is interrupted between them."""
+    line, opacity = _LINES[kind]
+    trials = reports["trial"].to_numpy(int)
+    ends = np.flatnonzero(np.diff(trials)) + 1
+    has_single_points = not reports.duplicated("trial", keep=False).all()
+    has_markers = kind is CurveKind.WINNER or has_single_points
+    return style.plotly().Scatter(
+        x=np.insert(reports["resource"].to_numpy(float), ends, np.nan),
+        y=np.insert(reports[column].to_numpy(float), ends, np.nan),
+        customdata=np.insert(trials, ends, trials[ends - 1]),
+        mode="lines+markers" if has_markers else "lines",
+        marker={"size": 7 if kind is CurveKind.WINNER else 4},
+        line=line,
+        opacity=opacity,
+        name=kind.value,
+        hovertemplate="trial %{customdata}<br>%{y:.5~g} at %{x}<extra></extra>",
+    )
+
+
+def side_by_side(
+    trials: Sequence[TrialDetail], goals: Sequence[CourseGoal], unit: str
+) -> list[Chart]:
+    """A chart for each objective, with a curve for each of the trials in a colour of its own.
+
+    An objective that no trial has reported twice has no chart.
+
+    Args:
+        trials: One or more.
+        goals: The objectives of their study.
+        unit: The unit of the resource.
+    """
+    charts = []
+    for goal in goals:
+        points = {each.trial.number: _points(each, goal, len(goals) == 1) for each in trials}
+        if max(map(len, points.values())) < 2:
+            continue
+        numbers = ", ".join(str(number) for number, own in points.items() if own)
+        alternative = f"{goal.metric} by {unit} of trial {numbers}."
+        charts.append(Chart(_overlaid(points, goal, unit), goal.metric, alternative))
+    return charts
+
+
+def _points(trial: TrialDetail, goal: CourseGoal, is_only: bool) -> list[tuple[float, float]]:
+    points = []
+    for report in trial.reports:
+        value = report["value"] if is_only else (report["metrics"] or {}).get(goal.metric)
+        if value is not None:
+            points.append((float(report["resource"]), float(value)))
+    return points
+
+
+def _overlaid(
+    points: dict[int, list[tuple[float, float]]], goal: CourseGoal, unit: str
+) -> go.Figure:
+    made = style.figure(320, showlegend=len(points) > 1)
+    resources: list[float] = []
+    for colour, (number, own) in zip(_SIDE_BY_SIDE, points.items(), strict=False):
+        frame = pd.DataFrame(own, columns=["resource", "value"])
+        resources += frame["resource"].tolist()
+        made.add_trace(
+            style.plotly().Scatter(
+                x=frame["resource"],
+                y=frame["value"],
+                mode="lines+markers" if len(own) < 100 else "lines",
+                marker={"size": 6},
+                line={"color": colour, "width": 2},
+                name=f"trial {number}",
+                hovertemplate="%{y:.5~g} at %{x}<extra></extra>",
+            )
+        )
+    made.update_xaxes(style.axis(style.shown(unit), **style.ticks(resources)))
+    made.update_yaxes(style.axis(style.shown(goal.metric)))
+    return made

@@ -1,0 +1,68 @@
+"""The best value so far, against the compute time that was spent for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hpsearch.ranking.repeats import Confirmed
+from hpsearch.report.charts.chart import Chart
+from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
+from hpsearch.report.frames.progress import improvements
+from hpsearch.report.story import StudyStory
+from hpsearch.store.reading.course import CourseGoal
+from hpsearch.words.numbers import duration, number
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def best_so_far(story: StudyStory, goal: CourseGoal) -> Chart | None:
+    """The best value that any trial had shown, as a staircase, and the winner's confirmed mean.
+
+    None before there is a value, and where no attempt is recorded.
+    """
+    if story.attempts.empty:
+        return None
+    frame = improvements(story.course, goal, story.attempts, story.until)
+    if frame.empty:
+        return None
+    spent_s = frame["gpu_seconds"]
+    unit_s, unit = time_scale(float(spent_s.max()))
+    winner = story.winner
+    confirmed = None if winner is None else winner.confirmed
+    made = figure(320, showlegend=confirmed is not None)
+    hover = "%{y:.5~g} after %{x:.3~g} " + unit
+    made.add_trace(
+        plotly().Scatter(
+            x=(spent_s / unit_s).to_numpy(float),
+            y=frame["value"].to_numpy(float),
+            customdata=frame["trial"].to_numpy(int),
+            mode="lines+markers",
+            line={"shape": "hv", "color": CALM, "width": 2},
+            marker={"size": 6, "color": CALM},
+            hovertemplate=f"{hover}<br>trial %{{customdata}}<extra></extra>",
+            name="best shown so far",
+        )
+    )
+    if confirmed is not None:
+        _mark_confirmed(made, confirmed)
+    made.update_xaxes(axis(f"compute time ({unit})", rangemode="tozero"))
+    made.update_yaxes(axis(shown(goal.metric)))
+    first, last = frame.iloc[0], frame.iloc[-1]
+    alternative = (
+        f"The best {goal.metric} shown went from {number(first['value'])} "
+        f"to {number(last['value'])} in {duration(last['gpu_seconds'])} of compute time."
+    )
+    title = goal.metric if len(story.course.goals) > 1 else None
+    return Chart(made, title, alternative)
+
+
+def _mark_confirmed(made: go.Figure, confirmed: Confirmed) -> None:
+    """Mark the mean of the winner's repeats, and its interval."""
+    low, high = confirmed.low, confirmed.high
+    if low is not None and high is not None:
+        made.add_hrect(y0=low, y1=high, fillcolor=WINNER, opacity=0.14, line_width=0, layer="below")
+    line = {"color": WINNER, "width": 2, "dash": "dot"}
+    made.add_hline(y=confirmed.mean, line=line)
+    name = "confirmed mean" if low is None else "confirmed mean and 90% interval"
+    made.add_trace(plotly().Scatter(x=[None], y=[None], mode="lines", line=line, name=name))
