@@ -22,7 +22,7 @@ SCALINGS = ("none", "linear", "sqrt")
 REFERENCE_BATCH = 32
 """The samples in a batch that `learning_rate` is stated for where `scale_learning_rate` is set."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
-COMPILE = ("never", "auto", "always")
+COMPILE = ("never", "always")
 SMALLER_IS_BETTER = frozenset({
     "loss", "train_loss", "perplexity", "mse", "rmse", "mae", "padding_ratio",
     "peak_memory_bytes", "skipped_steps",
@@ -178,12 +178,7 @@ class Settings:
         "and fp32 on a CPU.",
         choices=PRECISIONS,
     )
-    compile: str = setting(
-        "never",
-        "Train the model through torch.compile; auto does so if the remaining budget makes it "
-        "worthwhile.",
-        choices=COMPILE,
-    )
+    compile: str = setting("never", "Train the model through torch.compile.", choices=COMPILE)
     patience: int | None = setting(
         None,
         "Stop after this many reports without improvement, those of one step counted once; "

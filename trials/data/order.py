@@ -75,13 +75,6 @@ class BatchOrder:
             return costliest_batch(self._lengths, settings.batch_tokens)
         return longest_batch(self._lengths, settings.batch_size)
 
-    def middle(self) -> Ints:
-        """Two samples of middle length; one where there are no more."""
-        half = len(self._lengths) // 2
-        shortest_first = np.argsort(totals(self._lengths), kind="stable")
-        start = max(half - 1, 0)
-        return shortest_first[start : half + 1]
-
     def _epoch(self, epoch: int) -> tuple[list[Ints], Ints]:
         if epoch in self._epochs:
             return self._epochs[epoch]

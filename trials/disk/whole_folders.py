@@ -21,7 +21,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +99,8 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
 
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file in a folder, by its path inside the folder, in order."""
-    files = [entry for entry in trees.entries(folder) if entry.is_file]
-    found = {}
-    for entry in sorted(files, key=lambda entry: entry.name):
-        with suppress(FileNotFoundError):  # it has been removed meanwhile
-            found[entry.name] = digest_of_file(entry.path)
-    return found
+    files = {entry.name: entry.path for entry in trees.entries(folder) if entry.is_file}
+    return {name: digest_of_file(files[name]) for name in sorted(files)}
 
 
 def digest_of_file(path: Path) -> str:
@@ -141,15 +137,14 @@ def make_folder(folder: Path) -> None:
 def flush(folder: Path) -> None:
     """Make sure that a folder with everything in it is on the disk."""
     for entry in trees.entries(folder):
-        if not entry.is_link:
-            with suppress(FileNotFoundError):  # it has been removed meanwhile
-                flush_one(entry.path)
+        if entry.is_file or entry.is_folder:
+            flush_one(entry.path)
     flush_one(folder)
 
 
 def flush_one(path: Path) -> None:
     """Make sure that the content of a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, trees.OPENING)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -49,10 +49,6 @@ class Horizon:
             case Unit.SECONDS:
                 return position.seconds
 
-    def used(self, position: Position) -> float:
-        """The share of the full budget that is used."""
-        return self.resource(position) / self._budget.total
-
     def is_reached(self, position: Position) -> bool:
         """Whether the full budget was reported."""
         return position.reported >= self._budget.total

@@ -165,7 +165,7 @@ def test_with_no_whole_checkpoint_left_the_error_says_so(lab):
         task.start(lab.setup("a", {"epochs": 1}, resume_from=last.checkpoint), data)
 
 
-IN_THE_BACKGROUND = "from trials.checkpoints import saver; saver.WORTH_S = saver.SHARE = 0.0; "
+IN_THE_BACKGROUND = "from trials.loop import saves; saves.WORTH_S = saves.SHARE = 0.0; "
 """Before the command: whatever a save costs, the next one is written by a thread."""
 
 

@@ -1,9 +1,8 @@
-"""What a run remembers of its own course, compactly: the records that `trials.telemetry.findings`
-reads at its end.
+"""The history of a run, compactly: the records that `trials.telemetry.findings` reads.
 
-The record of a run of a million steps is no larger than that of a run of a hundred: each series has
-at most `MOST` points, and a full one merges its neighbours. The trace travels in checkpoints, so
-that a trial's health covers all its attempts.
+The history of a run of a million steps is no larger than that of a run of a hundred: each series
+has at most `MOST` points, and a full one merges its neighbours. It travels in checkpoints, so that
+a trial's health covers all its attempts.
 """
 
 from __future__ import annotations
@@ -22,17 +21,21 @@ maximum."""
 
 
 class Series:
-    """Numbers in order, in at most `MOST` points."""
+    """Numbers in order, in at most `MOST` points.
+
+    Attributes:
+        points: The merged numbers.
+        every: Numbers in a point.
+    """
 
     def __init__(self, merge: Callable[[Sequence[float]], float]) -> None:
         self._merge = merge
         self.points: list[float] = []
         self.every = 1
-        """Numbers in a point."""
         self._open: list[float] = []
 
     def add(self, value: float) -> None:
-        """Take in the next number; what does not fill a point yet is not in `points`."""
+        """Add the next number. What does not fill a point yet is not in `points`."""
         self._open.append(value)
         if len(self._open) < self.every:
             return
@@ -51,7 +54,7 @@ class Series:
         self.every *= 2
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to continue."""
+        """The state, for `load_state_dict`."""
         return {"points": list(self.points), "every": self.every, "open": list(self._open)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -62,57 +65,46 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one report says about the run's health."""
+class Losses:
+    """The losses of one report: of training since the report before, and of validation."""
 
     step: int
     train_loss: float
     loss: float
-    samples_per_second: float
 
 
 @dataclass(frozen=True)
-class RunCourse:
-    """A run's course, as plain values.
+class RunHistory:
+    """A run's history, as plain values.
 
     Args:
         losses: The training loss, in order; one point is the mean of `every` steps.
         norms: The gradient norm before clipping, in order; one point is the greatest of `every`
-            steps. Skipped steps are not among them.
+            steps. Steps that fp16's loss scaling skipped are not among them.
         every: Steps in a point.
-        memory_bytes: Memory in use, read every few steps.
-        reports: The report history.
-        steps: Optimizer steps taken, the skipped ones among them.
-        skipped: Steps that the fp16 loss scaler skipped.
+        reports: The losses of the reports.
+        steps: Optimizer steps taken.
         waited_s: Seconds spent waiting for batches.
         trained_s: Seconds trained, waiting included.
         tokens: Tokens trained on.
         cells: Tokens and padding.
-        counted: What `step` of a reading counts, in words.
-        unit: What is counted a second, in words.
+        counted: The word for what `step` counts.
     """
 
     losses: tuple[float, ...] = ()
     norms: tuple[float, ...] = ()
     every: int = 1
-    memory_bytes: tuple[float, ...] = ()
-    reports: tuple[Reading, ...] = ()
+    reports: tuple[Losses, ...] = ()
     steps: int = 0
-    skipped: int = 0
     waited_s: float = 0.0
     trained_s: float = 0.0
     tokens: int = 0
     cells: int = 0
     counted: str = "step"
-    unit: str = "samples"
-
-
-_SUMS = ("steps", "skipped", "waited_s", "tokens", "cells")
-"""What a `Trace` counts over the whole run."""
 
 
 class Trace:
-    """Collects the course of a run.
+    """Collects the history of a run.
 
     Args:
         clock: Seconds, for the time spent waiting for batches; only differences count.
@@ -120,14 +112,13 @@ class Trace:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._series = {"losses": Series(fmean), "norms": Series(max), "memory": Series(max)}
-        self._reports: list[Reading] = []
-        self._sums: dict[str, Any] = dict.fromkeys(_SUMS, 0)
+        self._series = {"losses": Series(fmean), "norms": Series(max)}
+        self._reports: list[Losses] = []
+        self._sums: dict[str, Any] = {"steps": 0, "waited_s": 0.0, "tokens": 0, "cells": 0}
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around the making of a batch, or the waiting for one that is made ahead: training stops
-        meanwhile."""
+        """The context of making a batch, or of waiting for one: training stops meanwhile."""
         began = self._clock()
         try:
             yield
@@ -135,63 +126,52 @@ class Trace:
             self._sums["waited_s"] += self._clock() - began
 
     def count(self, tokens: int, cells: int) -> None:
-        """Take in a micro-batch."""
+        """Add the tokens of a batch, and its cells (tokens and padding)."""
         self._sums["tokens"] += tokens
         self._sums["cells"] += cells
 
     def step(self, loss: float, norm: float) -> None:
-        """Take in an optimizer step; one whose gradient is not finite counts as skipped."""
-        sums, series = self._sums, self._series
-        sums["steps"] += 1
-        series["losses"].add(loss)
+        """Add an optimizer step."""
+        self._sums["steps"] += 1
+        self._series["losses"].add(loss)
         if math.isfinite(norm):
-            series["norms"].add(norm)
-        else:
-            sums["skipped"] += 1
+            self._series["norms"].add(norm)
 
-    def memory(self, in_use_bytes: int | None) -> None:
-        """Take in a reading of the memory in use, where there is one."""
-        if in_use_bytes is not None:
-            self._series["memory"].add(float(in_use_bytes))
-
-    def report(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take in a report of the loop."""
-        reading = Reading(
-            step=step,
-            train_loss=metrics["train_loss"],
-            loss=metrics["loss"],
-            samples_per_second=metrics["samples_per_second"],
-        )
-        self._reports.append(reading)
+    def report(self, step: int, train_loss: float, loss: float) -> None:
+        """Add a report."""
+        self._reports.append(Losses(step, train_loss, loss))
         if len(self._reports) > MOST:
             del self._reports[1:-1:2]
 
-    def course(self, trained_s: float) -> RunCourse:
-        """The course so far.
+    def history(self, trained_s: float, counted: str = "step") -> RunHistory:
+        """The history so far.
 
         Args:
             trained_s: Seconds the run has trained.
+            counted: The word for what the `step` of a report counts.
         """
-        series: dict[str, Any] = {name: tuple(each.points) for name, each in self._series.items()}
-        return RunCourse(
-            memory_bytes=series.pop("memory"),
-            **series,
-            **self._sums,
-            every=self._series["losses"].every,
+        losses, norms = self._series["losses"], self._series["norms"]
+        return RunHistory(
+            losses=tuple(losses.points),
+            norms=tuple(norms.points),
+            every=losses.every,
             reports=tuple(self._reports),
             trained_s=trained_s,
+            counted=counted,
+            **self._sums,
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to continue."""
+        """The state, for `load_state_dict`."""
         series = {name: series.state_dict() for name, series in self._series.items()}
-        reports = [asdict(reading) for reading in self._reports]
+        reports = [asdict(each) for each in self._reports]
         return {"series": series, "reports": reports, "sums": dict(self._sums)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state."""
-        saved = state["series"]
+        """Continue from a saved state, which may have other keys."""
         for name, series in self._series.items():
-            series.load_state_dict(saved[name])
-        self._reports = [Reading(**reading) for reading in state["reports"]]
-        self._sums = dict(state["sums"])
+            series.load_state_dict(state["series"][name])
+        self._reports = []
+        for each in state["reports"]:
+            self._reports.append(Losses(each["step"], each["train_loss"], each["loss"]))
+        self._sums = {name: state["sums"][name] for name in self._sums}
