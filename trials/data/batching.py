@@ -23,8 +23,6 @@ ATTENTION_LENGTH = 435
 """The length of a row whose attention takes as much memory as everything else in a layer. A layer
 has 34 numbers for each feature, and 5 in each head for each pair of tokens (Korthikanti et al.
 2022, arXiv 2205.05198), with heads of 64 features."""
-TRIED_LENGTHS = 512
-"""How many lengths of each part `costliest_batch` tries as the longest; there are rarely more."""
 
 
 def parts_of(lengths: Ints) -> Ints:
@@ -154,53 +152,17 @@ def longest_batch(lengths: Ints, batch_size: int) -> Ints:
 
 
 def costliest_batch(lengths: Ints, batch_tokens: int) -> Ints:
-    """The samples that cost most together, of all that a budget of tokens allows in one batch.
+    """The samples that cost about as much as any batch that a budget of tokens allows: the
+    costliest batch of the samples in the order of their cost.
 
     Args:
-        lengths: Tokens of each sample, shape (n,), or of its two parts, shape (n, 2).
+        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
         batch_tokens: The most tokens and padding in a batch.
     """
     parts = parts_of(lengths)
-    if parts.shape[1] == 1:
-        parts = np.hstack([parts, np.zeros_like(parts)])
-    single = int(cost(1, parts).argmax())
-    firsts = _tried(parts[:, 0])
-    seconds = _tried(parts[:, 1])
-    # longest[i, j]: the two lengths that a batch is padded to
-    pairs = np.broadcast_arrays(firsts[:, None], seconds[None])
-    longest = np.stack(pairs, axis=-1)
-    counts = _counts(parts, firsts, seconds)
-    fitting = counts.cumsum(axis=0).cumsum(axis=1)
-    cells_of_row = np.maximum(longest.sum(axis=-1), 1)
-    allowed = batch_tokens // cells_of_row
-    rows = np.minimum(allowed, fitting)
-    has_first = counts.cumsum(axis=1) > 0
-    has_second = counts.cumsum(axis=0) > 0
-    is_batch = has_first & has_second & (rows > 1)
-    costs = np.where(is_batch, cost(rows, longest), 0.0)
-    best = np.unravel_index(int(costs.argmax()), costs.shape)
-    if costs[best] <= cost(1, parts[single]):
-        return np.array([single])
-    is_within = (parts <= longest[best]).all(axis=1)
-    within = np.flatnonzero(is_within)
-    most = int(rows[best])
-    chosen = longest_batch(parts[within], most)
-    return within[chosen]
-
-
-def _counts(parts: Ints, firsts: Ints, seconds: Ints) -> Ints:
-    """How many samples have parts as long as `firsts[i]` and `seconds[j]`, shape (i, j)."""
-    counts = np.zeros((len(firsts), len(seconds)), dtype=np.int64)
-    row = np.searchsorted(firsts, parts[:, 0])
-    column = np.searchsorted(seconds, parts[:, 1])
-    np.add.at(counts, (row, column), 1)
-    return counts
-
-
-def _tried(lengths: Ints) -> Ints:
-    known = np.unique(lengths)
-    places = np.linspace(0, len(known) - 1, TRIED_LENGTHS).round()
-    return known[np.unique(places.astype(np.int64))]
+    costliest_first = np.argsort(-cost(1, parts), kind="stable")
+    batches = _fill(costliest_first, parts, batch_tokens)
+    return max(batches, key=lambda rows: float(cost(len(rows), parts[rows].max(axis=0))))
 
 
 def micro_batches(rows: Ints, micro_batch: int | None) -> list[Ints]:

@@ -404,4 +404,5 @@ class TrainingRun:
         self._saves.close()
         self._updates.close()
         self._loss.close()
-        return self._feed.close()
+        self._feed.close()
+        return True
