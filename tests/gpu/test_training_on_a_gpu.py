@@ -8,7 +8,6 @@ import sys
 
 import pytest
 import torch
-from trials.telemetry.gpu import training_flops
 
 from trials import tasks
 from trials.contract import Setup

@@ -39,7 +39,6 @@ from hpsearch.study_run.workers import worker_config
 from support.running.local_executor import LocalExecutor
 from support.studies.small import brain, spec_with
 from trials import tasks
-from trials.loop import saves
 from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.disk_folder import DiskFolder
@@ -47,6 +46,7 @@ from trials.checkpoints.folders import used_bytes
 from trials.checkpoints.manifests import CheckpointError, check
 from trials.contract import Goal, Setup
 from trials.data import cache
+from trials.loop import saves
 from trials.running.runner import Runner
 
 TASK = {
