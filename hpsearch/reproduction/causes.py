@@ -10,7 +10,7 @@ from trials.running.arithmetic import Arithmetic, differences
 
 COMPUTING = ("python", "tokenizers", "scikit-learn")
 """Packages whose versions may matter, besides those that `Arithmetic` has."""
-MOST_LIKELY = ("device", "precision", "float32", "threads", "deterministic", "torch")
+MOST_LIKELY = ("device", "precision", "threads", "torch")
 """Differences in the arithmetic, by how much they change as a rule."""
 DIRTY = "-dirty"
 """Ends a revision of a folder with changes that were not committed."""

@@ -38,21 +38,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from lightning.pytorch import Callback, Trainer
 
 from trials.adapters.pace import Pace
-from trials.adapters.versions import LIGHTNING, require
 from trials.contract import Note, TrialStopped, Unit
 from trials.running.randomness import seed_everything
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
-
-require("lightning", LIGHTNING)
-
-from lightning.pytorch import (  # noqa: E402 - another version may fail in its own way
-    Callback,
-    LightningModule,
-    Trainer,
-)
 
 _FILE = "lightning.ckpt"
 _OWN_CHECKPOINTS = "lightning"
@@ -106,7 +98,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     # ------------------------------------------------------------------------------- beginning
 
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+    def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Give the Trainer the trial's budget, checkpoint and folder."""
         if stage != "fit" or not self._takes_over:
             return
@@ -126,16 +118,13 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
         connector.resume_start = begin_at_trial
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Turn the levels of the trial into steps, and put data and random generators in place.
 
         Raises:
-            ValueError: The Trainer does not train for the trial's full budget, does not continue
-                from its checkpoint, or validates by the clock.
+            ValueError: The Trainer does not train for the trial's full budget, or does not continue
+                from its checkpoint.
         """
-        if getattr(trainer, "_val_check_time_interval", None) is not None:
-            what = "val_check_interval is a time, but trials are compared after equal training"
-            raise ValueError(f"{what}; remove it")
         is_restored = self._restored is not None
         if is_restored != (self._trial.checkpoint is not None):
             what = "the Trainer begins afresh, but the trial continues"
@@ -174,7 +163,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         _set_generators(restored["now"])
         warnings.filterwarnings("ignore", message=_NOT_RESUMABLE)
 
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Report what was due at the end of the epoch before."""
         self._report(trainer, begins_epoch=True)
         if _begins_data(trainer):
@@ -183,7 +172,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     # ------------------------------------------------------------------------ when to validate
 
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Ask for a validation where the trial reports, and only there.
 
@@ -213,24 +202,24 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             return self._levels.get(step, self._pace.resource_after(step))
         return self._levels.get(step)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Note the random generators as the next batch finds them."""
         self._now = _generators()
 
     # ---------------------------------------------------------------------------------- reports
 
     def on_train_batch_start(
-        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         """Report what was due after the batch before."""
         self._report(trainer, begins_epoch=False)
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Report what was due at the end."""
         self._report(trainer, begins_epoch=None)
         self._is_over = True
 
-    def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_test_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Add what a test after the training shows to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=_numbers_in(trainer.callback_metrics)))
@@ -267,7 +256,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._restored = state_dict
 
     def on_save_checkpoint(
-        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+        self, trainer: Trainer, pl_module: Any, checkpoint: dict[str, Any]
     ) -> None:
         """Take back what Lightning has counted of the batch or the epoch that begins.
 
