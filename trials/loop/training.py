@@ -304,7 +304,6 @@ class TrainingRun:
             **self.position.state_dict(),
             **self._telemetry.state_dict(),
             "micro_batch": self._micro_batch.size,
-            "precision": self._precision.name,
             "updates": self._updates.state_dict(),
             "progress": self._progress.state_dict(),
         }
@@ -317,7 +316,6 @@ class TrainingRun:
         self._progress.load_state_dict(state["progress"])
         if not self._saves.continue_from(source, checkpoint.path):
             self._progress.forget_best()
-        self._note_arithmetic(state.get("precision"))
 
     def _take_over(self, source: Path | str) -> None:
         """Continue another run under this run's own settings.
@@ -334,7 +332,6 @@ class TrainingRun:
         self.position = replace(here, step=step, metrics=None)
         self._updates.take_over(state["updates"])
         self._saves.begin_anew()
-        self._note_arithmetic(state.get("precision"))
 
     def _read(self, files: Path) -> dict[str, Any]:
         """Continue at a checkpoint's position with its weights; its state is returned."""
@@ -343,18 +340,6 @@ class TrainingRun:
         self._workload.read(files)
         self._telemetry.load_state_dict(state)
         return state
-
-    def _note_arithmetic(self, before: str | None) -> None:
-        """Log a warning if the run continues in another arithmetic than the checkpoint's, if it
-        says which."""
-        now = self._precision.name
-        if before is None or before == now or not self._group.first:
-            return
-        what = (
-            "trained in %s until step %d and continues in %s: the results are not exactly those of "
-            "either"
-        )
-        log.warning(what, before, self.position.step, now)
 
     # -------------------------------------------------------------------------- before and after
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean, median
+from statistics import fmean
 
 from trials.contract import Finding, Severity
 from trials.telemetry.history import Losses, RunHistory
@@ -35,18 +35,9 @@ OVERFIT_RISE = 0.05
 OVERFIT_FALL = 0.05
 """Training loss fallen meanwhile, as a share: if it stays the same, the model is not fitting the
 training data closer."""
-SPIKE_RATIO = 20.0
-"""A gradient norm over the usual one: the median around it, or that of the first quarter where that
-is more, since what is learnt leaves small gradients beside which any batch looks large. Batches of
-a healthy run differ by a few times; 20 times is what clipping is for."""
-SPIKE_WINDOW = 10
-"""Points on either side that a spike is compared with."""
 STARVATION_SHARE = 0.3
 """Time waiting for batches over training time: from here on, faster data is worth more than a
 faster device."""
-PADDING_SHARE = 0.4
-"""Padding among what was computed. Bucketing leaves a tenth; at this share two of five products are
-for nothing."""
 
 
 def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tuple[Finding, ...]:
@@ -140,38 +131,6 @@ def plateau(history: RunHistory) -> str | None:
     return f"the validation loss was {reached}, and {after.loss:.3g} at best after"
 
 
-def gradient_spikes(history: RunHistory) -> str | None:
-    """Single gradients are far larger than the usual one."""
-    norms = history.norms
-    if len(norms) < FEWEST_POINTS:
-        return None
-    usual = _usual_norms(norms)
-    spikes = [point for point, norm in enumerate(norms) if norm > SPIKE_RATIO * usual[point]]
-    if not spikes:
-        return None
-    highest = max(spikes, key=lambda point: norms[point])
-    count = f"{len(spikes)} spike{'s' if len(spikes) > 1 else ''}"
-    at = _step(history, highest)
-    return (
-        f"the gradient norm was {norms[highest]:.3g} around step {at}, "
-        f"usually {usual[highest]:.3g}; {count} above {SPIKE_RATIO:g} times that"
-    )
-
-
-def _usual_norms(norms: Sequence[float]) -> list[float]:
-    """For each gradient norm the one that is usual there: the median of those around it, or that of
-    the first quarter where it is greater."""
-    quarter = len(norms) // 4
-    first = median(norms[:quarter])
-    usual = []
-    for point in range(len(norms)):
-        start = max(point - SPIKE_WINDOW, 0)
-        end = point + SPIKE_WINDOW + 1
-        around = median(norms[start:end])
-        usual.append(max(first, around))
-    return usual
-
-
 def data_starvation(history: RunHistory) -> str | None:
     """The device waits for batches."""
     waited = history.waited_s
@@ -181,26 +140,11 @@ def data_starvation(history: RunHistory) -> str | None:
     return f"{share:.0%} of the training time ({waited:.3g} s) was spent waiting for batches"
 
 
-def padding_waste(history: RunHistory) -> str | None:
-    """Much of what is computed is padding."""
-    if not history.cells:
-        return None
-    padding = 1 - history.tokens / history.cells
-    if padding <= PADDING_SHARE:
-        return None
-    return (
-        f"{padding:.0%} of what the model computed was padding; "
-        "bucketing batches texts of similar length"
-    )
-
-
 SEVERITY: dict[Check, Severity] = {
     divergence: Severity.CRITICAL,
     overfitting: Severity.WARNING,
     plateau: Severity.NOTICE,
-    gradient_spikes: Severity.WARNING,
     data_starvation: Severity.WARNING,
-    padding_waste: Severity.NOTICE,
 }
 """Every check; a finding has the name of its check."""
 CHECKS = tuple(SEVERITY)

@@ -7,29 +7,26 @@ a trial's health covers all its attempts.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
 MOST = 256
-"""Points a series keeps. A spike of one step stays visible, because gradient norms merge to their
-maximum."""
+"""Points a series keeps."""
 
 
 class Series:
     """Numbers in order, in at most `MOST` points.
 
     Attributes:
-        points: The merged numbers.
+        points: Means of numbers that follow each other.
         every: Numbers in a point.
     """
 
-    def __init__(self, merge: Callable[[Sequence[float]], float]) -> None:
-        self._merge = merge
+    def __init__(self) -> None:
         self.points: list[float] = []
         self.every = 1
         self._open: list[float] = []
@@ -39,19 +36,12 @@ class Series:
         self._open.append(value)
         if len(self._open) < self.every:
             return
-        point = self._merge(self._open)
-        self.points.append(point)
+        self.points.append(fmean(self._open))
         self._open = []
         if len(self.points) == MOST:
-            self._merge_neighbours()
-
-    def _merge_neighbours(self) -> None:
-        points = []
-        for start in range(0, MOST, 2):
-            pair = self.points[start : start + 2]
-            points.append(self._merge(pair))
-        self.points = points
-        self.every *= 2
+            pairs = zip(self.points[::2], self.points[1::2], strict=True)
+            self.points = [fmean(pair) for pair in pairs]
+            self.every *= 2
 
     def state_dict(self) -> dict[str, Any]:
         """The state, for `load_state_dict`."""
@@ -79,27 +69,20 @@ class RunHistory:
 
     Args:
         losses: The training loss, in order; one point is the mean of `every` steps.
-        norms: The gradient norm before clipping, in order; one point is the greatest of `every`
-            steps. Steps that fp16's loss scaling skipped are not among them.
         every: Steps in a point.
         reports: The losses of the reports.
         steps: Optimizer steps taken.
         waited_s: Seconds spent waiting for batches.
         trained_s: Seconds trained, waiting included.
-        tokens: Tokens trained on.
-        cells: Tokens and padding.
         counted: The word for what `step` counts.
     """
 
     losses: tuple[float, ...] = ()
-    norms: tuple[float, ...] = ()
     every: int = 1
     reports: tuple[Losses, ...] = ()
     steps: int = 0
     waited_s: float = 0.0
     trained_s: float = 0.0
-    tokens: int = 0
-    cells: int = 0
     counted: str = "step"
 
 
@@ -112,9 +95,10 @@ class Trace:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._series = {"losses": Series(fmean), "norms": Series(max)}
+        self._losses = Series()
         self._reports: list[Losses] = []
-        self._sums: dict[str, Any] = {"steps": 0, "waited_s": 0.0, "tokens": 0, "cells": 0}
+        self._steps = 0
+        self._waited_s = 0.0
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -123,19 +107,12 @@ class Trace:
         try:
             yield
         finally:
-            self._sums["waited_s"] += self._clock() - began
+            self._waited_s += self._clock() - began
 
-    def count(self, tokens: int, cells: int) -> None:
-        """Add the tokens of a batch, and its cells (tokens and padding)."""
-        self._sums["tokens"] += tokens
-        self._sums["cells"] += cells
-
-    def step(self, loss: float, norm: float) -> None:
+    def step(self, loss: float) -> None:
         """Add an optimizer step."""
-        self._sums["steps"] += 1
-        self._series["losses"].add(loss)
-        if math.isfinite(norm):
-            self._series["norms"].add(norm)
+        self._steps += 1
+        self._losses.add(loss)
 
     def report(self, step: int, train_loss: float, loss: float) -> None:
         """Add a report."""
@@ -150,28 +127,28 @@ class Trace:
             trained_s: Seconds the run has trained.
             counted: The word for what the `step` of a report counts.
         """
-        losses, norms = self._series["losses"], self._series["norms"]
         return RunHistory(
-            losses=tuple(losses.points),
-            norms=tuple(norms.points),
-            every=losses.every,
+            losses=tuple(self._losses.points),
+            every=self._losses.every,
             reports=tuple(self._reports),
+            steps=self._steps,
+            waited_s=self._waited_s,
             trained_s=trained_s,
             counted=counted,
-            **self._sums,
         )
 
     def state_dict(self) -> dict[str, Any]:
         """The state, for `load_state_dict`."""
-        series = {name: series.state_dict() for name, series in self._series.items()}
-        reports = [asdict(each) for each in self._reports]
-        return {"series": series, "reports": reports, "sums": dict(self._sums)}
+        return {
+            "losses": self._losses.state_dict(),
+            "reports": [asdict(each) for each in self._reports],
+            "steps": self._steps,
+            "waited_s": self._waited_s,
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state, which may have other keys."""
-        for name, series in self._series.items():
-            series.load_state_dict(state["series"][name])
-        self._reports = []
-        for each in state["reports"]:
-            self._reports.append(Losses(each["step"], each["train_loss"], each["loss"]))
-        self._sums = {name: state["sums"][name] for name in self._sums}
+        """Continue from a saved state."""
+        self._losses.load_state_dict(state["losses"])
+        self._reports = [Losses(**each) for each in state["reports"]]
+        self._steps = state["steps"]
+        self._waited_s = state["waited_s"]

@@ -94,7 +94,6 @@ class Telemetry:
         """Add the tokens of a batch, and its cells (tokens and padding)."""
         self._tokens += tokens
         self._cells += cells
-        self._trace.count(tokens, cells)
 
     def settle(self) -> None:
         """Wait for the device, and read the losses and gradient norms of the steps so far.
@@ -115,7 +114,7 @@ class Telemetry:
             self._take(step, loss, norm)
 
     def _take(self, step: TakenStep, loss: float, norm: float) -> None:
-        self._trace.step(loss, norm)
+        self._trace.step(loss)
         if not math.isfinite(loss):
             raise self._diverged("loss", loss, step)
         if math.isfinite(norm):

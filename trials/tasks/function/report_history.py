@@ -59,7 +59,7 @@ class ReportHistory:
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)
         loss = self._validation_loss(metrics)
-        self._trace.step(train_loss, 0.0)
+        self._trace.step(train_loss)
         self._trace.report(self._count, train_loss, loss)
         self._elapsed = elapsed
         if saved is not None:

@@ -15,7 +15,7 @@ from trials.telemetry.history import MOST, Series, Trace
 
 
 def test_a_long_series_keeps_its_mean_in_few_points():
-    series = Series(fmean)
+    series = Series()
     for value in range(MOST * 16):
         series.add(float(value))
     assert len(series.points) <= MOST
@@ -23,19 +23,10 @@ def test_a_long_series_keeps_its_mean_in_few_points():
     assert fmean(series.points) == pytest.approx(fmean(range(MOST * 16)))
 
 
-def test_a_spike_survives_every_merge():
-    series = Series(max)
-    for step in range(100_000):
-        series.add(77.0 if step == 41_234 else 1.0)
-    assert max(series.points) == 77.0
-    assert series.points.index(77.0) == 41_234 // series.every
-
-
 def test_a_resumed_trace_goes_on_as_if_it_had_not_stopped():
     def fill(trace, steps):
         for step in steps:
-            trace.step(1 / (step + 1), math.inf if step % 97 == 0 else float(step % 7))
-            trace.count(3, 4)
+            trace.step(1 / (step + 1))
         trace.report(steps[-1], 1.0, 2.0)
 
     whole, first, second = Trace(), Trace(), Trace()
@@ -74,11 +65,10 @@ def test_a_run_of_the_loop_records_every_step(lab, threads):
     run = task.start(setup, task.prepare(setup.params))
     reports = [item for item in run if item is not None]
     history = run._telemetry._trace.history(run.position.seconds)
-    assert history.steps == len(history.losses) == len(history.norms) == run.position.step
+    assert history.steps == len(history.losses) == run.position.step
     losses = [each.loss for each in history.reports]
     assert losses == [report.metrics["loss"] for report in reports]
     assert 0 < history.waited_s < run.position.seconds
-    assert 0 < history.tokens < history.cells
 
 
 def test_a_run_that_diverges_says_so_in_its_findings(lab):
