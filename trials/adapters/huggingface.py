@@ -96,8 +96,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._output_dir: str | None = None
         self._stop: TrialStopped | None = None
 
-    # ------------------------------------------------------------------------------- beginning
-
     def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Set what the trial decides: when to save, and the seed."""
         args.save_only_model = False  # a paused trial continues from the rest
@@ -187,8 +185,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             advice = "write trainer.train(resume_from_checkpoint=trial.checkpoint)"
             raise ValueError(f"{what}; {advice}")
 
-    # ------------------------------------------------------------------------- when to evaluate
-
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         """Ask for an evaluation and a checkpoint where the trial reports, and only there."""
         self._ask(control, state.global_step in self._levels)
@@ -206,8 +202,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_evaluate = reports
         control.should_save = reports
         control.should_log = control.should_log or reports
-
-    # ---------------------------------------------------------------------------------- reports
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         """Note the training loss, which is logged at each report."""
@@ -273,8 +267,6 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             return level
         assert self._pace is not None
         return self._pace.resource_after(step)
-
-    # --------------------------------------------------------------------------------- the end
 
     def _end(self, control: Any, stop: TrialStopped) -> None:
         """Let the Trainer end its training, and other callbacks with it."""

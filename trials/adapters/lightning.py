@@ -96,8 +96,6 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             return None
         return self._trial.checkpoint / _FILE
 
-    # ------------------------------------------------------------------------------- beginning
-
     def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Give the Trainer the trial's budget, checkpoint and folder."""
         if stage != "fit" or not self._takes_over:
@@ -169,8 +167,6 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         if _begins_data(trainer):
             self._epoch_began = _generators()
 
-    # ------------------------------------------------------------------------ when to validate
-
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
@@ -205,8 +201,6 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Note the random generators as the next batch finds them."""
         self._now = _generators()
-
-    # ---------------------------------------------------------------------------------- reports
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int
@@ -244,8 +238,6 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             trainer.save_checkpoint(folder / _FILE)
             self._begins_epoch = None
         self._trial.report(due, _numbers_in(trainer.callback_metrics))
-
-    # ------------------------------------------------------------------------------ checkpoints
 
     def state_dict(self) -> dict[str, Any]:
         """The random generators, for Lightning's checkpoint."""

@@ -53,8 +53,6 @@ class CheckpointFolder(ABC):
         self._files = files
         self._root = root
 
-    # ------------------------------------------------------------------------- checkpoints
-
     @abstractmethod
     def path(self, name: str) -> Path | str:
         """The full name of a checkpoint, as reports give it."""
@@ -125,8 +123,6 @@ class CheckpointFolder(ABC):
         """
         return bytes(self._files.cat_file(self._inside(name, file)))
 
-    # ------------------------------------------------------------------ files of the folder
-
     def entries(self) -> list[str]:
         """The names of all files and folders in it; empty if it does not exist."""
         try:
@@ -165,8 +161,6 @@ class CheckpointFolder(ABC):
     def _inside(self, *names: str) -> str:
         return "/".join([self._root, *names])
 
-    # ----------------------------------------------------------------------- by their order
-
     def checkpoints(self) -> list[str]:
         """The names of all checkpoints, from old to new."""
         names = [name for name in self.names() if is_checkpoint(name)]
@@ -199,8 +193,6 @@ class CheckpointFolder(ABC):
             name = f"{first}-{again}"
             again += 1
         return name
-
-    # -------------------------------------------------------------------- by their manifest
 
     def manifest(self, name: str) -> dict[str, Any]:
         """The manifest of a checkpoint; empty if it cannot be read."""

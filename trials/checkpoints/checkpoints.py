@@ -68,8 +68,6 @@ class Checkpoints:
         self._without_state: set[str] = set()
         self._left_behind = self._here.drafts()
 
-    # ------------------------------------------------------------------------------- writing
-
     def save(self, level: float, fill: Callable[[Path], None], best: bool = False) -> Path | str:
         """Write a checkpoint, and let `last` (and `best`, if asked) name it.
 
@@ -110,8 +108,6 @@ class Checkpoints:
                 continue  # an attempt that was given up and still runs took the name meanwhile
             return name
 
-    # ------------------------------------------------------------------------------- reading
-
     @property
     def last(self) -> Path | str | None:
         """The newest checkpoint, or None."""
@@ -149,8 +145,6 @@ class Checkpoints:
         if not names:
             return None
         return here.path(names[-1])
-
-    # ------------------------------------------------------------------------------ the best
 
     def mark_best(self, path: Path | str, value: float) -> None:
         """Let `best` name a checkpoint that is there.
@@ -230,8 +224,6 @@ class Checkpoints:
         except CheckpointError:
             return False
         return True
-
-    # ------------------------------------------------------------------------------- removing
 
     def reported(self, resource: float, path: Path | str) -> Path | str | None:
         """Note that a report names a checkpoint.

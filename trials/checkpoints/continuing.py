@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, order_of
 from trials.checkpoints.folders import folder_at, split
-from trials.checkpoints.manifests import CheckpointError, run_in, verify
+from trials.checkpoints.manifests import CheckpointError, verify
 from trials.disk import trees
 from trials.disk.whole_folders import removed_on_error
 
@@ -70,10 +70,7 @@ def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:
         newer = where.of_stretch(after, stretch)
         yield from reversed(newer)
     yield name
-    run = run_in(where, name)
-    for other in reversed(where.older_than(name)):
-        if run is None or run_in(where, other) in (None, run):
-            yield other
+    yield from reversed(where.older_than(name))
 
 
 def carry_best(source: Path | str, folder: Path | str) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
 from trials.disk import trees, whole_folders
@@ -24,8 +23,6 @@ from trials.disk.whole_folders import MANIFEST
 FORMAT = 1
 STATE = "state.pt"
 """The file of everything that the training loop saves except the model."""
-_AFTER = " after "
-"""Between the name of a run and the level of its last report, in the name of a stretch."""
 
 
 class CheckpointError(Exception):
@@ -50,9 +47,6 @@ class Label:
     state: Collection[str] = ()
 
 
-# --------------------------------------------------------------------------------------- runs
-
-
 def run_of(setup: Setup) -> str:
     """The name of a run, which is equal for two attempts only if one can continue the other.
 
@@ -69,10 +63,7 @@ def stretch_of(setup: Setup, reported: float) -> str:
 
     It is equal for two attempts only if one can continue the other.
     """
-    return f"{run_of(setup)}{_AFTER}{reported:.17g}"
-
-
-# -------------------------------------------------------------------------------------- writing
+    return f"{run_of(setup)} after {reported:.17g}"
 
 
 def seal(draft: Path, label: Label, best_before: str | None) -> None:
@@ -114,21 +105,6 @@ def _publish_weights(draft: Path) -> None:
     for path in draft.rglob("*.safetensors"):
         if not path.is_symlink():
             path.chmod(permissions)
-
-
-# -------------------------------------------------------------------------------------- reading
-
-
-def run_in(where: CheckpointFolder, name: str) -> str | None:
-    """The run that a checkpoint belongs to, as `run_of` names it; None if it does not say."""
-    stretch = where.manifest(name).get("stretch")
-    if not stretch:
-        return None
-    run, _, _ = str(stretch).partition(_AFTER)
-    return run
-
-
-# ------------------------------------------------------------------------------------ verifying
 
 
 def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:

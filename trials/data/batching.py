@@ -67,32 +67,6 @@ def epoch_batches(
     return _shuffled(batches, generator)
 
 
-def token_batches(
-    lengths: Ints, batch_tokens: int, seed: int, epoch: int, bucketing: bool
-) -> list[Ints]:
-    """The batches of one epoch by a budget of tokens: every sample exactly once.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
-        batch_tokens: The most tokens and padding in a batch, of all parts together. A longer sample
-            has a batch of its own.
-        seed, epoch, bucketing: As in `epoch_batches`.
-    """
-    generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
-    order = generator.permutation(len(lengths))
-    parts = parts_of(lengths)
-    if not bucketing:
-        return _fill(order, parts, batch_tokens)
-    tokens = max(int(lengths.sum()), 1)
-    usual = int(batch_tokens * len(lengths) / tokens)
-    usual_samples = max(usual, 1)
-    chunks = _sorted_chunks(order, totals(lengths), usual_samples * CHUNK_BATCHES)
-    batches: list[Ints] = []
-    for chunk in chunks:
-        batches += _fill(chunk, parts, batch_tokens)
-    return _shuffled(batches, generator)
-
-
 def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
     chunks = []
     for chunk in _cut(order, size):
@@ -104,23 +78,6 @@ def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
 def _shuffled(batches: list[Ints], generator: np.random.Generator) -> list[Ints]:
     order = generator.permutation(len(batches))
     return [batches[number] for number in order]
-
-
-def _fill(rows: Ints, parts: Ints, batch_tokens: int) -> list[Ints]:
-    """Cut `rows`, in their order, where one more would make a padded batch exceed the budget."""
-    cuts = []
-    begin = 0
-    longest = [0] * parts.shape[1]
-    samples = parts[rows].tolist()
-    for place, sample in enumerate(samples):
-        longest = [max(pair) for pair in zip(longest, sample, strict=True)]
-        count = place - begin + 1
-        cells = count * sum(longest)
-        if place > begin and cells > batch_tokens:
-            cuts.append(place)
-            begin = place
-            longest = sample
-    return list(np.split(rows, cuts))
 
 
 def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
@@ -149,20 +106,6 @@ def longest_batch(lengths: Ints, batch_size: int) -> Ints:
     extremes = parts.argmax(axis=0)
     different = dict.fromkeys([*extremes, *longest_first])
     return np.array(list(different), dtype=np.int64)[:batch_size]
-
-
-def costliest_batch(lengths: Ints, batch_tokens: int) -> Ints:
-    """The samples that cost about as much as any batch that a budget of tokens allows: the
-    costliest batch of the samples in the order of their cost.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
-        batch_tokens: The most tokens and padding in a batch.
-    """
-    parts = parts_of(lengths)
-    costliest_first = np.argsort(-cost(1, parts), kind="stable")
-    batches = _fill(costliest_first, parts, batch_tokens)
-    return max(batches, key=lambda rows: float(cost(len(rows), parts[rows].max(axis=0))))
 
 
 def micro_batches(rows: Ints, micro_batch: int | None) -> list[Ints]:

@@ -72,27 +72,24 @@ class Feed:
                 self._most = count * AHEAD
                 self._pool = ThreadPoolExecutor(count, "feed", use, (residence.device,))
 
-    def parts(
-        self, rows: Ints, weight: float, size: int, step: int, samples: int
-    ) -> tuple[list[Ints], float]:
+    def parts(self, rows: Ints, weight: float, size: int, step: int) -> tuple[list[Ints], float]:
         """This process's micro-batches of `size` samples of a step, and the number to divide the
         sums of their losses by. `weight` counts the targets of the whole batch."""
         mine, weight = self._group.share(rows, weight)
         parts = micro_batches(mine, size)
         if self._samples is not None and not self._is_next(parts[0]):
             self._drop()
-            self._coming = self._from(step, samples, size)
+            self._coming = self._from(step, size)
             self._fill(self._samples)
         return parts, weight
 
-    def _from(self, step: int, samples: int, size: int) -> Iterator[Ints]:
+    def _from(self, step: int, size: int) -> Iterator[Ints]:
         """The micro-batches of a run that continues from here undisturbed, without an end."""
         while True:
-            rows = self.order.rows(step, samples)
+            rows = self.order.rows(step)
             mine, _ = self._group.share(rows, 1.0)
             yield from micro_batches(mine, size)
             step += 1
-            samples += len(rows)
 
     def batch(self, part: Ints) -> Batch:
         """A micro-batch on the device.

@@ -33,9 +33,6 @@ _shares: dict[str, float] = {}
 used whole."""
 
 
-# ------------------------------------------------------------------------------------------ errors
-
-
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a device or in the process."""
     if isinstance(error, MemoryError):
@@ -58,9 +55,6 @@ def release_memory() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-# -------------------------------------------------------------------------------- what is in use
 
 
 def allocated_bytes(device: str) -> int | None:
@@ -89,9 +83,6 @@ def peak_bytes(device: torch.device) -> int:
     unit = 1 if sys.platform == "darwin" else 1024
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_maxrss * unit
-
-
-# -------------------------------------------------------------------------------- shares of a GPU
 
 
 def keep_to_share(device: str, share: float) -> None:

@@ -94,8 +94,6 @@ class Group:
             return self._asked()
         return self._stopping
 
-    # ------------------------------------------------------------------------------ a step's share
-
     def share(self, rows: Ints, weight: float) -> tuple[Ints, float]:
         """This rank's part of a batch, and what to divide the sum of its losses by.
 
@@ -141,8 +139,6 @@ class Group:
             if not torch.equal(buffer, value):
                 buffer.copy_(value)
 
-    # ------------------------------------------------------------------------------- an evaluation
-
     def own(self, parts: Sequence[T]) -> Sequence[T]:
         """This rank's part of what is to be measured; empty for the last ranks where there are more
         ranks than parts."""
@@ -166,8 +162,6 @@ class Group:
             place, rank = divmod(number, self.size)
             results.append(shares[rank][place])
         return results
-
-    # ----------------------------------------------------------------------------------- exchanges
 
     def total(self, tensor: torch.Tensor) -> torch.Tensor:
         """The sum of a tensor over all ranks, in place; the processor does not wait for the

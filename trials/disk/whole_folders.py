@@ -35,9 +35,6 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 
 
-# ------------------------------------------------------------------------------------- writing
-
-
 @contextmanager
 def removed_on_error(draft: Path) -> Iterator[None]:
     """Remove a draft that could not be written.
@@ -94,9 +91,6 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
     return target
 
 
-# ------------------------------------------------------------------------------------- hashing
-
-
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file in a folder, by its path inside the folder, in order."""
     files = {entry.name: entry.path for entry in trees.entries(folder) if entry.is_file}
@@ -121,9 +115,6 @@ def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
         if digest_of_file(path) != digest:
             return f"{file} was changed or cut short"
     return None
-
-
-# ------------------------------------------------------------------------------------ flushing
 
 
 def make_folder(folder: Path) -> None:

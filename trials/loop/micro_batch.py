@@ -19,7 +19,6 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from trials.data import order
 from trials.data.batching import Ints
 from trials.data.workload import Workload
 from trials.devices.memory import entitled_bytes, is_out_of_memory, release_memory
@@ -109,8 +108,7 @@ def micro_batch_of(
     device = precision.device
     memory = _kind(workload.model, workload.lengths, precision, device)
     kind = f"{memory}/{settings.optimizer}/{settings.gradient_checkpointing}"
-    batch = order.most_samples(workload.lengths, settings)
-    return MicroBatch(settings.micro_batch, batch, kind, retries=processes == 1)
+    return MicroBatch(settings.micro_batch, settings.batch_size, kind, retries=processes == 1)
 
 
 def evaluation_batch_of(

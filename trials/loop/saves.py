@@ -86,8 +86,6 @@ class RunSaves:
         self._newest: Path | str | None = None
         self._saved: Position | None = None
 
-    # --------------------------------------------------------------------------- the beginning
-
     def source(self) -> Path | str | None:
         """The checkpoint that the run continues from; None if it starts afresh.
 
@@ -107,8 +105,6 @@ class RunSaves:
     def begin_anew(self) -> None:
         """Let the next report be the best, as `Checkpoints.begin_anew`."""
         self._group.once(self._checkpoints.begin_anew)
-
-    # ------------------------------------------------------------------------------- saving
 
     def due(self, step: int) -> bool:
         """Whether it is time to save between two reports."""
@@ -169,8 +165,6 @@ class RunSaves:
         if self._flight is not None and self._flight.done():
             self._landed()
         return self._newest
-
-    # ------------------------------------------------------------------------------ reports
 
     def named_by_report(
         self, level: float, is_last: bool

@@ -122,8 +122,8 @@ class TrainingRun:
         """One optimizer step on the next batch, and a checkpoint after it where one is due."""
         began = self._clock()
         here = self.position
-        rows = self._feed.order.rows(here.step, here.samples)
-        rate = self._horizon.learning_rate(here, rows, self._updates.skipped)
+        rows = self._feed.order.rows(here.step)
+        rate = self._horizon.learning_rate(here, rows)
         step, gradients = self._step(rows, rate)
         self._count_step(step, gradients, began)
 
@@ -137,7 +137,7 @@ class TrainingRun:
         )
         updates.unscale()
         norm = updates.clip()
-        updates.step(rate, samples)
+        updates.step(rate)
         number = self.position.step + 1
         step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
         return step, gradients
@@ -160,7 +160,7 @@ class TrainingRun:
         # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
         loss = torch.zeros((), device=precision.device)
         tokens = cells = 0
-        parts, weight = self._feed.parts(rows, weight, size, here.step, here.samples)
+        parts, weight = self._feed.parts(rows, weight, size, here.step)
         for part in parts:
             with self._telemetry.waiting():
                 batch = self._feed.batch(part)
@@ -226,8 +226,7 @@ class TrainingRun:
         telemetry = self._telemetry
         telemetry.report(self.position.step, metrics)
         self._refuse_divergence(metrics)
-        skipped = self._updates.skipped
-        metrics["skipped_steps"] = float(skipped.steps)
+        metrics["skipped_steps"] = float(self._updates.skipped)
         metrics["micro_batch"] = float(self._micro_batch.size)
         metrics |= self._loss.metrics()
         metrics["peak_memory_bytes"] = telemetry.peak_memory_bytes()

@@ -80,8 +80,6 @@ class Telemetry:
         self._loss_sum = self._weight = 0.0
         self._samples = self._tokens = self._cells = 0
 
-    # ------------------------------------------------------------------------- while it trains
-
     def waiting(self) -> AbstractContextManager[None]:
         """Around the making of a batch: training stops meanwhile."""
         return self._trace.waiting()
@@ -144,8 +142,6 @@ class Telemetry:
         self.settle()
         self._utilization += _utilization(self._device)
 
-    # ---------------------------------------------------------------------------- at a report
-
     def read(self, seconds: float) -> dict[str, float]:
         """The metrics of the settled steps since the last reading; begins again.
 
@@ -183,8 +179,6 @@ class Telemetry:
         """The findings about the run's health after so many seconds of training."""
         history = self._trace.history(seconds)
         return findings.diagnose(history)
-
-    # -------------------------------------------------------------------------- in checkpoints
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to continue."""

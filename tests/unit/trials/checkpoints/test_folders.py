@@ -270,15 +270,6 @@ def test_a_folder_under_another_name_is_not_one_that_a_trial_has_left(tmp_path):
         check(newest, whole=True)
 
 
-def test_a_damaged_checkpoint_is_not_replaced_by_an_older_one_of_another_run(folder):
-    checkpoints = Checkpoints(folder)
-    checkpoints.commit(checkpoints.draft(filled("a")), Label(1, stretch="mine after 1"))
-    checkpoints.commit(checkpoints.draft(filled("b")), Label(2, stretch="another after 1"))
-    last = checkpoints.commit(checkpoints.draft(filled("c")), Label(3, stretch="mine after 2"))
-    harmed(last, "flipped")
-    assert content(last) == "a"
-
-
 def test_a_run_has_the_same_name_in_every_version(lab):
     setup = dataclasses.replace(
         lab.setup("unused", {"epochs": 2}), params={"lr": 0.1, "layers": [1, 2]}, seed=7
