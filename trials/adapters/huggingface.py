@@ -1,23 +1,9 @@
 """Reports a training by the `Trainer` of Transformers, and lets it be paused and continued.
 
-    from trials.adapters.huggingface import TrainerReports
-
-    trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports()])
-    trainer.train()
-
-Without an argument, it finds the running trial, and sets the Trainer's arguments to the trial's
-parameters and budget; in a script that is started by hand it does nothing. A training function that
-sets them itself gives its trial:
-
-    def train(params, trial):
-        arguments = TrainingArguments(num_train_epochs=trial.budget, ...)
-        trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports(trial)])
-        trainer.train(resume_from_checkpoint=trial.checkpoint)
-
-At each level at which the study wants a report, the Trainer evaluates and saves itself into a
-checkpoint of the trial, and the callback reports. A trial that is paused there continues from that
-checkpoint, with the state of the optimizer, the schedule, the loss scaling, the random generators
-and the order of the data.
+See docs/training-libraries.md. At each level at which the study wants a report, the Trainer
+evaluates and saves itself into a checkpoint of the trial, and the callback reports. A trial that is
+paused there continues from that checkpoint, with the state of the optimizer, the schedule, the loss
+scaling, the random generators and the order of the data.
 """
 
 from __future__ import annotations
@@ -61,13 +47,10 @@ it is built."""
 class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
     """Reports the evaluations of a `Trainer` to its trial, each with a checkpoint.
 
-    It decides when the Trainer evaluates and saves: at the levels at which the study wants a
-    report, and if the training ends early, at its end. It gives the Trainer the trial's seed.
-
-    A report has all numbers that `Trainer.evaluate` returns, under their names (`eval_loss`,
-    `eval_accuracy`), and `train_loss`, the mean training loss since the log before.
-
-    What the Trainer evaluates or predicts after its training is added to the last report.
+    It decides when the Trainer evaluates and saves, and gives it the trial's seed. A report has all
+    numbers that `Trainer.evaluate` returns, under their names, and `train_loss`, the mean training
+    loss since the log before. What the Trainer evaluates or predicts after its training is added to
+    the last report.
 
     Args:
         trial: The second argument of the training function. None for the running trial, whose

@@ -1,30 +1,14 @@
 """Reports a training by the `Trainer` of Lightning, and lets it be paused and continued.
 
-    from trials.adapters.lightning import LightningReports
+See docs/training-libraries.md. At each level at which the study wants a report, the Trainer
+validates, the callback saves a checkpoint of Lightning's into one of the trial, and reports. A
+trial that is paused there continues from that checkpoint.
 
-    trainer = lightning.Trainer(..., callbacks=[LightningReports()])
-    trainer.fit(module, data)
-
-Without an argument, it finds the running trial, and sets the length of the training to the trial's
-budget; in a script that is started by hand it does nothing. A training function that sets it itself
-gives its trial:
-
-    def train(params, trial):
-        reports = LightningReports(trial)
-        trainer = lightning.Trainer(max_epochs=trial.budget, callbacks=[reports], ...)
-        trainer.fit(module, data, ckpt_path=reports.checkpoint)
-
-At each level at which the study wants a report, the Trainer validates, the callback saves a
-checkpoint of Lightning's into one of the trial, and reports. A trial that is paused there continues
-from that checkpoint.
-
-Lightning's checkpoint holds the weights, the optimizers, the schedules, the loss scaling and the
-callbacks, but neither the random generators nor the place in the data. Those are added here: the
-generators as they were at the beginning of the epoch give the order of its data, of which the
-batches that were trained are skipped; then the generators are set to where they were at the pause.
-
-The state is saved at the beginning of the batch or the epoch that follows a report, where
-everything that the report's validation leads to has happened, such as a lower learning rate.
+Lightning's checkpoint holds neither the random generators nor the place in the data. Those are
+added here: the generators as they were at the beginning of the epoch give the order of its data, of
+which the batches that were trained are skipped; then the generators are set to where they were at
+the pause. The state is saved at the beginning of the batch or the epoch that follows a report,
+where everything that the report's validation leads to has happened, such as a lower learning rate.
 """
 
 from __future__ import annotations
@@ -58,12 +42,9 @@ _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch 
 class LightningReports(Callback):  # type: ignore[misc] # lightning is not followed
     """Reports the validations of a `Trainer` to its trial, each with a checkpoint.
 
-    It decides when the Trainer validates: at the levels at which the study wants a report. It seeds
-    the random generators with the trial's seed when a training begins.
-
-    A report has all that was logged with `self.log`, under its names.
-
-    What `Trainer.test` shows after the training is added to the last report.
+    It decides when the Trainer validates, and seeds the random generators with the trial's seed. A
+    report has all that was logged with `self.log`, under its names. What `Trainer.test` shows after
+    the training is added to the last report.
 
     Args:
         trial: The second argument of the training function. None for the running trial, whose

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trials.checkpoints import weights
 from trials.data.batching import Sequences
-from trials.data.residence import SHARE, Residence, fits, free_bytes, size_bytes
+from trials.data.residence import Residence, size_bytes
 from trials.data.samples import LABELS, Column, Padded, Samples
 from trials.devices.processes import use
 
@@ -88,13 +88,6 @@ def test_arrays_that_must_not_be_written_to_are_held_without_a_copy_or_a_warning
         warnings.simplefilter("error")
         held = Residence(CPU, resident=True).hold(array)
     assert held.data_ptr() == array.ctypes.data
-
-
-def test_samples_fit_where_they_take_a_small_share_of_the_free_memory():
-    assert fits(int(SHARE * 1000), free=1000)
-    assert not fits(int(SHARE * 1000) + 1, free=1000)
-    assert not fits(0, free=None)
-    assert free_bytes(CPU) is None
 
 
 def test_data_that_fits_stays_on_its_device_and_other_data_does_not(monkeypatch):
