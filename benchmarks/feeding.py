@@ -82,14 +82,13 @@ def fed(threads: int) -> Batches:
     """hpsearch's own way: batches gathered by this many threads."""
 
     def batches(data: Stored, steps: int) -> Iterator[Batch]:
-        order, samples = data.order(), 0
+        order = data.order()
         feed = Feed(data, order, Group(), threads)  # type: ignore[arg-type]  # there is no model to train
         for step in range(steps):
-            rows = order.rows(step, samples)
-            (part,), _ = feed.parts(rows, 1.0, len(rows), step, samples)
+            rows = order.rows(step)
+            (part,), _ = feed.parts(rows, 1.0, len(rows), step)
             yield feed.batch(part)
-            samples += len(rows)
-        assert feed.close()
+        feed.close()
 
     return batches
 
@@ -108,10 +107,8 @@ def loaded(workers: int) -> Batches:
     """A DataLoader with this many processes, which gets the order of batches from a sampler."""
 
     def batches(data: Stored, steps: int) -> Iterator[Any]:
-        order, rows, samples = data.order(), [], 0
-        for step in range(steps):
-            rows.append(order.rows(step, samples))
-            samples += len(rows[-1])
+        order = data.order()
+        rows = [order.rows(step) for step in range(steps)]
         more: dict[str, Any] = {
             "persistent_workers": True,
             "prefetch_factor": 2,

@@ -22,7 +22,7 @@ SCALINGS = ("none", "linear", "sqrt")
 REFERENCE_BATCH = 32
 """The samples in a batch that `learning_rate` is stated for where `scale_learning_rate` is set."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
-COMPILE = ("never", "auto", "always")
+COMPILE = ("never", "always")
 SMALLER_IS_BETTER = frozenset({
     "loss", "train_loss", "perplexity", "mse", "rmse", "mae", "padding_ratio",
     "peak_memory_bytes", "skipped_steps",
@@ -74,12 +74,6 @@ class Settings:
         0.01, "Weight decay of matrices; biases and norms have none.", low=0, high=10
     )
     batch_size: int = setting(32, "Samples in one optimizer step (the effective batch).", low=1)
-    batch_tokens: int | None = setting(
-        None,
-        "The most tokens, padding included, in one optimizer step, in place of batch_size; null "
-        "counts samples.",
-        low=1,
-    )
     micro_batch: int | str | None = setting(
         None,
         "Samples in one forward pass; null is the whole batch, auto the most that fit. Changes "
@@ -178,12 +172,7 @@ class Settings:
         "and fp32 on a CPU.",
         choices=PRECISIONS,
     )
-    compile: str = setting(
-        "never",
-        "Train the model through torch.compile; auto does so if the remaining budget makes it "
-        "worthwhile.",
-        choices=COMPILE,
-    )
+    compile: str = setting("never", "Train the model through torch.compile.", choices=COMPILE)
     patience: int | None = setting(
         None,
         "Stop after this many reports without improvement, those of one step counted once; "
@@ -227,13 +216,13 @@ class Settings:
         None, "Train this model (hub id or local folder) instead of the task's own.", shapes=True
     )
 
-    def peak_learning_rate(self, samples: float) -> float:
+    def peak_learning_rate(self) -> float:
         """The learning rate at the peak of its schedule, scaled to the batch size where that is
         asked for: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the square root
         (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers)."""
         powers = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}
         power = powers[self.scale_learning_rate]
-        ratio = samples / REFERENCE_BATCH
+        ratio = self.batch_size / REFERENCE_BATCH
         return self.learning_rate * math.pow(ratio, power)
 
     def monitor_mode(self, goal: Goal | None) -> str:

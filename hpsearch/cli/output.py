@@ -55,13 +55,6 @@ class TrainOn(enum.StrEnum):
     ALL = "train+validation"
 
 
-class ExportTo(enum.StrEnum):
-    """A further format that a final model is written in."""
-
-    TORCHSCRIPT = "torchscript"
-    TORCH_EXPORT = "torch.export"
-
-
 def note(text: str) -> None:
     """Print a message, which is not a result, to stderr; control characters are escaped."""
     print(escaped(text), file=sys.stderr)  # noqa: T201  # this is the command line

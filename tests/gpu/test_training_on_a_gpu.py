@@ -14,7 +14,6 @@ from trials.contract import Setup
 from trials.devices.memory import release_memory
 from trials.running.report_grid import budget_from
 from trials.running.runner import Runner, failure_of
-from trials.telemetry.gpu import peak_flops, training_flops
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -69,18 +68,10 @@ def test_memory_that_does_not_suffice_is_told_as_that_and_released():
     release_memory()
 
 
-def test_the_backward_pass_counts_where_a_thread_of_its_own_computes_it():
-    layer = torch.nn.Linear(64, 32, bias=False, device="cuda")
-    rows = torch.ones(8, 64, device="cuda", requires_grad=True)
-    assert training_flops(layer, lambda: layer(rows).sum()) == 3 * 2 * 8 * 64 * 32
-
-
-def test_the_share_of_the_peak_is_a_share(start):
+def test_the_utilization_is_a_share(start):
     runner = start("run")
     *_, last = runner.advance(6)
-    known = peak_flops(torch.cuda.get_device_name(0), "fp32") is not None
-    assert 0 < last.metrics.get("mfu", 0.5) < 1
-    assert ("mfu" in last.metrics) or not known
+    assert 0 <= last.metrics.get("gpu_utilization", 0.5) <= 1
     runner.close()
 
 
@@ -95,11 +86,11 @@ torch.cuda.empty_cache()
 try:
     torch.empty(int(most * 1.1), dtype=torch.uint8, device=device)
 except torch.OutOfMemoryError:
-    print("kept", memory.is_short(device))
+    print("kept")
 """
 
 
 def test_a_process_cannot_take_more_than_its_share():
     release_memory()
     done = subprocess.run([sys.executable, "-c", PART], capture_output=True, text=True, check=True)
-    assert done.stdout == "kept False\n"
+    assert done.stdout == "kept\n"

@@ -134,7 +134,6 @@ def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(
         "--data",
         "train+validation",
         "--export",
-        "torch.export",
         "--out",
         "kept",
     )

@@ -92,7 +92,7 @@ CASES = [
     Case("of a format to come", bytes_of(lambda content: content[:18] + b"\x09\x09" + content[20:]), "study.db", "check",
          STATUS, 3),
     Case("a folder", lambda folder: (folder / DATABASE).mkdir(), "study.db: is a folder", "name another", STATUS, 3),
-    Case("a pipe", lambda folder: os.mkfifo(folder / DATABASE), "is a named pipe", "name another", RUN, 3),
+    Case("a pipe", lambda folder: os.mkfifo(folder / DATABASE), "is not a plain file", "name another", RUN, 3),
     Case("a device", replaced(DATABASE, lambda path: path.symlink_to("/dev/zero")), "is a device", "name a", STATUS, 3),
     Case("a link to itself", replaced(DATABASE, lambda path: path.symlink_to(path.name)), "study.db", "name a", RUN, 3),
     Case("another program's, read", NOTES, "tables named notes", "name another database", STATUS, 3),

@@ -57,7 +57,7 @@ CASES = [
     # not a file
     Case("no file", replaced("study.yaml", lambda path: None), "study.yaml", "hpsearch init"),
     Case("a folder", replaced("study.yaml", os.mkdir), "study.yaml is a folder", "name a file"),
-    Case("a pipe", replaced("study.yaml", os.mkfifo), "study.yaml is a named pipe", "name a file"),
+    Case("a pipe", replaced("study.yaml", os.mkfifo), "study.yaml is not a plain file", "name a file"),
     Case("a link to itself", replaced("study.yaml", lambda path: path.symlink_to(path.name)),
          "study.yaml", "check the path"),
     Case("a device", nothing, "/dev/zero is a device", "name a file", ("check", "/dev/zero")),

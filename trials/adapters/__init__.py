@@ -3,7 +3,6 @@
 - `huggingface`: for the `Trainer` of Transformers, and those of TRL
 - `lightning`: for the `Trainer` of Lightning
 - `pace`: the optimizer steps at which a trial reports
-- `versions`: whether the installed library is one that an adapter knows
 
 Each adapter imports its library, so import only the one that you use.
 """

@@ -1,23 +1,9 @@
 """Reports a training by the `Trainer` of Transformers, and lets it be paused and continued.
 
-    from trials.adapters.huggingface import TrainerReports
-
-    trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports()])
-    trainer.train()
-
-Without an argument, it finds the running trial, and sets the Trainer's arguments to the trial's
-parameters and budget; in a script that is started by hand it does nothing. A training function that
-sets them itself gives its trial:
-
-    def train(params, trial):
-        arguments = TrainingArguments(num_train_epochs=trial.budget, ...)
-        trainer = Trainer(model, arguments, ..., callbacks=[TrainerReports(trial)])
-        trainer.train(resume_from_checkpoint=trial.checkpoint)
-
-At each level at which the study wants a report, the Trainer evaluates and saves itself into a
-checkpoint of the trial, and the callback reports. A trial that is paused there continues from that
-checkpoint, with the state of the optimizer, the schedule, the loss scaling, the random generators
-and the order of the data.
+See docs/training-libraries.md. At each level at which the study wants a report, the Trainer
+evaluates and saves itself into a checkpoint of the trial, and the callback reports. A trial that is
+paused there continues from that checkpoint, with the state of the optimizer, the schedule, the loss
+scaling, the random generators and the order of the data.
 """
 
 from __future__ import annotations
@@ -34,26 +20,14 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
+from transformers import Trainer, TrainerCallback, set_seed
+from transformers.trainer_utils import SaveStrategy, has_length
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from trials.adapters.pace import Pace
-from trials.adapters.versions import TRANSFORMERS, require
 from trials.contract import Note, TrialStopped, Unit
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
-
-require("transformers", TRANSFORMERS)
-
-from transformers import (  # noqa: E402 - another version may fail in its own way
-    Trainer,
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-    enable_full_determinism,
-    set_seed,
-)
-from transformers.trainer_utils import SaveStrategy, has_length  # noqa: E402
-from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME  # noqa: E402
 
 _STATE = "trainer_state.json"
 """The file of a Trainer's checkpoint that says how far it was."""
@@ -73,13 +47,10 @@ it is built."""
 class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
     """Reports the evaluations of a `Trainer` to its trial, each with a checkpoint.
 
-    It decides when the Trainer evaluates and saves: at the levels at which the study wants a
-    report, and if the training ends early, at its end. It gives the Trainer the trial's seed.
-
-    A report has all numbers that `Trainer.evaluate` returns, under their names (`eval_loss`,
-    `eval_accuracy`), and `train_loss`, the mean training loss since the report before.
-
-    What the Trainer evaluates or predicts after its training is added to the last report.
+    It decides when the Trainer evaluates and saves, and gives it the trial's seed. A report has all
+    numbers that `Trainer.evaluate` returns, under their names, and `train_loss`, the mean training
+    loss since the log before. What the Trainer evaluates or predicts after its training is added to
+    the last report.
 
     Args:
         trial: The second argument of the training function. None for the running trial, whose
@@ -102,32 +73,24 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._pace: Pace | None = None
         self._levels: dict[int, float] = {}
         self._reported_step = 0
-        self._losses = _MeanLoss()
         self._metrics: dict[str, float] = {}
         self._saving = ExitStack()
         self._draft: Path | None = None
         self._output_dir: str | None = None
         self._stop: TrialStopped | None = None
 
-    # ------------------------------------------------------------------------------- beginning
-
-    def on_init_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> None:
-        """Take over what the trial decides: when to save, and the seed."""
+    def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Set what the trial decides: when to save, and the seed."""
         args.save_only_model = False  # a paused trial continues from the rest
         if self._takes_over:
             self._set_up_by_trial(args)
         args.save_strategy = SaveStrategy.NO
         args.restore_callback_states_from_checkpoint = True
         args.seed = self._trial.seed
-        if args.full_determinism:
-            enable_full_determinism(args.seed)
-        else:
-            set_seed(args.seed)
+        set_seed(args.seed)
         self._is_set_up = True
 
-    def _set_up_by_trial(self, args: TrainingArguments) -> None:
+    def _set_up_by_trial(self, args: Any) -> None:
         """Give the Trainer the trial's parameters, budget, folder and checkpoint."""
         trial = self._trial
         for name in _SEARCHED:
@@ -153,10 +116,10 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
 
     def on_train_begin(
         self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: torch.nn.Module | None = None,
+        args: Any,
+        state: Any,
+        control: Any,
+        model: Any = None,
         train_dataloader: Any = None,
         **_: Any,
     ) -> None:
@@ -183,9 +146,8 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._pace = pace
         self._levels = pace.levels()
         self._reported_step = state.global_step
-        self._losses = _MeanLoss(state.global_step)
 
-    def _require_continued(self, state: TrainerState) -> None:
+    def _require_continued(self, state: Any) -> None:
         """Make sure that the Trainer is where the trial's checkpoint is.
 
         Raises:
@@ -206,52 +168,32 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             advice = "write trainer.train(resume_from_checkpoint=trial.checkpoint)"
             raise ValueError(f"{what}; {advice}")
 
-    # ------------------------------------------------------------------------- when to evaluate
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> TrainerControl:
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         """Ask for an evaluation and a checkpoint where the trial reports, and only there."""
         self._ask(control, state.global_step in self._levels)
         if self._trial.stopped:
             self._end(control, TrialStopped())
         return control
 
-    def on_epoch_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
-    ) -> TrainerControl:
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
         """Report where the training ends between two levels."""
         ends = control.should_training_stop and self._stop is None
         self._ask(control, ends and state.global_step > self._reported_step)
         return control
 
-    def _ask(self, control: TrainerControl, reports: bool) -> None:
+    def _ask(self, control: Any, reports: bool) -> None:
         control.should_evaluate = reports
         control.should_save = reports
         control.should_log = control.should_log or reports
 
-    # ---------------------------------------------------------------------------------- reports
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Mapping[str, Any] | None = None,
-        **_: Any,
-    ) -> None:
-        """Note the training loss: the mean since the log before."""
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        """Note the training loss, which is logged at each report."""
         loss = (logs or {}).get("loss")
         if isinstance(loss, numbers.Real):
-            self._losses.add(state.global_step, float(loss))
+            self._metrics["train_loss"] = float(loss)
 
     def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: Mapping[str, Any] | None = None,
-        **_: Any,
+        self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any
     ) -> None:
         """Note the metrics, and let the Trainer save itself into a new checkpoint of the trial.
 
@@ -271,14 +213,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             return
         self._output_dir, args.output_dir = args.output_dir, str(self._draft)
 
-    def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: torch.nn.Module | None = None,
-        **_: Any,
-    ) -> TrainerControl:
+    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
         """Seal the checkpoint and report. A trial that is paused here ends its training."""
         if self._draft is None:
             return control
@@ -289,30 +224,22 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             _save_own_names(model, draft)
         self._saving.close()
         metrics, self._metrics = self._metrics, {}
-        losses, self._losses = self._losses, _MeanLoss(state.global_step)
         self._reported_step = state.global_step
         try:
-            self._trial.report(self._resource(state.global_step), metrics | losses.as_metrics())
+            self._trial.report(self._resource(state.global_step), metrics)
         except TrialStopped as stop:
             self._end(control, stop)
         else:
             self._note_best(state)
         return control
 
-    def _note_best(self, state: TrainerState) -> None:
+    def _note_best(self, state: Any) -> None:
         """Tell the Trainer what `load_best_model_at_end` loads: the best by the objective."""
         best = self._trial.best
         if isinstance(best, Path):
             state.best_model_checkpoint = str(best)
 
-    def on_predict(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: Mapping[str, Any],
-        **_: Any,
-    ) -> None:
+    def on_predict(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
         """Add what a test after the training shows to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=_numbers_in(metrics)))
@@ -324,21 +251,14 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         assert self._pace is not None
         return self._pace.resource_after(step)
 
-    # --------------------------------------------------------------------------------- the end
-
-    def _end(self, control: TrainerControl, stop: TrialStopped) -> None:
+    def _end(self, control: Any, stop: TrialStopped) -> None:
         """Let the Trainer end its training, and other callbacks with it."""
         self._stop = stop
         self._ask(control, False)
         control.should_training_stop = True
 
     def on_train_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        model: torch.nn.Module | None = None,
-        **_: Any,
+        self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
     ) -> None:
         """End the training function of a trial that was paused or stopped.
 
@@ -361,24 +281,6 @@ def _trainer_being_built() -> Trainer:
         frame = frame.f_back
     trainer: Trainer = frame.f_locals["self"]
     return trainer
-
-
-class _MeanLoss:
-    """The mean training loss since a report, of logs that are means of some steps each."""
-
-    def __init__(self, step: int = 0) -> None:
-        self._began = self._logged = step
-        self._sum = 0.0
-
-    def add(self, step: int, mean: float) -> None:
-        """The mean loss of the steps after the log before, until `step`."""
-        self._sum += mean * (step - self._logged)
-        self._logged = step
-
-    def as_metrics(self) -> dict[str, float]:
-        """The mean of all, as a metric; nothing if there was no step."""
-        steps = self._logged - self._began
-        return {"train_loss": self._sum / steps} if steps else {}
 
 
 def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:

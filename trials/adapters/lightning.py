@@ -1,30 +1,14 @@
 """Reports a training by the `Trainer` of Lightning, and lets it be paused and continued.
 
-    from trials.adapters.lightning import LightningReports
+See docs/training-libraries.md. At each level at which the study wants a report, the Trainer
+validates, the callback saves a checkpoint of Lightning's into one of the trial, and reports. A
+trial that is paused there continues from that checkpoint.
 
-    trainer = lightning.Trainer(..., callbacks=[LightningReports()])
-    trainer.fit(module, data)
-
-Without an argument, it finds the running trial, and sets the length of the training to the trial's
-budget; in a script that is started by hand it does nothing. A training function that sets it itself
-gives its trial:
-
-    def train(params, trial):
-        reports = LightningReports(trial)
-        trainer = lightning.Trainer(max_epochs=trial.budget, callbacks=[reports], ...)
-        trainer.fit(module, data, ckpt_path=reports.checkpoint)
-
-At each level at which the study wants a report, the Trainer validates, the callback saves a
-checkpoint of Lightning's into one of the trial, and reports. A trial that is paused there continues
-from that checkpoint.
-
-Lightning's checkpoint holds the weights, the optimizers, the schedules, the loss scaling and the
-callbacks, but neither the random generators nor the place in the data. Those are added here: the
-generators as they were at the beginning of the epoch give the order of its data, of which the
-batches that were trained are skipped; then the generators are set to where they were at the pause.
-
-The state is saved at the beginning of the batch or the epoch that follows a report, where
-everything that the report's validation leads to has happened, such as a lower learning rate.
+Lightning's checkpoint holds neither the random generators nor the place in the data. Those are
+added here: the generators as they were at the beginning of the epoch give the order of its data, of
+which the batches that were trained are skipped; then the generators are set to where they were at
+the pause. The state is saved at the beginning of the batch or the epoch that follows a report,
+where everything that the report's validation leads to has happened, such as a lower learning rate.
 """
 
 from __future__ import annotations
@@ -38,21 +22,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from lightning.pytorch import Callback, Trainer
 
 from trials.adapters.pace import Pace
-from trials.adapters.versions import LIGHTNING, require
 from trials.contract import Note, TrialStopped, Unit
 from trials.running.randomness import seed_everything
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
-
-require("lightning", LIGHTNING)
-
-from lightning.pytorch import (  # noqa: E402 - another version may fail in its own way
-    Callback,
-    LightningModule,
-    Trainer,
-)
 
 _FILE = "lightning.ckpt"
 _OWN_CHECKPOINTS = "lightning"
@@ -66,12 +42,9 @@ _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch 
 class LightningReports(Callback):  # type: ignore[misc] # lightning is not followed
     """Reports the validations of a `Trainer` to its trial, each with a checkpoint.
 
-    It decides when the Trainer validates: at the levels at which the study wants a report. It seeds
-    the random generators with the trial's seed when a training begins.
-
-    A report has all that was logged with `self.log`, under its names.
-
-    What `Trainer.test` shows after the training is added to the last report.
+    It decides when the Trainer validates, and seeds the random generators with the trial's seed. A
+    report has all that was logged with `self.log`, under its names. What `Trainer.test` shows after
+    the training is added to the last report.
 
     Args:
         trial: The second argument of the training function. None for the running trial, whose
@@ -104,9 +77,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             return None
         return self._trial.checkpoint / _FILE
 
-    # ------------------------------------------------------------------------------- beginning
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+    def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Give the Trainer the trial's budget, checkpoint and folder."""
         if stage != "fit" or not self._takes_over:
             return
@@ -126,16 +97,13 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
         connector.resume_start = begin_at_trial
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Turn the levels of the trial into steps, and put data and random generators in place.
 
         Raises:
-            ValueError: The Trainer does not train for the trial's full budget, does not continue
-                from its checkpoint, or validates by the clock.
+            ValueError: The Trainer does not train for the trial's full budget, or does not continue
+                from its checkpoint.
         """
-        if getattr(trainer, "_val_check_time_interval", None) is not None:
-            what = "val_check_interval is a time, but trials are compared after equal training"
-            raise ValueError(f"{what}; remove it")
         is_restored = self._restored is not None
         if is_restored != (self._trial.checkpoint is not None):
             what = "the Trainer begins afresh, but the trial continues"
@@ -174,16 +142,14 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         _set_generators(restored["now"])
         warnings.filterwarnings("ignore", message=_NOT_RESUMABLE)
 
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: Any) -> None:
         """Report what was due at the end of the epoch before."""
         self._report(trainer, begins_epoch=True)
         if _begins_data(trainer):
             self._epoch_began = _generators()
 
-    # ------------------------------------------------------------------------ when to validate
-
     def on_train_batch_end(
-        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Ask for a validation where the trial reports, and only there.
 
@@ -213,24 +179,22 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             return self._levels.get(step, self._pace.resource_after(step))
         return self._levels.get(step)
 
-    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_validation_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Note the random generators as the next batch finds them."""
         self._now = _generators()
 
-    # ---------------------------------------------------------------------------------- reports
-
     def on_train_batch_start(
-        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+        self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         """Report what was due after the batch before."""
         self._report(trainer, begins_epoch=False)
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Report what was due at the end."""
         self._report(trainer, begins_epoch=None)
         self._is_over = True
 
-    def on_test_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_test_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Add what a test after the training shows to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=_numbers_in(trainer.callback_metrics)))
@@ -256,8 +220,6 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             self._begins_epoch = None
         self._trial.report(due, _numbers_in(trainer.callback_metrics))
 
-    # ------------------------------------------------------------------------------ checkpoints
-
     def state_dict(self) -> dict[str, Any]:
         """The random generators, for Lightning's checkpoint."""
         return {"epoch_began": self._epoch_began, "now": self._now}
@@ -267,7 +229,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._restored = state_dict
 
     def on_save_checkpoint(
-        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+        self, trainer: Trainer, pl_module: Any, checkpoint: dict[str, Any]
     ) -> None:
         """Take back what Lightning has counted of the batch or the epoch that begins.
 

@@ -1,6 +1,5 @@
-"""Checkpoints: when a run saves, whole or not at all, in a folder or an object store.
+"""Checkpoints: written whole or not at all, in a folder or an object store.
 
-- `saver`: when a run saves, in the foreground or in the background.
 - `checkpoints`: the checkpoints of one trial, its newest and its best.
 - `continuing`: the checkpoint that a run continues from.
 - `manifests`: what a checkpoint says of itself; comparing its files with that; names of runs.

@@ -1,7 +1,7 @@
 """A folder of checkpoints, on a disk or behind a URL: its operations, and the order in it.
 
-It holds checkpoints by name, and two pointers to them. Each kind of folder keeps one promise: a
-checkpoint that is listed is whole.
+It holds checkpoints by name, and two pointers to them, `last` and `best`. Each kind of folder keeps
+one promise: a checkpoint that is listed is whole.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def is_checkpoint(name: str) -> bool:
 
 
 def order_of(name: str) -> tuple[float, int]:
-    """Sorts checkpoints from old to new: by their level, then by how often it was saved."""
+    """The key that sorts checkpoints from old to new: their level, then how often it was saved."""
     match = _NAME.fullmatch(name)
     if match is None:
         return (0, 0)
@@ -42,25 +42,28 @@ def order_of(name: str) -> tuple[float, int]:
 
 
 class CheckpointFolder(ABC):
-    """The checkpoints of a trial. Operations raise the errors of the disk or the store."""
+    """The checkpoints of a trial. Operations raise the errors of the disk or the store.
+
+    Args:
+        files: A file system of fsspec.
+        root: The folder's path in it.
+    """
+
+    def __init__(self, files: Any, root: str) -> None:
+        self._files = files
+        self._root = root
 
     @abstractmethod
     def path(self, name: str) -> Path | str:
         """The full name of a checkpoint, as reports give it."""
-
-    # ---------------------------------------------------------------------------- checkpoints
 
     @abstractmethod
     def names(self) -> list[str]:
         """Everything in the folder that may be a checkpoint; behind a URL, what has a manifest."""
 
     @abstractmethod
-    def taken(self, name: str) -> bool:
-        """Whether there is anything of this name already."""
-
-    @abstractmethod
     def unfinished(self) -> list[str]:
-        """What processes have begun to write and not finished."""
+        """The names of what processes have begun to write and not finished."""
 
     @abstractmethod
     def draft(self) -> Path:
@@ -82,22 +85,6 @@ class CheckpointFolder(ABC):
         """
 
     @abstractmethod
-    def strip(self, name: str, files: Iterable[str]) -> None:
-        """Remove files of a checkpoint; what cannot be removed stays."""
-
-    @abstractmethod
-    def add(self, name: str, file: str, content: bytes) -> None:
-        """Put one more small file into a checkpoint that is there."""
-
-    @abstractmethod
-    def read(self, name: str, file: str) -> bytes:
-        """One file of a checkpoint.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-        """
-
-    @abstractmethod
     def local(self, name: str) -> AbstractContextManager[Path]:
         """A context with a folder of this machine that holds the checkpoint's files."""
 
@@ -109,30 +96,70 @@ class CheckpointFolder(ABC):
     def point(self, pointer: str, name: str) -> None:
         """Let a pointer name a checkpoint that is there, in one step."""
 
-    # -------------------------------------------------------------------- files of the folder
-
-    @abstractmethod
-    def entries(self) -> list[str]:
-        """The names of all files and folders in it; empty if it does not exist."""
-
-    @abstractmethod
-    def sizes(self) -> dict[str, int]:
-        """The size of each file in it, in bytes, by its path inside the folder."""
-
-    @abstractmethod
-    def text(self, file: str) -> str | None:
-        """The content of a small file, in which bytes that are not UTF-8 are replaced; None if
-        there is no such file."""
-
     @abstractmethod
     def write(self, file: str, text: str) -> None:
         """Write a small file in one step; the folder is created if missing."""
 
-    @abstractmethod
+    def taken(self, name: str) -> bool:
+        """Whether there is anything of this name already."""
+        return bool(self._files.exists(self._inside(name)))
+
+    def strip(self, name: str, files: Iterable[str]) -> None:
+        """Remove files of a checkpoint; what cannot be removed stays."""
+        for file in files:
+            # Each store has errors of its own, and none of them may end a training.
+            with suppress(Exception):
+                self._files.rm_file(self._inside(name, file))
+
+    def add(self, name: str, file: str, content: bytes) -> None:
+        """Put one more small file into a checkpoint that is there."""
+        self._files.pipe_file(self._inside(name, file), content)
+
+    def read(self, name: str, file: str) -> bytes:
+        """One file of a checkpoint.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+        """
+        return bytes(self._files.cat_file(self._inside(name, file)))
+
+    def entries(self) -> list[str]:
+        """The names of all files and folders in it; empty if it does not exist."""
+        try:
+            listed = self._files.ls(self._root, detail=False)
+        except FileNotFoundError:
+            return []
+        names = [_last_part(path) for path in listed]
+        return [name for name in names if name]
+
+    def sizes(self) -> dict[str, int]:
+        """The size of each file in it, in bytes, by its path inside the folder."""
+        if not self._files.exists(self._root):
+            return {}
+        listed = self._files.find(self._root, detail=True)
+        start = len(self._root)
+        return {path[start:].lstrip("/"): int(each["size"] or 0) for path, each in listed.items()}
+
+    def text(self, file: str) -> str | None:
+        """The content of a small file, in which bytes that are not UTF-8 are replaced; None if
+        there is no such file."""
+        try:
+            content = bytes(self._files.cat_file(self._inside(file)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return content.decode("utf-8", "replace")
+
     def dissolve(self, file: str) -> None:
         """Remove a small file, and then the folder if nothing else is in it."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._inside(file))
+        if not self.entries():
+            # A store has no empty folders.
+            with suppress(FileNotFoundError, NotImplementedError):
+                self._files.rmdir(self._root)
 
-    # --------------------------------------------------------------------------- by their order
+    def _inside(self, *names: str) -> str:
+        return "/".join([self._root, *names])
 
     def checkpoints(self) -> list[str]:
         """The names of all checkpoints, from old to new."""
@@ -167,13 +194,10 @@ class CheckpointFolder(ABC):
             again += 1
         return name
 
-    # --------------------------------------------------------------------------- by their manifest
-
     def manifest(self, name: str) -> dict[str, Any]:
         """The manifest of a checkpoint; empty if it cannot be read."""
         try:
-            content = self.read(name, MANIFEST)
-            manifest = json.loads(content)
+            manifest = json.loads(self.read(name, MANIFEST))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return {}
         return manifest if isinstance(manifest, dict) else {}
@@ -186,3 +210,7 @@ class CheckpointFolder(ABC):
         """Leave only the weights of a checkpoint, if its manifest says which files those are."""
         files = self.manifest(name).get("state", {})
         self.strip(name, files)
+
+
+def _last_part(path: object) -> str:
+    return str(path).rstrip("/").rpartition("/")[2]

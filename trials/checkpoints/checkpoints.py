@@ -19,7 +19,6 @@ reports come before it.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,10 +28,7 @@ from trials.checkpoints.checkpoint_folder import order_of
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, Label, check, seal
 from trials.contract import Unit
-from trials.disk import drafts, trees
 from trials.disk.whole_folders import removed_on_error
-
-log = logging.getLogger(__name__)
 
 KEEP = 2
 VALUE = ".value.json"
@@ -41,7 +37,7 @@ VALUE = ".value.json"
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """A report that may not be on record yet, with the names of its checkpoints."""
+    """The names that a report gives, which may not be on record yet."""
 
     resource: float
     newest: str
@@ -71,10 +67,6 @@ class Checkpoints:
         self._best_is_lost = False
         self._without_state: set[str] = set()
         self._left_behind = self._here.drafts()
-        self._left_out: trees.LeftOut = {}
-        """What was not saved, as far as that was said."""
-
-    # ------------------------------------------------------------------------------- writing
 
     def save(self, level: float, fill: Callable[[Path], None], best: bool = False) -> Path | str:
         """Write a checkpoint, and let `last` (and `best`, if asked) name it.
@@ -101,30 +93,10 @@ class Checkpoints:
 
         Returns: The checkpoint's folder.
         """
-        draft = self._settled(draft)
         with removed_on_error(draft):
             seal(draft, label, best_before=self._here.target("best"))
             name = self._publish(draft, label)
         return self._here.path(name)
-
-    def _settled(self, draft: Path) -> Path:
-        """A draft with nothing in it that cannot be saved: itself, or where it has such things, a
-        copy."""
-        with removed_on_error(draft):
-            if trees.settle(draft):
-                return draft
-            copy = self._here.draft()
-            with removed_on_error(copy):
-                self.leave_out(trees.copy(draft, copy), log.warning)
-        drafts.discard(draft)
-        return copy
-
-    def leave_out(self, left_out: trees.LeftOut, say: Callable[[str], object]) -> None:
-        """Say once what is not in the checkpoints of this trial, and why."""
-        unsaid = {name: why for name, why in left_out.items() if name not in self._left_out}
-        if unsaid:
-            self._left_out |= unsaid
-            say(f"left out of the checkpoint: {trees.told(unsaid)}")
 
     def _publish(self, draft: Path, label: Label) -> str:
         pointers = ["last", "best"] if label.is_best else ["last"]
@@ -135,8 +107,6 @@ class Checkpoints:
             except FileExistsError:
                 continue  # an attempt that was given up and still runs took the name meanwhile
             return name
-
-    # ------------------------------------------------------------------------------- reading
 
     @property
     def last(self) -> Path | str | None:
@@ -175,8 +145,6 @@ class Checkpoints:
         if not names:
             return None
         return here.path(names[-1])
-
-    # ------------------------------------------------------------------------------ the best
 
     def mark_best(self, path: Path | str, value: float) -> None:
         """Let `best` name a checkpoint that is there.
@@ -257,10 +225,8 @@ class Checkpoints:
             return False
         return True
 
-    # ------------------------------------------------------------------------------- removing
-
     def reported(self, resource: float, path: Path | str) -> Path | str | None:
-        """Take note that a report names a checkpoint.
+        """Note that a report names a checkpoint.
 
         Returns: The best checkpoint until then, which the report names too.
         """
@@ -294,7 +260,7 @@ class Checkpoints:
         self._left_behind = []
 
     def _put_on_record(self, resource: float) -> str | None:
-        """Take note of the reports up to `resource`.
+        """Note the reports up to `resource`.
 
         Returns: The newest checkpoint that they name; None if there is no such report.
         """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, order_of
 from trials.checkpoints.folders import folder_at, split
-from trials.checkpoints.manifests import CheckpointError, run_in, verify
+from trials.checkpoints.manifests import CheckpointError, verify
 from trials.disk import trees
 from trials.disk.whole_folders import removed_on_error
 
@@ -32,7 +32,7 @@ class OpenedCheckpoint:
 
 @contextmanager
 def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
-    """The checkpoint to continue from.
+    """The checkpoint to continue from, as a context.
 
     It is the newest whole one of the stretch that `source` belongs to, or where all of these are
     damaged, the newest whole one before it. A run cannot continue from weights alone.
@@ -70,41 +70,19 @@ def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:
         newer = where.of_stretch(after, stretch)
         yield from reversed(newer)
     yield name
-    run = run_in(where, name)
-    for other in reversed(where.older_than(name)):
-        if run is None or run_in(where, other) in (None, run):
-            yield other
+    yield from reversed(where.older_than(name))
 
 
-def refuse_anothers(source: Path | str, run: str) -> None:
-    """Make sure that a checkpoint in a folder which several studies may have used is of a run.
-
-    Raises:
-        CheckpointError: Its manifest names another run; or it is missing, so that others in the
-            folder may be another run's.
-        FolderError: A URL that nothing here can read.
-    """
-    folder, name = split(source)
-    where = folder_at(folder)
-    if not where.manifest(name):
-        what = "is not there, and others in its folder may be another study's"
-        raise CheckpointError(f"{source} {what}")
-    if run_in(where, name) not in (None, run):
-        what = "is of another run: another study has kept checkpoints in the same folder"
-        raise CheckpointError(f"{source} {what}")
-
-
-def carry_best(source: Path | str, folder: Path | str, run: str | None) -> None:
+def carry_best(source: Path | str, folder: Path | str) -> None:
     """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
 
     The new folder may have earlier checkpoints, or those of an attempt whose reports never arrived.
     One of the same name is replaced, and `best` no longer names another. Does nothing where the old
-    folder has no best checkpoint of this run.
+    folder has no best checkpoint.
 
     Args:
         source: The checkpoint that the run is continued from.
         folder: Where it continues; another folder.
-        run: As `run_of` names it; None if the old folder is known to be the trial's own.
 
     Raises:
         CheckpointError: The best one is damaged.
@@ -115,8 +93,6 @@ def carry_best(source: Path | str, folder: Path | str, run: str | None) -> None:
     old, new = folder_at(before), folder_at(folder)
     best = old.target("best")
     if best is None or order_of(best) > order_of(name):
-        return
-    if run is not None and run_in(old, best) != run:
         return
     manifest = old.manifest(best)
     if manifest and manifest == new.manifest(best):

@@ -2,8 +2,8 @@
 
 A manifest names the files of the model (`files`) and those that only a run needs in order to
 continue (`state`), each with its SHA-256. It also names the stretch of the run that the checkpoint
-belongs to, and the best checkpoint at that time; and what an object store would lose of a folder:
-its links (`links`), and the modes of files and of empty folders (`modes`) where they are unusual.
+belongs to, the best checkpoint at that time, and the `links` of the folder, which an object store
+would lose.
 """
 
 from __future__ import annotations
@@ -11,22 +11,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
 from trials.disk import trees, whole_folders
 from trials.disk.whole_folders import MANIFEST
 
 FORMAT = 1
-_PRIVATE, _FILE, _FOLDER = 0o600, 0o644, 0o755
-"""The modes of safetensors' files, of usual files and of usual folders."""
-_AFTER = " after "
-"""Between the name of a run and the level of its last report, in the name of a stretch."""
+STATE = "state.pt"
+"""The file of everything that the training loop saves except the model."""
 
 
 class CheckpointError(Exception):
@@ -51,9 +47,6 @@ class Label:
     state: Collection[str] = ()
 
 
-# --------------------------------------------------------------------------------------- runs
-
-
 def run_of(setup: Setup) -> str:
     """The name of a run, which is equal for two attempts only if one can continue the other.
 
@@ -70,10 +63,7 @@ def stretch_of(setup: Setup, reported: float) -> str:
 
     It is equal for two attempts only if one can continue the other.
     """
-    return f"{run_of(setup)}{_AFTER}{reported:.17g}"
-
-
-# -------------------------------------------------------------------------------------- writing
+    return f"{run_of(setup)} after {reported:.17g}"
 
 
 def seal(draft: Path, label: Label, best_before: str | None) -> None:
@@ -86,6 +76,10 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
         what = f"a checkpoint's {MANIFEST} is written by hpsearch; give your file another name"
         raise FileExistsError(f"{what}, or put it into a folder inside the checkpoint")
     _publish_weights(draft)
+    links = {}
+    for entry in trees.entries(draft):
+        if entry.is_link:
+            links[entry.name] = os.fspath(entry.path.readlink())
     files: dict[str, str] = {}
     state: dict[str, str] = {}
     for name, digest in whole_folders.digests(draft).items():
@@ -99,7 +93,7 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
         "best_before": best_before,
         "files": files,
         "state": state,
-        **_lost_in_stores(draft),
+        "links": links,
     }
     whole_folders.seal(draft, manifest)
 
@@ -108,44 +102,9 @@ def _publish_weights(draft: Path) -> None:
     """Let everybody who may read a checkpoint read its weights: safetensors makes its files
     private, but another user may have to continue."""
     permissions = draft.stat().st_mode & 0o666
-    for entry in trees.entries(draft):
-        is_own = entry.is_file and entry.facts.st_nlink == 1
-        if is_own and entry.name.endswith(".safetensors") and _mode(entry) == _PRIVATE:
-            entry.path.chmod(permissions)
-
-
-def _lost_in_stores(draft: Path) -> dict[str, dict[str, str]]:
-    """What a store that holds nothing but files loses of a folder; nothing where that is all."""
-    links: dict[str, str] = {}
-    modes: dict[str, str] = {}
-    for entry in trees.entries(draft):
-        if entry.is_link:
-            links[entry.name] = os.fspath(entry.path.readlink())
-        elif entry.is_folder and (_mode(entry) != _FOLDER or not any(entry.path.iterdir())):
-            modes[f"{entry.name}/"] = f"{_mode(entry):o}"
-        elif entry.is_file and _mode(entry) != _FILE:
-            modes[entry.name] = f"{_mode(entry):o}"
-    found = {"links": links, "modes": modes}
-    return {key: each for key, each in found.items() if each}
-
-
-def _mode(entry: trees.TreeEntry) -> int:
-    return stat.S_IMODE(entry.facts.st_mode)
-
-
-# -------------------------------------------------------------------------------------- reading
-
-
-def run_in(where: CheckpointFolder, name: str) -> str | None:
-    """The run that a checkpoint belongs to, as `run_of` names it; None if it does not say."""
-    stretch = where.manifest(name).get("stretch")
-    if not stretch:
-        return None
-    run, _, _ = str(stretch).partition(_AFTER)
-    return run
-
-
-# ------------------------------------------------------------------------------------ verifying
+    for path in draft.rglob("*.safetensors"):
+        if not path.is_symlink():
+            path.chmod(permissions)
 
 
 def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
@@ -164,7 +123,6 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         files: dict[str, str] = dict(manifest["files"])
         state: dict[str, str] = dict(manifest.get("state", {}))
-        links: dict[str, str] = dict(manifest.get("links", {}))
     except FileNotFoundError:
         raise CheckpointError(f"{name} is not a checkpoint: it has no {MANIFEST}") from None
     except (ValueError, KeyError, TypeError):
@@ -173,17 +131,9 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
     if written != FORMAT:
         raise CheckpointError(f"{name} has format {written}; this program reads {FORMAT}")
     expected = files | state if whole else files
-    damage = whole_folders.damage(folder, expected) or _damage_of_links(folder, links)
+    damage = whole_folders.damage(folder, expected)
     if damage is not None:
         raise CheckpointError(f"{name} is damaged: {damage}")
-
-
-def _damage_of_links(folder: Path, links: Mapping[str, str]) -> str | None:
-    for name, target in links.items():
-        link = folder / name
-        if not link.is_symlink() or os.fspath(link.readlink()) != target:
-            return f"the link {name} is missing or was changed"
-    return None
 
 
 def check(source: Path | str, whole: bool = False) -> None:

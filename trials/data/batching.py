@@ -23,8 +23,6 @@ ATTENTION_LENGTH = 435
 """The length of a row whose attention takes as much memory as everything else in a layer. A layer
 has 34 numbers for each feature, and 5 in each head for each pair of tokens (Korthikanti et al.
 2022, arXiv 2205.05198), with heads of 64 features."""
-TRIED_LENGTHS = 512
-"""How many lengths of each part `costliest_batch` tries as the longest; there are rarely more."""
 
 
 def parts_of(lengths: Ints) -> Ints:
@@ -69,32 +67,6 @@ def epoch_batches(
     return _shuffled(batches, generator)
 
 
-def token_batches(
-    lengths: Ints, batch_tokens: int, seed: int, epoch: int, bucketing: bool
-) -> list[Ints]:
-    """The batches of one epoch by a budget of tokens: every sample exactly once.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
-        batch_tokens: The most tokens and padding in a batch, of all parts together. A longer sample
-            has a batch of its own.
-        seed, epoch, bucketing: As in `epoch_batches`.
-    """
-    generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
-    order = generator.permutation(len(lengths))
-    parts = parts_of(lengths)
-    if not bucketing:
-        return _fill(order, parts, batch_tokens)
-    tokens = max(int(lengths.sum()), 1)
-    usual = int(batch_tokens * len(lengths) / tokens)
-    usual_samples = max(usual, 1)
-    chunks = _sorted_chunks(order, totals(lengths), usual_samples * CHUNK_BATCHES)
-    batches: list[Ints] = []
-    for chunk in chunks:
-        batches += _fill(chunk, parts, batch_tokens)
-    return _shuffled(batches, generator)
-
-
 def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
     chunks = []
     for chunk in _cut(order, size):
@@ -106,23 +78,6 @@ def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
 def _shuffled(batches: list[Ints], generator: np.random.Generator) -> list[Ints]:
     order = generator.permutation(len(batches))
     return [batches[number] for number in order]
-
-
-def _fill(rows: Ints, parts: Ints, batch_tokens: int) -> list[Ints]:
-    """Cut `rows`, in their order, where one more would make a padded batch exceed the budget."""
-    cuts = []
-    begin = 0
-    longest = [0] * parts.shape[1]
-    samples = parts[rows].tolist()
-    for place, sample in enumerate(samples):
-        longest = [max(pair) for pair in zip(longest, sample, strict=True)]
-        count = place - begin + 1
-        cells = count * sum(longest)
-        if place > begin and cells > batch_tokens:
-            cuts.append(place)
-            begin = place
-            longest = sample
-    return list(np.split(rows, cuts))
 
 
 def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
@@ -151,56 +106,6 @@ def longest_batch(lengths: Ints, batch_size: int) -> Ints:
     extremes = parts.argmax(axis=0)
     different = dict.fromkeys([*extremes, *longest_first])
     return np.array(list(different), dtype=np.int64)[:batch_size]
-
-
-def costliest_batch(lengths: Ints, batch_tokens: int) -> Ints:
-    """The samples that cost most together, of all that a budget of tokens allows in one batch.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,), or of its two parts, shape (n, 2).
-        batch_tokens: The most tokens and padding in a batch.
-    """
-    parts = parts_of(lengths)
-    if parts.shape[1] == 1:
-        parts = np.hstack([parts, np.zeros_like(parts)])
-    single = int(cost(1, parts).argmax())
-    firsts = _tried(parts[:, 0])
-    seconds = _tried(parts[:, 1])
-    # longest[i, j]: the two lengths that a batch is padded to
-    pairs = np.broadcast_arrays(firsts[:, None], seconds[None])
-    longest = np.stack(pairs, axis=-1)
-    counts = _counts(parts, firsts, seconds)
-    fitting = counts.cumsum(axis=0).cumsum(axis=1)
-    cells_of_row = np.maximum(longest.sum(axis=-1), 1)
-    allowed = batch_tokens // cells_of_row
-    rows = np.minimum(allowed, fitting)
-    has_first = counts.cumsum(axis=1) > 0
-    has_second = counts.cumsum(axis=0) > 0
-    is_batch = has_first & has_second & (rows > 1)
-    costs = np.where(is_batch, cost(rows, longest), 0.0)
-    best = np.unravel_index(int(costs.argmax()), costs.shape)
-    if costs[best] <= cost(1, parts[single]):
-        return np.array([single])
-    is_within = (parts <= longest[best]).all(axis=1)
-    within = np.flatnonzero(is_within)
-    most = int(rows[best])
-    chosen = longest_batch(parts[within], most)
-    return within[chosen]
-
-
-def _counts(parts: Ints, firsts: Ints, seconds: Ints) -> Ints:
-    """How many samples have parts as long as `firsts[i]` and `seconds[j]`, shape (i, j)."""
-    counts = np.zeros((len(firsts), len(seconds)), dtype=np.int64)
-    row = np.searchsorted(firsts, parts[:, 0])
-    column = np.searchsorted(seconds, parts[:, 1])
-    np.add.at(counts, (row, column), 1)
-    return counts
-
-
-def _tried(lengths: Ints) -> Ints:
-    known = np.unique(lengths)
-    places = np.linspace(0, len(known) - 1, TRIED_LENGTHS).round()
-    return known[np.unique(places.astype(np.int64))]
 
 
 def micro_batches(rows: Ints, micro_batch: int | None) -> list[Ints]:

@@ -8,23 +8,23 @@
 
 An entry is written as a draft and renamed (`trials.disk`). Two processes may therefore prepare the
 same data at once: the second one finds the entry of the first and uses it. A damaged entry is made
-again. Everything here can be made again, and may be deleted at any time.
+again. Everything here can be made again, and may be deleted at any time: what a process has mapped
+into memory stays until it ends.
 
-All entries together take at most `MOST_BYTES`, or as much as those in use. A process that adds an
-entry removes those that were not read for the longest time. The time of the last reading is the
-modification time of the manifest. A process that has read an entry locks it until the process ends.
+A process that adds an entry removes others, those that were not read for the longest time first,
+until all together take at most `MOST_BYTES`. The time of the last reading is the modification time
+of the manifest. What was read within the last day stays.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
 import os
-import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trials.disk import drafts, whole_folders
+from trials.disk import drafts, trees, whole_folders
 from trials.disk.whole_folders import MANIFEST, removed_on_error
 
 log = logging.getLogger(__name__)
@@ -41,12 +41,13 @@ log = logging.getLogger(__name__)
 VARIABLE = "HPSEARCH_CACHE"
 MOST_BYTES = 20_000_000_000
 """The most that all entries together may take on the disk."""
+IN_USE_S = 86_400.0
+"""An entry that was read less than this ago is not removed."""
 FORMAT = 1
 _ARRAY = ".npy"
 _TEMPORARY = ".writing-"
-_in_use: dict[Path, int] = {}
-"""Handles of the entries that this process has read, which lock them."""
-_guard = threading.Lock()
+_header = threading.Lock()
+"""One thread at a time reads an array's header: Python 3.11 may fail where two parse at once."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class CacheEntry:
     facts: Mapping[str, Any]
 
 
-class DamagedError(Exception):
+class DamagedError(OSError):
     """An entry is not what was written."""
 
 
@@ -88,62 +89,27 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
     """
     place = (folder() if root is None else root) / name
     try:
-        return _used(place)
+        return read(place)
     except FileNotFoundError:
         pass
-    except (DamagedError, OSError) as error:
+    except OSError as error:
         log.warning("prepared data is made again: %s", error)
     entry = build()
     try:
         _write(entry, place)
-        found = _used(place)
         shrink(place.parent)
-    except (DamagedError, OSError) as error:
+        return read(place)
+    except OSError as error:
         what = "prepared data cannot be kept in %s: %s; name another folder in %s"
         log.warning(what, place.parent, error, VARIABLE)
         return entry
-    return found
-
-
-# ------------------------------------------------------------------------------------- reading
-
-
-def _used(place: Path) -> CacheEntry:
-    """The entry at `place`, which no process removes as long as this one runs."""
-    _lock_for_reading(place)
-    entry = read(place)
-    with contextlib.suppress(OSError):  # another user's entry may be read-only
-        os.utime(place / MANIFEST)
-    return entry
-
-
-def _lock_for_reading(place: Path) -> None:
-    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    with contextlib.suppress(OSError):  # without locks, nobody removes entries
-        fcntl.flock(handle, fcntl.LOCK_SH)
-    if not _is_at(handle, place):
-        os.close(handle)
-        raise FileNotFoundError(place)
-    with _guard:
-        older = _in_use.get(place)
-        _in_use[place] = handle
-    if older is not None:
-        os.close(older)
-
-
-def _is_at(handle: int, place: Path) -> bool:
-    """Whether an open folder is still the one at `place`, and has not been removed meanwhile."""
-    if not place.is_dir():
-        return False
-    opened = os.fstat(handle)
-    return os.path.samestat(opened, place.stat())
 
 
 def read(place: Path) -> CacheEntry:
     """The entry at `place`, once every byte of it is verified.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: There is no such entry.
         DamagedError: It is not what was written.
     """
     text = (place / MANIFEST).read_bytes()
@@ -163,24 +129,19 @@ def read(place: Path) -> CacheEntry:
             arrays[array] = _mapped(file)
         else:
             files[name] = file.read_bytes()
+    with contextlib.suppress(OSError):  # another user's entry may be read-only
+        os.utime(place / MANIFEST)
     return CacheEntry(arrays, files, facts)
 
 
-_HEADER = threading.Lock()
-"""One thread at a time reads an array's header: Python 3.11 may fail where two parse at once."""
-
-
 def _mapped(path: Path) -> npt.NDArray[Any]:
-    with _HEADER:
+    with _header:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     return np.asarray(array)  # as a plain array it pickles as one
 
 
-# ------------------------------------------------------------------------------------- writing
-
-
 def _write(entry: CacheEntry, place: Path) -> None:
-    """Write an entry; a whole one that another process has put there meanwhile stays."""
+    """Write an entry in the place of a damaged one, or of none."""
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = drafts.new(place.parent, _TEMPORARY)
     with removed_on_error(draft):
@@ -192,50 +153,39 @@ def _write(entry: CacheEntry, place: Path) -> None:
             file.write_bytes(content)
         digests = whole_folders.digests(draft)
         whole_folders.seal(draft, {"files": digests, "facts": dict(entry.facts)})
-        _put(draft, place)
+        if not _is_whole(place):
+            trees.remove(place)
+        # A process that was faster has written the same. What is lost with the power is made again.
+        with contextlib.suppress(FileExistsError):
+            whole_folders.put(draft, place, durable=False)
     drafts.discard(draft)
-
-
-def _put(draft: Path, place: Path) -> None:
-    if place.exists():
-        if _is_whole(place):
-            return
-        _remove(place, draft.with_name(f"{draft.name}-damaged"))
-    # A process that was faster has written the same. What is lost with the power is made again.
-    with contextlib.suppress(FileExistsError):
-        whole_folders.put(draft, place, durable=False)
 
 
 def _is_whole(place: Path) -> bool:
     try:
         read(place)
-    except (DamagedError, OSError):
+    except OSError:
         return False
     return True
 
 
-# ------------------------------------------------------------------------------------ removing
-
-
 def shrink(root: Path, most_bytes: int | None = None) -> None:
     """Remove what killed processes left behind, and entries until the rest fits.
-
-    Those that were not read for the longest time go first; those in use stay.
 
     Args:
         root: The folder of all entries.
         most_bytes: How much they may take; None for `MOST_BYTES`.
     """
     drafts.remove_abandoned(root, _TEMPORARY)
-    allowed_bytes = MOST_BYTES if most_bytes is None else most_bytes
     entries = sorted(_sizes(root))
     used_bytes = sum(size for _, _, size in entries)
-    excess = used_bytes - allowed_bytes
-    for _, place, size in entries:
-        if excess <= 0:
+    excess = used_bytes - (MOST_BYTES if most_bytes is None else most_bytes)
+    unused_since = time.time() - IN_USE_S
+    for last_read, place, size in entries:
+        if excess <= 0 or last_read > unused_since:
             return
-        if _removed(place):
-            excess -= size
+        trees.remove(place)
+        excess -= size
 
 
 def _sizes(root: Path) -> Iterator[tuple[float, Path, int]]:
@@ -245,29 +195,7 @@ def _sizes(root: Path) -> Iterator[tuple[float, Path, int]]:
             continue
         with contextlib.suppress(OSError):  # another process removes it too
             size = sum(file.stat().st_size for file in place.iterdir())
-            last_read = manifest.stat().st_mtime
-            yield last_read, place, size
-
-
-def _removed(place: Path) -> bool:
-    try:
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _remove(place, place.with_name(f"{_TEMPORARY}{place.name}"))
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return True
-
-
-def _remove(place: Path, aside: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        place.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+            yield manifest.stat().st_mtime, place, size
 
 
 def digest_of(*parts: object) -> str:

@@ -6,33 +6,20 @@ nonsense.
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 CHUNK_BYTES = 1 << 20
 
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-_TEXT_ENCODINGS = {
-    b"\xff\xfe\x00\x00": "UTF-32",
-    b"\x00\x00\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
+_FORMATS = {
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"\x1f\x8b": "is compressed (gzip); unpack it and name the file that comes out",
+    b"PK\x03\x04": "is compressed (zip); unpack it and name the file that comes out",
+    b"BZh": "is compressed (bzip2); unpack it and name the file that comes out",
+    b"\xfd7zXZ\x00": "is compressed (xz); unpack it and name the file that comes out",
+    b"\x28\xb5\x2f\xfd": "is compressed (zstd); unpack it and name the file that comes out",
 }
-_COMPRESSIONS = {
-    b"\x1f\x8b": "gzip",
-    b"PK\x03\x04": "zip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-}
-"""The first bytes of compressed files."""
+"""The problem of files that begin with these bytes."""
 
 
 def refuse_odd(path: Path) -> None:
@@ -44,19 +31,14 @@ def refuse_odd(path: Path) -> None:
         OSError: It cannot be followed.
     """
     try:
-        mode = path.stat().st_mode
+        path.stat()
     except ValueError as error:  # a NUL, or half a surrogate pair
         what = f"is not a path that can be opened ({error}); write it with plain letters"
         raise ValueError(what) from None
-    if not stat.S_ISREG(mode):
-        raise ValueError(f"is {_kind_of(mode)}; name a file")
-
-
-def _kind_of(mode: int) -> str:
-    for is_kind, name in _KINDS:
-        if is_kind(mode):
-            return name
-    return "not a plain file"
+    if path.is_dir():
+        raise ValueError("is a folder; name a file")
+    if not path.is_file():
+        raise ValueError("is not a plain file; name a file")
 
 
 def refuse_binary(path: Path) -> None:
@@ -68,28 +50,17 @@ def refuse_binary(path: Path) -> None:
         ValueError: It is something else; says what, where, and what to do.
         OSError: It cannot be read.
     """
+    line = 1
     with path.open("rb") as file:
         start = file.read(8)
-    for sign, kind in _COMPRESSIONS.items():
-        if start.startswith(sign):
-            raise ValueError(f"is compressed ({kind}); unpack it and name the file that comes out")
-    for sign, encoding in _TEXT_ENCODINGS.items():
-        if start.startswith(sign):
-            raise ValueError(f"is {encoding} text; save it as UTF-8")
-    _refuse_nul(path)
-
-
-def _refuse_nul(path: Path) -> None:
-    line = 1
-    for chunk in _chunks(path):
-        at = chunk.find(b"\0")
-        if at >= 0:
-            line += chunk.count(b"\n", 0, at)
-            raise ValueError(f"has a NUL byte in line {line}; save it as UTF-8 text")
-        line += chunk.count(b"\n")
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
+        for sign, problem in _FORMATS.items():
+            if start.startswith(sign):
+                raise ValueError(problem)
+        chunk = start
+        while chunk:
+            at = chunk.find(b"\0")
+            if at >= 0:
+                line += chunk.count(b"\n", 0, at)
+                raise ValueError(f"has a NUL byte in line {line}; save it as UTF-8 text")
+            line += chunk.count(b"\n")
+            chunk = file.read(CHUNK_BYTES)

@@ -32,8 +32,8 @@ TOLERANCE = 1e-3
 of the largest feature."""
 ROUNDINGS = 8
 """The same as a number of rounding errors of the weights, for weights in half precision."""
-FULL, SLIDING, CHUNKED = "full_attention", "sliding_attention", "chunked_attention"
-"""How much of a sample a layer sees, as transformers names it: all, what is near, or a chunk."""
+FULL, SLIDING = "full_attention", "sliding_attention"
+"""How much of a sample a layer sees, as transformers names it: all, or what is near."""
 
 
 Tokens = npt.NDArray[np.int32]
@@ -131,7 +131,7 @@ def _kinds(config: transformers.PretrainedConfig) -> list[str]:
     if getattr(text, "sliding_window", None) is not None:
         return [SLIDING]
     if getattr(text, "attention_chunk_size", None) is not None:
-        return [CHUNKED]
+        return ["chunked_attention"]
     return [FULL]
 
 
@@ -147,7 +147,7 @@ def _mask(
     """
     text = config.get_text_config()
     segments = inputs[SEGMENTS]
-    seen = _are_equal(segments)
+    seen = segments[:, :, None] == segments[:, None, :]
     places = torch.arange(segments.shape[1], device=segments.device)
     behind = places[:, None] - places[None, :]  # in a sample, as many tokens as in its row
     if causal:
@@ -157,16 +157,10 @@ def _mask(
         seen = seen & (behind < text.sliding_window)
     elif kind == SLIDING:
         seen = seen & (behind.abs() <= text.sliding_window)
-    elif kind == CHUNKED:
-        seen = seen & _are_equal(inputs["position_ids"] // text.attention_chunk_size)
     seen = seen[:, None]
     if config._attn_implementation == "eager":  # adds the mask to its scores
         return (~seen).float() * torch.finfo(torch.float32).min
     return seen
-
-
-def _are_equal(values: torch.Tensor) -> torch.Tensor:
-    return values[:, :, None] == values[:, None, :]
 
 
 def first_position(model: nn.Module) -> int:
@@ -189,7 +183,7 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
     Raises:
         TaskError: It does not. It looks across samples, or has positions of its own.
     """
-    unknown = set(_kinds(model.config)) - {FULL, SLIDING, CHUNKED}
+    unknown = set(_kinds(model.config)) - {FULL, SLIDING}
     if unknown:
         layers = ", ".join(sorted(unknown))
         raise _refusal(model, f"has layers of {layers}, which do not take samples into account")

@@ -38,16 +38,13 @@ class Residence:
     @staticmethod
     def of(data: Any, device: torch.device) -> Residence:
         """On the device, if the arrays in `data` fit."""
-        size = size_bytes(data)
-        free = free_bytes(device)
-        resident = fits(size, free)
-        if not resident and free is not None:
-            what = (
-                "%.0f MiB of samples are more than %.0f%% of the device's free %.0f MiB: they are "
-                "sent batch by batch"
-            )
-            log.info(what, size / MIB, SHARE * 100, free / MIB)
-        return Residence(device, resident or device.type == "cpu")
+        if device.type == "cpu":
+            return Residence(device, resident=True)
+        size, free = size_bytes(data), free_bytes(device)
+        resident = free is not None and size <= SHARE * free
+        if not resident:
+            log.info("%.0f MiB of samples are sent to the device batch by batch", size / MIB)
+        return Residence(device, resident)
 
     @property
     def _place(self) -> torch.device:
@@ -83,17 +80,6 @@ def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
-
-
-def fits(size: int, free: int | None) -> bool:
-    """Whether samples may be on a device.
-
-    Args:
-        size: Of the samples, in bytes.
-        free: The free memory of the device, in bytes; None if it is not known, and then they may
-            not.
-    """
-    return free is not None and size <= SHARE * free
 
 
 def free_bytes(device: torch.device) -> int | None:

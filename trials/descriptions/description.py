@@ -32,7 +32,7 @@ TABLE_FILES = "a CSV, Parquet or JSONL file"
 
 WITHOUT_TOKENS = frozenset(
     {
-        "max_length", "bucketing", "batch_tokens", "model", "freeze_layers",
+        "max_length", "bucketing", "model", "freeze_layers",
         "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets", "lora_4bit",
     }
 )  # fmt: skip

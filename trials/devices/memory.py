@@ -12,7 +12,6 @@ import gc
 import re
 import resource
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,10 +20,6 @@ if TYPE_CHECKING:
 CONTEXT_BYTES = 512 << 20
 """What a process takes of a GPU before its first tensor. torch does not count it against the
 process's share."""
-SHORT = 0.9
-"""If a process can get less than this share of the memory that it is entitled to, other processes
-hold the rest. It is not 1, because libraries beside torch hold a few percent."""
-
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|outofmemory|error_out_of_memory|memoryallocation"  # torch, CUDA, HIP, drivers
     r"|_alloc_failed"  # cuBLAS, cuDNN, cuSOLVER, cuSPARSE, hipBLAS, MIOpen: their workspaces
@@ -36,9 +31,6 @@ _OUT_OF_MEMORY = re.compile(
 _shares: dict[str, float] = {}
 """The share of a GPU that this process keeps to, by the device's name. A device that is missing is
 used whole."""
-
-
-# ------------------------------------------------------------------------------------------ errors
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -65,28 +57,12 @@ def release_memory() -> None:
         torch.cuda.empty_cache()
 
 
-# -------------------------------------------------------------------------------- what is in use
-
-
 def allocated_bytes(device: str) -> int | None:
     """The memory of a GPU that tensors of this process hold now; None on other devices."""
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda"):
         return None
     return int(torch.cuda.memory_allocated(device))
-
-
-def in_use_bytes(device: torch.device) -> int | None:
-    """The memory in use now: by tensors on a GPU; on the CPU by the whole process, None if Linux
-    does not say."""
-    if device.type == "cuda":
-        return allocated_bytes(str(device))
-    try:
-        fields = Path("/proc/self/statm").read_text().split()
-    except OSError:
-        return None
-    pages = int(fields[1])
-    return pages * resource.getpagesize()
 
 
 def start_peak(device: torch.device) -> None:
@@ -107,9 +83,6 @@ def peak_bytes(device: torch.device) -> int:
     unit = 1 if sys.platform == "darwin" else 1024
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_maxrss * unit
-
-
-# -------------------------------------------------------------------------------- shares of a GPU
 
 
 def keep_to_share(device: str, share: float) -> None:
@@ -155,24 +128,6 @@ def left_bytes(free: int, held: int, most: int) -> int:
         most: Bytes that this process is entitled to.
     """
     return max(min(free, most - held), 0)
-
-
-def is_short(device: torch.device) -> bool:
-    """Whether other processes hold memory of a GPU now that this one is entitled to; False on other
-    devices."""
-    import torch
-
-    if device.type != "cuda":
-        return False
-    free, _ = torch.cuda.mem_get_info(device)
-    held = torch.cuda.memory_reserved(device)
-    return shortage(int(free), int(held), entitled_bytes(device))
-
-
-def shortage(free: int, held: int, most: int) -> bool:
-    """Whether a process cannot get the memory of a GPU that it is entitled to; the arguments are
-    those of `left_bytes`."""
-    return free + held < SHORT * most
 
 
 def _total_bytes(device: torch.device) -> int:

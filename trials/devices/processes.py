@@ -1,5 +1,5 @@
-"""One trial on several processes, each with its own GPU (or CPU): who takes which samples, and how
-they stay together.
+"""One trial on several processes, each with its own GPU (or CPU): the samples of each, and how they
+stay together.
 
     torchrun --nproc-per-node 2 -m trials SETTINGS.yaml --out DIR
 
@@ -94,8 +94,6 @@ class Group:
             return self._asked()
         return self._stopping
 
-    # ------------------------------------------------------------------------------ a step's share
-
     def share(self, rows: Ints, weight: float) -> tuple[Ints, float]:
         """This rank's part of a batch, and what to divide the sum of its losses by.
 
@@ -127,45 +125,19 @@ class Group:
 
     @torch.no_grad()
     def level(self, buffers: Sequence[torch.Tensor]) -> None:
-        """Give all ranks the same buffers.
+        """Give all ranks the buffers of rank 0, as DistributedDataParallel does.
 
         Each rank's forward passes have changed them by its own rows, such as the running statistics
-        of a batch norm. Floating-point buffers get their mean over the ranks, other ones the values
-        of rank 0.
-
-        SyncBatchNorm would exchange the statistics of every batch instead: it needs a GPU, waits in
-        every layer, and helps no other module that keeps such buffers.
+        of a batch norm.
         """
         if self.size == 1:
             return
-        numbers: list[torch.Tensor] = []
-        others: list[torch.Tensor] = []
         for buffer in buffers:
-            kind = numbers if buffer.is_floating_point() else others
-            kind.append(buffer)
-        self._level_means(numbers)
-        for buffer in others:
             value = buffer.clone(memory_format=torch.contiguous_format)
             distributed.broadcast(value, src=0)
-            _write(buffer, value)
-
-    def _level_means(self, buffers: list[torch.Tensor]) -> None:
-        if not buffers:
-            return
-        own = torch.cat([buffer.double().flatten() for buffer in buffers])
-        first = own.clone()
-        distributed.broadcast(first, src=0)
-        # The mean of differences: a value that is equal everywhere, even an infinite one, stays as
-        # it is.
-        difference = torch.where(own == first, 0.0, own - first)
-        differences = self.total(difference)
-        mean = first + differences / self.size
-        sizes = [buffer.numel() for buffer in buffers]
-        values = torch.split(mean, sizes)
-        for buffer, value in zip(buffers, values, strict=True):
-            _write(buffer, value.view_as(buffer))
-
-    # ------------------------------------------------------------------------------- an evaluation
+            # A constant, whose elements may share their memory, cannot be written.
+            if not torch.equal(buffer, value):
+                buffer.copy_(value)
 
     def own(self, parts: Sequence[T]) -> Sequence[T]:
         """This rank's part of what is to be measured; empty for the last ranks where there are more
@@ -190,8 +162,6 @@ class Group:
             place, rank = divmod(number, self.size)
             results.append(shares[rank][place])
         return results
-
-    # ----------------------------------------------------------------------------------- exchanges
 
     def total(self, tensor: torch.Tensor) -> torch.Tensor:
         """The sum of a tensor over all ranks, in place; the processor does not wait for the
@@ -241,8 +211,7 @@ class Replica:
         self._loss_sum: Callable[[Any], torch.Tensor] = workload.loss_sum
         self._parallel: DistributedDataParallel | None = None
         if group.size > 1:
-            # Without broadcast_buffers, which would undo what the other ranks have found out
-            # (`Group.level`).
+            # Buffers are levelled before an evaluation and a save, not in every step.
             self._parallel = DistributedDataParallel(
                 _Forward(workload), gradient_as_bucket_view=True, broadcast_buffers=False
             )
@@ -279,17 +248,6 @@ def _add_up(state, bucket):  # type: ignore[no-untyped-def]
     """Add gradients up: each rank's loss is divided by the whole batch already."""
     work = distributed.all_reduce(bucket.buffer(), async_op=True)
     return work.get_future().then(lambda done: done.value()[0])
-
-
-def _write(buffer: torch.Tensor, value: torch.Tensor) -> None:
-    """Write a value into a buffer that does not have it yet.
-
-    A constant, whose elements may share their memory, cannot be written, and has its value on every
-    rank.
-    """
-    value = value.to(buffer.dtype)
-    if not torch.equal(buffer, value):
-        buffer.copy_(value)
 
 
 _joined: list[Group] = []

@@ -21,7 +21,6 @@ EARLIER = ".earlier"
 OURS = "[hpsearch] "
 """Begins the lines of this program's own."""
 
-_SLACK_BYTES = 1 << 18
 _cutting = threading.Lock()
 
 
@@ -80,26 +79,20 @@ class LogFile:
             OSError: It cannot be read or written.
         """
         with _cutting:
-            size = self.size
-            if size <= MOST_BYTES:
+            if self.size <= MOST_BYTES:
                 return
-            # Its first line stays whole, unless very much was printed at once.
-            begin = size - MOST_BYTES if size > MOST_BYTES + _SLACK_BYTES else 0
-            self._put_aside(begin)
+            self._put_aside()
 
-    def _put_aside(self, begin: int) -> None:
-        """Copy what is there from an offset on, and begin anew in the same file.
+    def _put_aside(self) -> None:
+        """Copy the end of what is there, and begin anew in the same file.
 
         It is not renamed: other processes would go on to write what was put aside, without a limit.
         What they print between the copy and the new beginning is lost.
         """
         earlier = Path(f"{self.path}{EARLIER}")
         draft = Path(f"{earlier}.new")
-        end = begin + MOST_BYTES + _SLACK_BYTES
-        with draft.open("wb") as target:
-            while begin < end and (piece := os.pread(self._file, _SLACK_BYTES, begin)):
-                target.write(piece)
-                begin += len(piece)
+        begin = max(self.size - MOST_BYTES, 0)
+        draft.write_bytes(os.pread(self._file, MOST_BYTES, begin))
         draft.replace(earlier)
         os.ftruncate(self._file, 0)
         self.note(f"goes on; what was before is in {earlier.name}")

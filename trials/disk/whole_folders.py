@@ -21,7 +21,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,6 @@ FULL_BYTES = 1 << 20
 """A disk with less space than this counts as full."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
-
-
-# ------------------------------------------------------------------------------------- writing
 
 
 @contextmanager
@@ -94,17 +91,10 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
     return target
 
 
-# ------------------------------------------------------------------------------------- hashing
-
-
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file in a folder, by its path inside the folder, in order."""
-    files = [entry for entry in trees.entries(folder) if entry.is_file]
-    found = {}
-    for entry in sorted(files, key=lambda entry: entry.name):
-        with suppress(FileNotFoundError):  # it has been removed meanwhile
-            found[entry.name] = digest_of_file(entry.path)
-    return found
+    files = {entry.name: entry.path for entry in trees.entries(folder) if entry.is_file}
+    return {name: digest_of_file(files[name]) for name in sorted(files)}
 
 
 def digest_of_file(path: Path) -> str:
@@ -127,9 +117,6 @@ def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
     return None
 
 
-# ------------------------------------------------------------------------------------ flushing
-
-
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents so that they are still there after a loss of power."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -141,15 +128,14 @@ def make_folder(folder: Path) -> None:
 def flush(folder: Path) -> None:
     """Make sure that a folder with everything in it is on the disk."""
     for entry in trees.entries(folder):
-        if not entry.is_link:
-            with suppress(FileNotFoundError):  # it has been removed meanwhile
-                flush_one(entry.path)
+        if entry.is_file or entry.is_folder:
+            flush_one(entry.path)
     flush_one(folder)
 
 
 def flush_one(path: Path) -> None:
     """Make sure that the content of a file, or the names in a folder, are on the disk."""
-    handle = os.open(path, trees.OPENING)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -2,5 +2,5 @@
 
 - `training`: trains, measures and writes the next version.
 - `versions`: the folders of versions, and of the one in the making.
-- `export`: a model in formats for programs without transformers or Python.
+- `export`: a model for programs without transformers.
 """

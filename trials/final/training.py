@@ -18,7 +18,6 @@ from typing import Any, Protocol, runtime_checkable
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Budget, Goal, Report, Setup, Task, TaskError
 from trials.disk.whole_folders import digest_of_file
-from trials.final.export import Export
 from trials.final.versions import checkpoints_in, model_in, put_next, workplace
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner
@@ -49,8 +48,8 @@ class Parts(Protocol):
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         """The metrics of the model in `folder` on the validation samples of `data`."""
 
-    def export(self, folder: Path, data: Any, setup: Setup, format_: Export) -> dict[str, Any]:
-        """Write the model in `folder` in another format beside it, and say what was written."""
+    def export(self, folder: Path, data: Any, setup: Setup) -> dict[str, Any]:
+        """Export the model in `folder` to a file beside it; facts about that file."""
 
 
 @runtime_checkable
@@ -72,7 +71,7 @@ class Plan:
         joined: Train on training and validation data together. Then nothing is left to choose a
             checkpoint or to stop early by: it trains to the end and keeps the last state.
         device: A torch device name.
-        export: Write the model in this format too.
+        export: Whether to export the model too.
         provenance: What else to write into `training.json`, such as where the configuration comes
             from.
         arithmetic: How this process computes, which decides on the weights too.
@@ -84,7 +83,7 @@ class Plan:
     budget: Budget
     joined: bool
     device: str
-    export: Export | None
+    export: bool
     provenance: Mapping[str, Any]
     arithmetic: Arithmetic
     goal: Goal | None = None
@@ -234,8 +233,8 @@ def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
         validation = parts.evaluate(model, job.data, setup)
     if job.test is not None:
         test = parts.evaluate(model, job.test, setup)
-    if plan.export is not None:
-        exported = parts.export(model, job.data, setup, plan.export)
+    if plan.export:
+        exported = parts.export(model, job.data, setup)
     return {
         **plan.provenance,
         "data": "train+validation" if plan.joined else "train",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.saver import STATE
+from trials.checkpoints.manifests import STATE
 from trials.contract import TaskError
 from trials.disk import drafts, whole_folders
 from trials.disk.whole_folders import MANIFEST, make_folder, removed_on_error

@@ -2,9 +2,10 @@
 
 - `training`: the loop itself.
 - `position`: how far a run has come.
-- `saves`: the checkpoints of a run. `stopping`: when it ends early.
+- `saves`: the checkpoints of a run, in the foreground or in the background.
+- `stopping`: when a run ends early.
 - `horizon`: how far along its budget a run is, and the learning rate it has there.
 - `micro_batch`: how many samples go through the model at once.
 - `memory_facts`: what processes learn about the micro-batches that fit.
-- `compiling`: when compiling a model pays, and what is done if it fails.
+- `compiling`: the loss through `torch.compile`, and what is done if that fails.
 """

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from trials.contract import Budget, Unit
 from trials.data.batching import Ints
-from trials.data.order import BatchOrder, usual_samples
+from trials.data.order import BatchOrder
 from trials.loop.position import Position
 from trials.optim.schedules import multiplier
-from trials.optim.updates import Skipped
 from trials.settings import Settings
 
 SLACK = 1e-9
@@ -33,7 +32,7 @@ class Horizon:
         self._settings = settings
         self._order = order
         self._lengths = lengths
-        self._peak = settings.peak_learning_rate(usual_samples(lengths, settings))
+        self._peak = settings.peak_learning_rate()
 
     def resource(self, position: Position) -> float:
         """How far a run has trained, in the budget's unit."""
@@ -41,17 +40,13 @@ class Horizon:
             case Unit.STEPS:
                 return float(position.step)
             case Unit.EPOCHS:
-                return self._order.epochs(position.step, position.samples)
+                return self._order.epochs(position.step)
             case Unit.SAMPLES:
                 return float(position.samples)
             case Unit.TOKENS:
                 return float(position.tokens)
             case Unit.SECONDS:
                 return position.seconds
-
-    def used(self, position: Position) -> float:
-        """The share of the full budget that is used."""
-        return self.resource(position) / self._budget.total
 
     def is_reached(self, position: Position) -> bool:
         """Whether the full budget was reported."""
@@ -65,29 +60,15 @@ class Horizon:
                 return level
         return None
 
-    def learning_rate(self, position: Position, rows: Ints, skipped: Skipped) -> float:
+    def learning_rate(self, position: Position, rows: Ints) -> float:
         """The learning rate of the next step, on the samples `rows`.
 
         It is the schedule's at the share of the full budget that is used halfway through the step,
         so that neither the first step of a warm-up nor the last of a decay has a rate of zero.
-
-        A step that fp16's loss scaling skipped has changed nothing, and the schedule does not move
-        on with it, though the data does: a schedule ends as many steps before its horizon as were
-        skipped. Budgets in tokens and in seconds move on.
         """
-        before = replace(
-            position,
-            step=position.step - skipped.steps,
-            samples=position.samples - skipped.samples,
-        )
         tokens = int(self._lengths[rows].sum())
-        after = replace(
-            before,
-            step=before.step + 1,
-            samples=before.samples + len(rows),
-            tokens=before.tokens + tokens,
-        )
-        halfway = (self.resource(before) + self.resource(after)) / 2
+        after = replace(position.after_step(len(rows)), tokens=position.tokens + tokens)
+        halfway = (self.resource(position) + self.resource(after)) / 2
         progress = halfway / self._budget.total
         settings = self._settings
         share = multiplier(settings.schedule, progress, settings.warmup, settings.decay_fraction)

@@ -7,13 +7,11 @@ halves, until it fits; and whenever a step runs out of memory, however the size 
 step is done again in halves. The same holds for batches of an evaluation.
 
 What was learnt holds for all runs of the process with the same model, lengths, arithmetic and
-device; `trials.loop.memory_facts` carries it further. Nothing is learnt while other processes hold
-memory that this one is entitled to, because such a shortage passes.
+device; `trials.loop.memory_facts` carries it further.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -21,15 +19,12 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from trials.data import order
 from trials.data.batching import Ints
 from trials.data.workload import Workload
-from trials.devices.memory import entitled_bytes, is_out_of_memory, is_short, release_memory
+from trials.devices.memory import entitled_bytes, is_out_of_memory, release_memory
 from trials.loop.memory_facts import known_of
 from trials.optim.precision import Precision
 from trials.settings import Settings
-
-log = logging.getLogger(__name__)
 
 AUTO = "auto"
 """The value of the setting `micro_batch` that asks for the largest size that fits."""
@@ -48,20 +43,13 @@ class MicroBatch:
         kind: What the memory of a sample depends on: runs of one kind learn from each other.
         retries: Whether to try again in halves. False if several processes train together: the
             other ones would wait for gradients that do not come.
-        short: Whether other processes hold memory now that this one is entitled to.
     """
 
     def __init__(
-        self,
-        asked: int | str | None,
-        batch: int,
-        kind: str,
-        retries: bool = True,
-        short: Callable[[], bool] = lambda: False,
+        self, asked: int | str | None, batch: int, kind: str, retries: bool = True
     ) -> None:
         self._known = known_of(kind)
         self._retries = retries
-        self._short = short
         self._sought = asked == AUTO
         self.size = batch
         if isinstance(asked, int):
@@ -98,11 +86,7 @@ class MicroBatch:
             self._shrink(tried)
 
     def _shrink(self, tried: int) -> None:
-        if self._short():
-            what = "%d samples at once do not fit in memory now, because other processes hold it"
-            log.info(what, tried)
-        else:
-            self._known.failed(tried)
+        self._known.failed(tried)
         while self.size >= tried:
             self.size = _half(self.size)
         release_memory()
@@ -124,14 +108,7 @@ def micro_batch_of(
     device = precision.device
     memory = _kind(workload.model, workload.lengths, precision, device)
     kind = f"{memory}/{settings.optimizer}/{settings.gradient_checkpointing}"
-    batch = order.most_samples(workload.lengths, settings)
-    return MicroBatch(
-        settings.micro_batch,
-        batch,
-        kind,
-        retries=processes == 1,
-        short=lambda: is_short(device),
-    )
+    return MicroBatch(settings.micro_batch, settings.batch_size, kind, retries=processes == 1)
 
 
 def evaluation_batch_of(
@@ -147,7 +124,7 @@ def evaluation_batch_of(
     """
     kind = "evaluation/" + _kind(model, lengths, precision, device)
     size = settings.eval_batch_size
-    return MicroBatch(size, size, kind, short=lambda: is_short(device))
+    return MicroBatch(size, size, kind)
 
 
 @contextmanager

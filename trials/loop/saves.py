@@ -1,22 +1,68 @@
-"""The checkpoints of one run: where it continues, which rank writes, and what a report names."""
+"""The checkpoints of one run: when it saves, which rank writes, and what waits for it.
+
+While saving is cheap, the training thread writes a checkpoint itself: it serialises, hashes,
+flushes, and renames or uploads. If the last save took more than 1% of the time between two saves,
+training only waits for a copy of all tensors in host memory, and a background thread writes the
+checkpoint from that copy. The copy takes as much memory as the checkpoint until it is written: with
+AdamW in fp32 12 bytes for each trained weight, and 4 more with `ema`. At most one save is in
+flight: the next one waits for it, and raises what it raised.
+
+A report names the newest checkpoint that is whole when the report is made. That may be the
+checkpoint of the report before, so that a lost worker costs at most one more interval. `join`, and
+the last report of a run, wait for the save in flight.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.manifests import stretch_of
-from trials.checkpoints.saver import Content, Saver
-from trials.checkpoints.weights import Weights
+from trials.checkpoints.manifests import STATE, Label, stretch_of
+from trials.checkpoints.weights import Weights, host_copy
 from trials.contract import Setup
 from trials.devices.processes import Group
 from trials.loop.position import Position
 from trials.settings import Settings
 
+log = logging.getLogger(__name__)
+
+SHARE = 0.01
+"""The share of the time that training may wait for its checkpoints."""
+WORTH_S = 0.05
+"""A save that takes less is never given to a thread: exact reports are worth more."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a checkpoint holds, as the run has it now: nothing is copied."""
+
+    weights: Weights
+    state: Mapping[str, Any]
+
+    def copied(self) -> Content:
+        """The same in host memory, whatever the run does next."""
+        weights, state = host_copy((self.weights, self.state))
+        return Content(weights, state)
+
 
 class RunSaves:
-    """Saves one run. Rank 0 writes, and the other ranks wait for it."""
+    """Saves one run. Rank 0 writes, and the other ranks wait for it.
+
+    Args:
+        setup: The run's folder, and the checkpoint to continue from.
+        settings: When to save between reports, and how many checkpoints to keep.
+        write: Writes weights into a folder, in any thread.
+        group: The ranks.
+        clock: Seconds; only differences count.
+    """
 
     def __init__(
         self,
@@ -24,21 +70,33 @@ class RunSaves:
         settings: Settings,
         write: Callable[[Path, Weights], None],
         group: Group,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._setup = setup
+        self._every_steps = settings.save_every_steps
+        self._every_minutes = settings.save_every_minutes
+        self._write = write
         self._group = group
+        self._clock = clock
         self._checkpoints = Checkpoints(setup.folder, settings.keep_checkpoints)
-        self._saver = Saver(
-            self._checkpoints, write, settings.save_every_steps, settings.save_every_minutes
-        )
+        self._began = clock()
+        self._cost_s = 0.0
+        self._pool: ThreadPoolExecutor | None = None
+        self._flight: Future[Path | str] | None = None
+        self._newest: Path | str | None = None
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:
-        """The checkpoint that the run continues from; None if it starts afresh."""
+        """The checkpoint that the run continues from; None if it starts afresh.
+
+        It may be one that an earlier attempt saved before its first report, which no report names.
+        """
         if self._setup.resume_from:
             return self._setup.resume_from
+        if self._every_steps is None and self._every_minutes is None:
+            return None
         first = stretch_of(self._setup, 0.0)
-        return self._saver.begun(first)
+        return self._checkpoints.newest_of(first)
 
     def continue_from(self, source: Path | str, opened: Path | str) -> bool:
         """Let the best checkpoint be one that the run knows of, as `Checkpoints.continue_from`."""
@@ -50,7 +108,13 @@ class RunSaves:
 
     def due(self, step: int) -> bool:
         """Whether it is time to save between two reports."""
-        return self._saver.due(step)
+        steps, minutes = self._every_steps, self._every_minutes
+        if steps is not None and step % steps == 0:
+            return True
+        if minutes is None:
+            return False
+        passed_s = self._clock() - self._began
+        return passed_s >= minutes * 60
 
     def is_saved(self, position: Position) -> bool:
         """Whether the last save was of this position."""
@@ -62,15 +126,55 @@ class RunSaves:
         Raises:
             OSError: This save, or the one in flight before it, could not be written.
         """
-        name = stretch_of(self._setup, position.reported)
-        self._group.once(lambda: self._saver.save(position.step, content(), best, name))
+        stretch = stretch_of(self._setup, position.reported)
+        label = Label(position.step, best, stretch, state=(STATE,))
+        self._group.once(lambda: self._begin(content(), label))
         self._saved = position
+
+    def _begin(self, content: Content, label: Label) -> None:
+        self._landed()
+        before, now = self._began, self._clock()
+        self._began = now
+        allowed_s = max(SHARE * (now - before), WORTH_S)
+        if self._cost_s <= allowed_s:
+            self._newest = self._save(content, label)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        copy = content.copied()
+        self._flight = self._pool.submit(self._save, copy, label)
+
+    def _save(self, content: Content, label: Label) -> Path | str:
+        began = self._clock()
+        with self._checkpoints.drafting() as draft:
+            self._write(draft, content.weights)
+            torch.save(dict(content.state), draft / STATE)
+        path = self._checkpoints.commit(draft, label)
+        self._cost_s = self._clock() - began
+        return path
+
+    def _landed(self) -> Path | str | None:
+        """Wait for the save in flight: the newest checkpoint."""
+        if self._flight is not None:
+            flight, self._flight = self._flight, None
+            self._newest = flight.result()
+        return self._newest
+
+    def _whole(self) -> Path | str | None:
+        """The newest checkpoint that is whole by now, without waiting; None before the first."""
+        if self._flight is not None and self._flight.done():
+            self._landed()
+        return self._newest
 
     def named_by_report(
         self, level: float, is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
-        """What a report names: the newest checkpoint that is whole, and the best one until then."""
-        whole = self._saver.join() if is_last else self._saver.newest()
+        """The checkpoints that a report names: the newest whole one, and the best until then.
+
+        Raises:
+            OSError: The save in flight has failed.
+        """
+        whole = self._landed() if is_last else self._whole()
         if whole is None:
             return None, None
         best = self._checkpoints.reported(level, whole)
@@ -78,8 +182,12 @@ class RunSaves:
 
     def join(self, position: Position) -> Path | str | None:
         """Wait for the save in flight: the newest checkpoint, from which a run continues at
-        `position`."""
-        whole = self._group.once(self._saver.join)
+        `position`.
+
+        Raises:
+            OSError: The save has failed.
+        """
+        whole = self._group.once(self._landed)
         if whole is not None and self._group.first:
             self._checkpoints.reported(position.reported, whole)
         return whole
@@ -87,7 +195,7 @@ class RunSaves:
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report that is whole by now."""
-        newest = self._saver.newest()
+        newest = self._whole()
         return None if newest is None else self._checkpoints.best_until(newest)
 
     def recorded(self, resource: float) -> None:
@@ -97,5 +205,12 @@ class RunSaves:
             self._checkpoints.recorded(resource)
 
     def close(self) -> None:
-        """Wait for the save in flight, and end its thread."""
-        self._saver.close()
+        """Wait for the save in flight and end its thread. A failure is logged: the run is over."""
+        if self._pool is None:
+            return
+        self._pool.shutdown(wait=True)
+        self._pool = None
+        try:
+            self._landed()
+        except Exception as failure:  # noqa: BLE001 - whatever a writer raises in its thread
+            log.warning("the last checkpoint could not be written: %s", failure)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.saver import STATE, Content
+from trials.checkpoints.manifests import STATE
 from trials.checkpoints.weights import tensor_bytes
 from trials.contract import Diverged, Finding, Report, Setup, Unit
 from trials.data.batching import Ints
@@ -31,19 +31,18 @@ from trials.loop.compiling import CompilableLoss
 from trials.loop.horizon import Horizon
 from trials.loop.micro_batch import micro_batch_of, unchanged_buffers
 from trials.loop.position import Position
-from trials.loop.saves import RunSaves
+from trials.loop.saves import Content, RunSaves
 from trials.loop.stopping import Progress
 from trials.optim.precision import Precision
 from trials.optim.updates import Updates
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
-from trials.telemetry.gpu import together, training_flops
 from trials.telemetry.instruments import TakenStep, Telemetry
 
 log = logging.getLogger(__name__)
 
 CHECK_EVERY = 20
-"""Steps between two looks at losses and gradients: each look waits for the device."""
+"""Steps between two looks at losses and gradients. Each look waits for the device."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class TrainingRun:
         self._updates = Updates(workload.model, settings, precision, device)
         self._replica = processes.Replica(workload, group)
         loss_sum = self._replica.loss_sum
-        self._loss = CompilableLoss(settings.compile, loss_sum, device, group.size)
+        self._loss = CompilableLoss(settings.compile, loss_sum, group.size)
         self._micro_batch = micro_batch_of(workload, settings, precision, group.size)
         order = BatchOrder(workload.lengths, settings, setup.seed)
         self._feed = Feed(workload, order, group, settings.data_workers)
@@ -109,7 +108,6 @@ class TrainingRun:
         """Train: yields None after every optimizer step, and a Report at every level of the
         budget's grid."""
         self._fit_micro_batch()
-        self._count_flops()
         while True:
             level = self._horizon.level_due(self.position)
             if self.finished is not None:
@@ -124,8 +122,8 @@ class TrainingRun:
         """One optimizer step on the next batch, and a checkpoint after it where one is due."""
         began = self._clock()
         here = self.position
-        rows = self._feed.order.rows(here.step, here.samples)
-        rate = self._horizon.learning_rate(here, rows, self._updates.skipped)
+        rows = self._feed.order.rows(here.step)
+        rate = self._horizon.learning_rate(here, rows)
         step, gradients = self._step(rows, rate)
         self._count_step(step, gradients, began)
 
@@ -139,7 +137,7 @@ class TrainingRun:
         )
         updates.unscale()
         norm = updates.clip()
-        updates.step(rate, samples)
+        updates.step(rate)
         number = self.position.step + 1
         step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
         return step, gradients
@@ -162,7 +160,7 @@ class TrainingRun:
         # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
         loss = torch.zeros((), device=precision.device)
         tokens = cells = 0
-        parts, weight = self._feed.parts(rows, weight, size, here.step, here.samples)
+        parts, weight = self._feed.parts(rows, weight, size, here.step)
         for part in parts:
             with self._telemetry.waiting():
                 batch = self._feed.batch(part)
@@ -184,8 +182,7 @@ class TrainingRun:
         after = here.after_step(step.samples)
         self.position = after
         telemetry.step(step)
-        look = step.number % CHECK_EVERY == 0
-        if look:
+        if step.number % CHECK_EVERY == 0:
             telemetry.look()
         seconds = here.seconds + self._clock() - began
         is_due = self._saves.due(step.number)
@@ -194,9 +191,6 @@ class TrainingRun:
         telemetry.count(agreed.tokens, agreed.cells)
         tokens = here.tokens + agreed.tokens
         self.position = replace(after, tokens=tokens, seconds=agreed.seconds)
-        if look:
-            used = self._horizon.used(self.position)
-            self._loss.consider(step.number, agreed.seconds, used)
         if agreed.save:
             self._save(best=False)
 
@@ -232,10 +226,9 @@ class TrainingRun:
         telemetry = self._telemetry
         telemetry.report(self.position.step, metrics)
         self._refuse_divergence(metrics)
-        skipped = self._updates.skipped
-        metrics["skipped_steps"] = float(skipped.steps)
+        metrics["skipped_steps"] = float(self._updates.skipped)
         metrics["micro_batch"] = float(self._micro_batch.size)
-        metrics |= self._loss.read()
+        metrics |= self._loss.metrics()
         metrics["peak_memory_bytes"] = telemetry.peak_memory_bytes()
         self.position = replace(self.position, metrics=metrics)
         return metrics
@@ -249,16 +242,12 @@ class TrainingRun:
         self.position = replace(self.position, seconds=seconds)
 
     def _evaluate(self) -> dict[str, float]:
-        """The metrics of the evaluation, of the steps since the last report, and of the GPUs: equal
-        on all ranks."""
-        group, telemetry = self._group, self._telemetry
+        """The metrics of the evaluation, and of the steps since the last report: those of rank
+        0."""
         with self._updates.averaged():
             evaluated = self._workload.evaluate(self._precision)
-            metrics = evaluated | telemetry.read(self.position.seconds)
-        tokens_per_second = metrics["tokens_per_second"] / group.size
-        own = telemetry.gpu.read(tokens_per_second)
-        readings = group.gather(own)
-        return group.agree(metrics | together(readings))
+        of_steps = self._telemetry.read(self.position.seconds)
+        return self._group.agree(evaluated | of_steps)
 
     def _refuse_divergence(self, metrics: Mapping[str, float]) -> None:
         loss = metrics["loss"]
@@ -271,7 +260,7 @@ class TrainingRun:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its course so far shows about its health."""
+        """The findings about the run's health so far."""
         return self._telemetry.findings(self.position.seconds)
 
     # -------------------------------------------------------------------------------- checkpoints
@@ -314,8 +303,6 @@ class TrainingRun:
             **self.position.state_dict(),
             **self._telemetry.state_dict(),
             "micro_batch": self._micro_batch.size,
-            "precision": self._precision.name,
-            "loss": self._loss.state_dict(),
             "updates": self._updates.state_dict(),
             "progress": self._progress.state_dict(),
         }
@@ -324,12 +311,10 @@ class TrainingRun:
         with opened(source) as checkpoint:
             state = self._read(checkpoint.files)
         self._micro_batch.take(state["micro_batch"])
-        self._loss.load_state_dict(state["loss"])
         self._updates.load_state_dict(state["updates"])
         self._progress.load_state_dict(state["progress"])
         if not self._saves.continue_from(source, checkpoint.path):
             self._progress.forget_best()
-        self._note_arithmetic(state.get("precision"))
 
     def _take_over(self, source: Path | str) -> None:
         """Continue another run under this run's own settings.
@@ -346,7 +331,6 @@ class TrainingRun:
         self.position = replace(here, step=step, metrics=None)
         self._updates.take_over(state["updates"])
         self._saves.begin_anew()
-        self._note_arithmetic(state.get("precision"))
 
     def _read(self, files: Path) -> dict[str, Any]:
         """Continue at a checkpoint's position with its weights; its state is returned."""
@@ -355,18 +339,6 @@ class TrainingRun:
         self._workload.read(files)
         self._telemetry.load_state_dict(state)
         return state
-
-    def _note_arithmetic(self, before: str | None) -> None:
-        """Log a warning if the run continues in another arithmetic than the checkpoint's, if it
-        says which."""
-        now = self._precision.name
-        if before is None or before == now or not self._group.first:
-            return
-        what = (
-            "trained in %s until step %d and continues in %s: the results are not exactly those of "
-            "either"
-        )
-        log.warning(what, before, self.position.step, now)
 
     # -------------------------------------------------------------------------- before and after
 
@@ -379,22 +351,6 @@ class TrainingRun:
         weight = self._workload.weight(rows)
         with unchanged_buffers(self._workload.model):
             self._micro_batch.rehearse(lambda size: self._attempt(rows, weight, size))
-
-    def _count_flops(self) -> None:
-        """Count what a token takes, on samples of middle length; the model stays the same."""
-        if not self._telemetry.gpu.wants_flops:
-            return
-        workload, model = self._workload, self._workload.model
-        try:
-            with unchanged_buffers(model), self._precision.autocast():
-                rows = self._feed.order.middle()
-                batch = workload.batch(rows)
-                flops = training_flops(model, lambda: workload.loss_sum(batch))
-            self._telemetry.gpu.take_flops(flops / batch.cells)
-        except Exception as error:  # noqa: BLE001 - the first step raises it too, or can do without
-            what = "mfu is not reported, because the model's arithmetic could not be counted: %s"
-            log.warning(what, error)
-        self._updates.zero_grad()
 
     def rehearse(self) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples: what a trial costs at
@@ -432,4 +388,5 @@ class TrainingRun:
         self._saves.close()
         self._updates.close()
         self._loss.close()
-        return self._feed.close()
+        self._feed.close()
+        return True

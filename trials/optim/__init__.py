@@ -1,8 +1,8 @@
 """How gradients become weights.
 
 - `updates`: an optimizer step: unscale, clip, apply, average.
-- `optimizers`: optimizers by name, with their parameter groups; `lion`, `muon`: those
-  that torch does not have, or not as they are used here.
+- `optimizers`: optimizers by name, with their parameter groups; `lion`: one that torch does
+  not have.
 - `schedules`: the learning rate as a function of progress.
 - `averaging`: an average of the weights, which is evaluated in their place.
 - `precision`: mixed precision and loss scaling.

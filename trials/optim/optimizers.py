@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,7 +10,6 @@ from torch import nn
 
 from trials.optim.depths import depths, hidden_matrices
 from trials.optim.lion import Lion
-from trials.optim.muon import MuonWithAdamW
 from trials.settings import Settings
 
 FACTOR = "factor"
@@ -102,3 +102,39 @@ def parameter_groups(
         }
         found.append(group)
     return found
+
+
+class MuonWithAdamW(torch.optim.Optimizer):
+    """Muon for the hidden matrices, AdamW for all else, as one optimizer.
+
+    Jordan et al. 2024 (kellerjordan.github.io/posts/muon): the momentum of a hidden matrix is
+    orthogonalised before it is applied; embeddings, the head and vectors are left to AdamW. Muon's
+    steps are scaled to the size of AdamW's (Liu et al. 2025, arXiv 2502.16982), so that one
+    learning rate and one weight decay serve both. The two share their state and their groups: to a
+    loss scaler and a checkpoint they are one.
+    """
+
+    def __init__(self, muon: torch.optim.Muon | None, adamw: torch.optim.AdamW | None) -> None:
+        self._parts = [part for part in (muon, adamw) if part is not None]
+        groups: list[dict[str, Any]] = []
+        for part in self._parts:
+            groups += part.param_groups
+        super().__init__(groups, {})
+        self._share()
+
+    def _share(self) -> None:
+        """Let the parts see the state and the groups of the whole."""
+        groups = iter(self.param_groups)
+        for part in self._parts:
+            part.param_groups = [next(groups) for _ in part.param_groups]
+            part.state = self.state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._share()
+
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Take one step with both; a closure is not supported."""
+        assert closure is None
+        for part in self._parts:
+            part.step()  # type: ignore[no-untyped-call]  # torch leaves it untyped

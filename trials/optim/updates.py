@@ -4,7 +4,6 @@ averaged."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,23 +15,11 @@ from trials.optim.precision import Precision
 from trials.settings import Settings
 
 
-@dataclass(frozen=True)
-class Skipped:
-    """Steps without effect, because scaling made a gradient infinite, and their samples."""
-
-    steps: int = 0
-    samples: int = 0
-
-    def after(self, samples: int) -> Skipped:
-        """After one more such step, on so many samples."""
-        return Skipped(self.steps + 1, self.samples + samples)
-
-
 class Updates:
     """The optimizer with all that surrounds it.
 
     Attributes:
-        skipped: The steps that loss scaling has skipped so far.
+        skipped: How many steps loss scaling has skipped so far.
 
     Args:
         model: On the device it trains on.
@@ -51,7 +38,7 @@ class Updates:
         self._average: Average | None = None
         if settings.ema is not None:
             self._average = Average(model, settings.ema)
-        self.skipped = Skipped()
+        self.skipped = 0
 
     def zero_grad(self) -> None:
         """Forget the gradients of the step before."""
@@ -80,9 +67,9 @@ class Updates:
             nn.utils.clip_grad_value_(parameters, settings.max_grad_value)
         return norm
 
-    def step(self, rate: float, samples: int) -> None:
-        """Apply the gradients of `samples` samples with the learning rate `rate`, and take the
-        weights into their mean."""
+    def step(self, rate: float) -> None:
+        """Apply the gradients with the learning rate `rate`, and take the weights into their
+        mean."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group[optimizers.FACTOR]
         # Only the scale shows that a step was skipped: fused optimizers skip it in their kernel.
@@ -92,7 +79,7 @@ class Updates:
         scaler.step(self._optimizer)
         scaler.update()
         if scaler.get_scale() < scale:
-            self.skipped = self.skipped.after(samples)
+            self.skipped += 1
         elif self._average is not None:
             self._average.update()
 
@@ -111,7 +98,6 @@ class Updates:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the weights that `averaged` shows."""
-        skipped = self.skipped
         average = None
         if self._average is not None:
             average = self._average.state_dict()
@@ -119,7 +105,7 @@ class Updates:
             "optimizer": self._optimizer.state_dict(),
             "scaler": self._scaler.state_dict(),
             "average": average,
-            "skipped": [skipped.steps, skipped.samples],
+            "skipped": self.skipped,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -134,7 +120,7 @@ class Updates:
         # The scaler's state is empty after steps in another arithmetic than fp16.
         if self._scaler.is_enabled() and of_scaler:
             self._scaler.load_state_dict(of_scaler)
-        self.skipped = Skipped(*state["skipped"])
+        self.skipped = state["skipped"]
 
     def take_over(self, state: dict[str, Any]) -> None:
         """Continue from the saved state of another run, under these settings, once the model's

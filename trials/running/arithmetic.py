@@ -1,4 +1,4 @@
-"""What the sums of a training depend on, besides its settings, its seed and its data.
+"""The arithmetic of a training: what its sums depend on, besides settings, seed and data.
 
 The same training on another number of threads, in another precision or with other libraries adds
 the same numbers in another order, and after some epochs its metrics differ. What a training
@@ -19,7 +19,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.settings import nearest
 
 LIBRARIES = ("torch", "transformers", "numpy")
@@ -28,20 +28,9 @@ LIBRARIES = ("torch", "transformers", "numpy")
 PRECISION = "precision"
 """The setting whose value `auto` stands for what the device does best."""
 
-_TYPES: dict[str, type] = {
-    "threads": int,
-    "precision": str,
-    "deterministic": bool,
-    "float32_matmul": str,
-    "device": str,
-    "versions": dict,
-}
-
-
-_CHOICES = {
-    "precision": ("bf16", "fp16", "fp32"),
-    "float32_matmul": ("highest", "high", "medium"),
-}
+_PRECISIONS = ("bf16", "fp16", "fp32")
+_FORMER = ("deterministic", "float32_matmul")
+"""Keys that records of earlier versions have."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +41,6 @@ class Arithmetic:
         threads: Threads that share one operation on the CPU.
         precision: What `precision: auto` stood for: bf16, fp16 or fp32; None if the task has no
             such setting.
-        deterministic: Whether torch was restricted to deterministic algorithms.
-        float32_matmul: torch's precision of float32 matrix products: highest, high (TensorFloat32)
-            or medium.
         device: The processor with its vector instructions, or the GPU; None if nobody recorded
             it.
         versions: Of the libraries that compute.
@@ -62,8 +48,6 @@ class Arithmetic:
 
     threads: int
     precision: str | None = None
-    deterministic: bool = False
-    float32_matmul: str = "highest"
     device: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -73,43 +57,28 @@ class Arithmetic:
 
     @classmethod
     def from_plain(cls, plain: Any) -> Arithmetic:
-        """What `as_plain` gave, perhaps from a file that a person has edited.
+        """The reverse of `as_plain`, for values from a file that a person may have edited.
 
         Raises:
-            TaskError: It is something else.
+            TaskError: They are something else.
         """
         if not isinstance(plain, Mapping):
             what = "must be a mapping, as `hpsearch best --format yaml` writes it"
             raise TaskError.at("arithmetic", what)
-        problems = []
-        for key, value in plain.items():
-            problem = _problem_with(key, value)
-            if problem is not None:
-                problems.append(problem)
-        if "threads" not in plain:
-            problems.append(Problem("arithmetic.threads", "is missing; give the number of threads"))
-        if problems:
-            raise TaskError(problems)
-        return cls(**plain)
-
-
-def _problem_with(key: Any, value: Any) -> Problem | None:
-    where = f"arithmetic.{key}"
-    if key not in _TYPES:
-        return Problem(where, f"is not a part of it; {nearest(key, _TYPES)}")
-    if key in ("precision", "device") and value is None:
-        return None
-    wanted = _TYPES[key]
-    is_bool_for_int = wanted is int and isinstance(value, bool)
-    if not isinstance(value, wanted) or is_bool_for_int:
-        return Problem(where, f"must be of type {wanted.__name__}, not {value!r}")
-    if key == "threads" and isinstance(value, int) and value < 1:
-        return Problem(where, f"must be at least 1, not {value}")
-    choices = _CHOICES.get(key)
-    if choices is not None and value not in choices:
-        listed = ", ".join(choices)
-        return Problem(where, f"must be one of {listed}, not {value!r}")
-    return None
+        values = {key: value for key, value in plain.items() if key not in _FORMER}
+        known = [each.name for each in fields(cls)]
+        for key in values:
+            if key not in known:
+                what = f"is not a part of it; {nearest(key, known)}"
+                raise TaskError.at(f"arithmetic.{key}", what)
+        threads, precision = values.get("threads"), values.get("precision")
+        if type(threads) is not int or threads < 1:
+            what = f"must be a whole number of at least 1, not {threads!r}"
+            raise TaskError.at("arithmetic.threads", what)
+        if precision is not None and precision not in _PRECISIONS:
+            what = f"must be one of {', '.join(_PRECISIONS)}, not {precision!r}"
+            raise TaskError.at("arithmetic.precision", what)
+        return cls(**values)
 
 
 def adopt(
@@ -145,22 +114,17 @@ def adopt(
     if precise:
         precision = _precision(recorded, settings.get(PRECISION, "auto"), device)
         settings[PRECISION] = precision
-    if "torch" in sys.modules:
-        _set_flags(recorded)
     return settings, _here(wanted_threads, precision, device)
 
 
 def differences(before: Arithmetic, now: Arithmetic) -> list[str]:
-    """What is not the same as before, as far as that is known, each in a phrase."""
+    """A phrase for each part that is not the same as before, as far as that is known."""
     phrases = []
-    for each in fields(Arithmetic):
-        if each.name == "versions":
-            continue
-        was = getattr(before, each.name)
-        is_now = getattr(now, each.name)
+    for name in ("threads", "precision", "device"):
+        was = getattr(before, name)
+        is_now = getattr(now, name)
         if was is not None and was != is_now:
-            what = each.name.replace("_", " ")
-            phrases.append(f"{what} {is_now} instead of {was}")
+            phrases.append(f"{name} {is_now} instead of {was}")
     for name, version in sorted(before.versions.items()):
         installed = now.versions.get(name, "not installed")
         if version != installed:
@@ -185,25 +149,6 @@ def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
     return recorded.precision
 
 
-def _set_flags(recorded: Arithmetic | None) -> None:
-    """Set torch's flags as recorded, or back to those that this process had of its own."""
-    import torch
-
-    deterministic, float32_matmul = _own_flags()
-    if recorded is not None:
-        deterministic, float32_matmul = recorded.deterministic, recorded.float32_matmul
-    torch.use_deterministic_algorithms(deterministic)
-    torch.set_float32_matmul_precision(float32_matmul)
-
-
-@lru_cache(maxsize=1)
-def _own_flags() -> tuple[bool, str]:
-    """torch's deterministic and float32 flags as this process had them before it adopted any."""
-    import torch
-
-    return torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision()
-
-
 def _use_threads(count: int) -> None:
     """For torch as it is, or as the user's own training code will import it."""
     environment, text = os.environ, str(count)
@@ -224,8 +169,6 @@ def _here(threads: int | None, precision: str | None, device: str) -> Arithmetic
     return Arithmetic(
         threads=torch.get_num_threads(),
         precision=precision,
-        deterministic=torch.are_deterministic_algorithms_enabled(),
-        float32_matmul=torch.get_float32_matmul_precision(),
         device=_processor() if on_cpu else _gpu(device),
         versions=_versions(),
     )
@@ -249,16 +192,11 @@ def _processor() -> str:
 @lru_cache(maxsize=1)
 def _processor_model() -> str:
     path = Path("/proc/cpuinfo")
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    model = ""
-    for line in text.split("\n"):
-        if line.startswith("model name"):
-            _, _, model = line.partition(":")
-            break
-    return model.strip() or platform.processor() or platform.machine()
+    if path.is_file():
+        for line in path.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,6 +116,8 @@ def _follow(runner: Runner, group: Group) -> int:
 
 
 def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
+    from trials.devices import processes  # imported here: it brings torch
+
     last = _to_resume(options)
     budget = budget_from(study["budget"]["per_trial"])
     description = describe(study["task"].get("kind"))
@@ -133,7 +135,7 @@ def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
         budget=budget,
         folder=options.out,
         resume_from=last,
-        device=options.device or _best_device(),
+        device=options.device or processes.device(),
         goal=goal,
     )
 
@@ -165,12 +167,9 @@ def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple
     params, now = arithmetic.adopt(
         recorded, setup.params, setup.device, threads=None, known=task.settings
     )
-    changes = []
-    if recorded is not None:
-        changes = arithmetic.differences(recorded, now)
+    changes = [] if recorded is None else arithmetic.differences(recorded, now)
     if changes:
-        phrases = ", ".join(changes)
-        _say(f"note: not computed as before, so metrics may differ: {phrases}")
+        _say(f"note: not computed as before, so metrics may differ: {', '.join(changes)}")
     return replace(setup, params=params), now
 
 
@@ -183,23 +182,9 @@ def _remembered(file: Path) -> Arithmetic | None:
 
 
 def _as_json(report: Report) -> str:
-    checkpoint = None
-    if report.checkpoint is not None:
-        checkpoint = str(report.checkpoint)
-    plain = {
-        "resource": report.resource,
-        "step": report.step,
-        "elapsed": report.elapsed,
-        "metrics": dict(report.metrics),
-        "checkpoint": checkpoint,
-    }
-    return json.dumps(plain)
-
-
-def _best_device() -> str:
-    from trials.devices import processes
-
-    return processes.device()
+    plain = asdict(report)
+    del plain["best"]
+    return json.dumps(plain, default=str)
 
 
 def _say(text: str) -> None:

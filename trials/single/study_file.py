@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ CONTINUES = "continues"
 USED = ("task", "settings", "budget", "seed", "objective", "arithmetic", CONTINUES)
 IGNORED = ("study", "space", "constraints", "search", "resources")
 DIRECTIONS = ("minimize", "maximize")
-BUDGET_KEYS = ("trials", "gpu_hours", "wall_clock", "per_trial")
 
 
 def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -44,7 +43,12 @@ def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
-    problems = _unknown(study, (*USED, *IGNORED), "", "is not a part of a study file")
+    problems = []
+    known = (*USED, *IGNORED)
+    for key in study:
+        if key not in known:
+            what = f"is not a part of a study file; {nearest(key, known)}"
+            problems.append(Problem(str(key), what))
     if not isinstance(study.get("task"), dict):
         problems.append(Problem("task", "must be a mapping; say what to train"))
     settings = study.get("settings") or {}
@@ -55,22 +59,12 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
         advice = "take its checkpoint, or remove this key to train its settings from the beginning"
         problems.append(Problem(CONTINUES, what + advice))
     budget = study.get("budget")
-    if isinstance(budget, dict) and isinstance(budget.get("per_trial"), dict):
-        problems += _unknown(budget, BUDGET_KEYS, "budget.", "is not a part of a budget")
-    else:
+    if not isinstance(budget, dict) or not isinstance(budget.get("per_trial"), dict):
         what = "must say how far to train, such as {epochs: 3}"
         problems.append(Problem("budget.per_trial", what))
     seed = study.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         problems.append(Problem("seed", f"must be a whole number of at least 0, not {seed!r}"))
-    return problems
-
-
-def _unknown(part: Mapping[Any, Any], known: Sequence[str], where: str, what: str) -> list[Problem]:
-    problems = []
-    for key in part:
-        if key not in known:
-            problems.append(Problem(f"{where}{key}", f"{what}; {nearest(key, known)}"))
     return problems
 
 

@@ -1,4 +1,4 @@
-"""What a run measures about itself: its steps, its course, its GPU, its memory.
+"""What a run measures about itself: its steps, its history, its GPU, its memory.
 
 Losses and gradient norms are tensors on the device. Reading one (`.item()`) makes the CPU wait for
 the device, so they are kept as they are and read together, in one transfer, every few steps:
@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -19,14 +20,8 @@ from trials.contract import Diverged, Finding
 from trials.devices import memory
 from trials.optim.precision import Precision
 from trials.telemetry import findings
-from trials.telemetry.course import Trace
-from trials.telemetry.gpu import Gpu
+from trials.telemetry.history import Trace
 
-METRICS = (
-    "train_loss", "samples_per_second", "tokens_per_second", "padding_ratio", "grad_norm",
-    "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
-)  # fmt: skip
-"""What a run reports beside its task's own metrics."""
 MOST_SKIPS = 20
 """Scaled fp16 steps skipped in a row after which training has diverged: each one halves the scale,
 from 65536."""
@@ -59,8 +54,8 @@ class TakenStep:
 
 
 class Telemetry:
-    """Sums over the steps since the last report, the run's course, and its GPU. Watches for values
-    that are not finite, and begins to measure the peak of the device's memory.
+    """Sums over the steps since the last report, and the run's history. Watches for values that are
+    not finite, and begins to measure the peak of the device's memory.
 
     Args:
         precision: The run's arithmetic, and its device.
@@ -72,7 +67,7 @@ class Telemetry:
         self._device = precision.device
         self._total = total
         self._trace = Trace()
-        self.gpu = Gpu(precision.device, precision.name)
+        self._utilization: list[float] = []
         self._pending: list[TakenStep] = []
         self._skips = 0
         self._grad_norm: float | None = None
@@ -85,21 +80,18 @@ class Telemetry:
         self._loss_sum = self._weight = 0.0
         self._samples = self._tokens = self._cells = 0
 
-    # ------------------------------------------------------------------------- while it trains
-
     def waiting(self) -> AbstractContextManager[None]:
         """Around the making of a batch: training stops meanwhile."""
         return self._trace.waiting()
 
     def step(self, step: TakenStep) -> None:
-        """Take in an optimizer step, without waiting for the device."""
+        """Add an optimizer step, without waiting for the device."""
         self._pending.append(step)
 
     def count(self, tokens: int, cells: int) -> None:
-        """Take in the tokens of a batch, and its cells (tokens and padding)."""
+        """Add the tokens of a batch, and its cells (tokens and padding)."""
         self._tokens += tokens
         self._cells += cells
-        self._trace.count(tokens, cells)
 
     def settle(self) -> None:
         """Wait for the device, and read the losses and gradient norms of the steps so far.
@@ -120,7 +112,7 @@ class Telemetry:
             self._take(step, loss, norm)
 
     def _take(self, step: TakenStep, loss: float, norm: float) -> None:
-        self._trace.step(loss, norm)
+        self._trace.step(loss)
         if not math.isfinite(loss):
             raise self._diverged("loss", loss, step)
         if math.isfinite(norm):
@@ -142,17 +134,13 @@ class Telemetry:
         return Diverged(f"{at} ({facts}); try a lower learning rate")
 
     def look(self) -> None:
-        """Settle, and note the memory in use and the GPU's utilisation.
+        """Settle, and note the GPU's utilisation.
 
         Raises:
             Diverged: As for `settle`.
         """
         self.settle()
-        in_use = memory.in_use_bytes(self._device)
-        self._trace.memory(in_use)
-        self.gpu.sample()
-
-    # ---------------------------------------------------------------------------- at a report
+        self._utilization += _utilization(self._device)
 
     def read(self, seconds: float) -> dict[str, float]:
         """The metrics of the settled steps since the last reading; begins again.
@@ -173,11 +161,15 @@ class Telemetry:
             "learning_rate": self._rate,
         }
         self._restart(seconds)
+        utilization = self._utilization + _utilization(self._device)
+        self._utilization = []
+        if utilization:
+            metrics["gpu_utilization"] = fmean(utilization)
         return metrics
 
     def report(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Note a report on the run's course."""
-        self._trace.report(step, metrics)
+        """Add the losses of a report to the history."""
+        self._trace.report(step, metrics["train_loss"], metrics["loss"])
 
     def peak_memory_bytes(self) -> float:
         """The most memory that was in use, as a metric."""
@@ -185,10 +177,8 @@ class Telemetry:
 
     def findings(self, seconds: float) -> tuple[Finding, ...]:
         """The findings about the run's health after so many seconds of training."""
-        course = self._trace.course(seconds)
-        return findings.diagnose(course)
-
-    # -------------------------------------------------------------------------- in checkpoints
+        history = self._trace.history(seconds)
+        return findings.diagnose(history)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that `load_state_dict` needs to continue."""
@@ -201,3 +191,16 @@ class Telemetry:
         for name in _SAVED:
             setattr(self, name, state["meter"][name])
         self._trace.load_state_dict(state["trace"])
+
+
+def _utilization(device: torch.device) -> list[float]:
+    """The share of the time just now in which a GPU had work, if NVML reports it.
+
+    NVML is read through the package `nvidia-ml-py`; a slice of a GPU has no utilisation.
+    """
+    if device.type != "cuda":
+        return []
+    try:
+        return [torch.cuda.utilization(device) / 100]
+    except Exception:  # noqa: BLE001 - each driver has errors of its own, and none ends a training
+        return []

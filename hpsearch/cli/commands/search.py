@@ -34,7 +34,6 @@ from hpsearch.cli.options import (
     worker_count,
 )
 from hpsearch.cli.output import (
-    ExportTo,
     TrainOn,
     TreeFormat,
 )
@@ -242,8 +241,8 @@ def train(
     ] = Path("models"),
     data: Annotated[TrainOn, typer.Option("--data", help="The data to train on.")] = TrainOn.TRAIN,
     export: Annotated[
-        ExportTo | None, typer.Option("--export", help="Also write the model in this format.")
-    ] = None,
+        bool, typer.Option("--export", help="Also write the model for torch.export.")
+    ] = False,
     as_trial: Annotated[
         int | None,
         typer.Option(
@@ -263,7 +262,7 @@ def train(
     if as_trial is None:
         train_model(name, trial, out, data, export, storage)
         return
-    if trial is not None or export is not None or data is not TrainOn.TRAIN:
+    if trial is not None or export or data is not TrainOn.TRAIN:
         raise UserError("--as keeps no model", "remove --trial, --data and --export")
     if not repeat_trial(name, as_trial, storage):
         raise typer.Exit(1)

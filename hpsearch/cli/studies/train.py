@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
-from hpsearch.cli.output import ExportTo, TrainOn, note
+from hpsearch.cli.output import TrainOn, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def train_model(
-    name: str, number: int | None, out: Path, data: TrainOn, export: ExportTo | None, storage: str
+    name: str, number: int | None, out: Path, data: TrainOn, export: bool, storage: str
 ) -> None:
     """Train a trial's configuration with the full budget; write the next version of the model.
 
@@ -45,7 +45,7 @@ def train_model(
         number: The trial; None for the best.
         out: The folder of all models; the study's versions go into a folder of its name.
         data: What to train on.
-        export: A further format to write the model in.
+        export: Whether to write the model for `torch.export` too.
         storage: The database's URL.
 
     Raises:
@@ -103,7 +103,7 @@ def _other_way(study: StudyHead, spec: StudySpec) -> str:
     return f"train it with: {best} yaml > winner.yaml - and then: {train}"
 
 
-def _train(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -> Path | None:
+def _train(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Path | None:
     from trials.final import training as final  # imported here: it brings torch
     from trials.final.export import ExportError
     from trials.running.interruption import Interruption
@@ -119,14 +119,13 @@ def _train(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) 
     except TaskError as error:
         raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
     except ExportError as error:
-        hint = "train without --export, or with the other format; the trained model is kept"
+        hint = "train without --export; the trained model is kept"
         raise UserError(str(error), hint) from error
 
 
-def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -> Plan:
+def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Plan:
     import torch
 
-    from trials.final.export import Export
     from trials.final.training import Plan
 
     study, spec, trial, recorded = chosen.study, chosen.spec, chosen.trial, chosen.recorded
@@ -150,7 +149,7 @@ def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: ExportTo | None) -
         joined=data is TrainOn.ALL,
         device=device,
         goal=config.goal,
-        export=Export(export.value) if export is not None else None,
+        export=export,
         provenance={
             "study": study.name,
             "trial": trial.number,

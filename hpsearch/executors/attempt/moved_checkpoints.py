@@ -8,29 +8,23 @@ from pathlib import Path
 from hpsearch.checkpoint_folders import mark_of
 from hpsearch.errors import UserError
 from trials.checkpoints import folders
-from trials.checkpoints.continuing import carry_best, refuse_anothers
-from trials.checkpoints.manifests import run_of
+from trials.checkpoints.continuing import carry_best
 from trials.contract import Setup
 
 log = logging.getLogger("hpsearch")
 
 
 def carry_along(setup: Setup) -> None:
-    """Copy the best checkpoint of a trial that continues in another folder into that folder. In a
-    folder without the mark of the study a checkpoint must say that it is of this run; else
-    CheckpointError is raised."""
+    """Copy the best checkpoint of a trial that continues in another folder of its study into that
+    folder."""
     source = setup.resume_from
     if source is None:
         return
     folder_before, _ = folders.split(source)
-    if str(folder_before) == str(setup.folder):
+    if str(folder_before) == str(setup.folder) or not _same_study(source, setup.folder):
         return
-    run = None
-    if not _same_study(source, setup.folder):
-        run = run_of(setup)
-        refuse_anothers(source, run)
     try:
-        carry_best(source, setup.folder, run)
+        carry_best(source, setup.folder)
     except Exception as error:  # noqa: BLE001 - each store has errors of its own
         log.warning("the best checkpoint so far was not copied from %s: %s", source, error)
 

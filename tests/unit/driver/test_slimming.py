@@ -39,7 +39,6 @@ from hpsearch.study_run.workers import worker_config
 from support.running.local_executor import LocalExecutor
 from support.studies.small import brain, spec_with
 from trials import tasks
-from trials.checkpoints import saver
 from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.disk_folder import DiskFolder
@@ -47,6 +46,7 @@ from trials.checkpoints.folders import used_bytes
 from trials.checkpoints.manifests import CheckpointError, check
 from trials.contract import Goal, Setup
 from trials.data import cache
+from trials.loop import saves
 from trials.running.runner import Runner
 
 TASK = {
@@ -73,7 +73,7 @@ WEIGHTS = WHOLE - {"state.pt"}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setattr(
-        saver, "WORTH_S", math.inf
+        saves, "WORTH_S", math.inf
     )  # however slow the disk is: each report names its own checkpoint
     with (tmp_path / "train.csv").open("w", newline="") as file:
         rows = [(f"please help with my {word} today", word) for word in ("card", "rate", "fee")]

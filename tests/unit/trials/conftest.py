@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from trials.checkpoints import saver
 from trials.contract import Report, Setup
+from trials.loop import saves
 from trials.optim import precision
 from trials.running.report_grid import budget_from
 from trials.tasks.text.task import TextClassification
@@ -46,7 +46,7 @@ def _exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _saves_in_the_foreground(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the disk is: which checkpoint a report names would depend on it."""
-    monkeypatch.setattr(saver, "WORTH_S", math.inf)
+    monkeypatch.setattr(saves, "WORTH_S", math.inf)
 
 
 def sentences(count: int, seed: int = 0) -> list[tuple[str, str]]:

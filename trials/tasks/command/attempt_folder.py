@@ -77,21 +77,12 @@ class AttemptFolder:
         file.write_text(json.dumps(dict(params), indent=1))
         return file
 
-    def copy_into(self, draft: Path, progress: Mapping[str, Any]) -> trees.LeftOut:
-        """Fill a checkpoint; what could not be copied is returned."""
+    def copy_into(self, draft: Path, progress: Mapping[str, Any]) -> list[str]:
+        """Fill a checkpoint; the names of what is not copied are returned."""
         left_out = trees.copy(self.path, draft / FILES)
         (draft / PROGRESS).write_text(json.dumps(progress))
         self._sealed = self.signature()
         return left_out
-
-    def move_into(self, draft: Path, progress: Mapping[str, Any]) -> trees.LeftOut:
-        """Fill a checkpoint with files that nobody needs here any more; what could not be moved is
-        returned."""
-        if not trees.settle(self.path):
-            return self.copy_into(draft, progress)
-        self.path.rename(draft / FILES)
-        (draft / PROGRESS).write_text(json.dumps(progress))
-        return {}
 
     def remove(self) -> None:
         """Remove everything."""

@@ -191,7 +191,7 @@ class CommandRun:
     def _hand_over(self, report: ReportLine) -> Report:
         resource = report.resource
         elapsed = self._watch.seconds
-        self._seals.history.note(resource, report.metrics, elapsed, None)
+        self._seals.history.note(report.metrics, elapsed, None)
         self._reached = resource
         self._metrics = report.metrics
         if resource >= self._total:
@@ -240,7 +240,7 @@ class CommandRun:
             why = "the command ended"
         else:
             raise self._failure(program, code)
-        self._seal(for_good=True)
+        self._seal()
         self.finished = why
 
     def _failure(self, program: Program, code: int) -> ProgramFailed:
@@ -377,8 +377,8 @@ class CommandRun:
         self._output.note(f"no checkpoint at {self._reached:g}: {names} is open for writing")
         return False
 
-    def _seal(self, *, for_good: bool = False) -> Path | str | None:
-        return self._seals.seal(self._progress(), self._metrics, for_good=for_good)
+    def _seal(self) -> Path | str | None:
+        return self._seals.seal(self._progress(), self._metrics)
 
     def _progress(self) -> dict[str, Any]:
         return {

@@ -50,6 +50,7 @@ class Seals:
         self.sealed_at: float | None = None
         self._sealed_time = time.monotonic()
         self._cost_s = FIRST_COST_S
+        self._has_noted = False
 
     def _filled_folder(self, source: Path | str | None) -> AttemptFolder:
         setup = self._setup
@@ -87,23 +88,19 @@ class Seals:
         """Remove checkpoints that are older than a report that is recorded."""
         self._checkpoints.recorded(resource)
 
-    def seal(
-        self, progress: Mapping[str, Any], metrics: Mapping[str, float], *, for_good: bool
-    ) -> Path | str | None:
+    def seal(self, progress: Mapping[str, Any], metrics: Mapping[str, float]) -> Path | str | None:
         """Make a checkpoint of what the program has written; None if that is nothing.
 
         Args:
             progress: The progress of the trial.
             metrics: The last report.
-            for_good: Whether the program needs its files no more.
         """
         if self.folder.is_empty:
             return None
         began = time.monotonic()
-        fill = self.folder.move_into if for_good else self.folder.copy_into
-        left_out: dict[str, str] = {}
-        draft = self._checkpoints.draft(lambda place: left_out.update(fill(place, progress)))
-        self._checkpoints.leave_out(left_out, self._output.note)
+        with self._checkpoints.drafting() as draft:
+            left_out = self.folder.copy_into(draft, progress)
+        self._note_left_out(left_out)
         reached: float = progress["reached"]
         path = self._checkpoints.commit(draft, Label(reached))
         self.history.mark_best(metrics, path)
@@ -112,6 +109,13 @@ class Seals:
         self._sealed_time = time.monotonic()
         self._cost_s = self._sealed_time - began
         return path
+
+    def _note_left_out(self, names: list[str]) -> None:
+        """Say once that pipes and sockets are not in the checkpoints."""
+        if names and not self._has_noted:
+            self._has_noted = True
+            listed = ", ".join(map(repr, names))
+            self._output.note(f"left out of the checkpoint: {listed} (not files)")
 
 
 def trained_to(progress: Mapping[str, Any]) -> float:

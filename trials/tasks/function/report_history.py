@@ -1,28 +1,25 @@
 """The reports of a training function or a command: health checks and the best checkpoint.
 
 A function reports less about itself than a built-in task does: only checks whose numbers it always
-reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`;
-its speed follows from the reports themselves.
+reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Finding, Goal, Setup
-from trials.telemetry.course import Trace
 from trials.telemetry.findings import (
     diagnose,
     divergence,
     overfitting,
     plateau,
-    throughput_drop,
 )
+from trials.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
 VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
@@ -33,32 +30,25 @@ class ReportHistory:
     """The reports of a trial, over all its attempts.
 
     Args:
-        setup: The goal, the unit of the budget, and the checkpoint that is continued from.
+        setup: The goal.
         state: Of the history before, from that checkpoint; None for a trial that starts afresh.
     """
 
     def __init__(
         self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None
     ) -> None:
-        self._goal, self._unit, self._checkpoints = setup.goal, setup.budget.unit.value, checkpoints
+        self._goal, self._checkpoints = setup.goal, checkpoints
         self._trace = Trace()
-        self._count, self._reached, self._elapsed = 0, 0.0, 0.0
+        self._count, self._elapsed = 0, 0.0
         self._always: frozenset[str] = frozenset({TRAIN_LOSS, *VALIDATION_LOSSES})
         self._best: float | None = None
         if state is not None:
             self._best = checkpoints.best_value()
             self._trace.load_state_dict(state["trace"])
-            self._count, self._reached = state["count"], state["reached"]
-            self._elapsed = state["elapsed"]
+            self._count, self._elapsed = state["count"], state["elapsed"]
             self._always = frozenset(state["always"])
 
-    def note(
-        self,
-        resource: float,
-        metrics: Mapping[str, float],
-        elapsed: float,
-        saved: Path | str | None,
-    ) -> None:
+    def note(self, metrics: Mapping[str, float], elapsed: float, saved: Path | str | None) -> None:
         """Take in a report.
 
         Args:
@@ -69,12 +59,9 @@ class ReportHistory:
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)
         loss = self._validation_loss(metrics)
-        seconds = max(elapsed - self._elapsed, 1e-9)
-        speed = (resource - self._reached) / seconds
-        measured = {"train_loss": train_loss, "loss": loss, "samples_per_second": speed}
-        self._trace.step(train_loss, 0.0)
-        self._trace.report(self._count, measured)
-        self._reached, self._elapsed = resource, elapsed
+        self._trace.step(train_loss)
+        self._trace.report(self._count, train_loss, loss)
+        self._elapsed = elapsed
         if saved is not None:
             self.mark_best(metrics, saved)
 
@@ -96,9 +83,8 @@ class ReportHistory:
 
     def findings(self) -> tuple[Finding, ...]:
         """The findings, the most severe first."""
-        course = self._trace.course(self._elapsed)
-        records = replace(course, counted="report", unit=self._unit)
-        checks = [throughput_drop]
+        history = self._trace.history(self._elapsed, counted="report")
+        checks = []
         measured = not self._always.isdisjoint(VALIDATION_LOSSES)
         if TRAIN_LOSS in self._always:
             checks.append(divergence)
@@ -106,7 +92,7 @@ class ReportHistory:
                 checks.append(overfitting)
         if measured:
             checks.append(plateau)
-        return diagnose(records, checks)
+        return diagnose(history, checks)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain values, for a checkpoint. The report that the checkpoint belongs to is yet to come:
@@ -114,7 +100,6 @@ class ReportHistory:
         return {
             "trace": self._trace.state_dict(),
             "count": self._count,
-            "reached": self._reached,
             "elapsed": self._elapsed,
             "always": sorted(self._always),
         }

@@ -67,7 +67,7 @@ class FunctionCall:
         values = _numbers(metrics)
         saved = self._committed(reached)
         elapsed = self._watch.seconds
-        self.history.note(reached, values, elapsed, saved)
+        self.history.note(values, elapsed, saved)
         best = None if saved is None else self.checkpoints.reported(reached, saved)
         self._resource = reached
         self._watch.pause()  # until `go_on`

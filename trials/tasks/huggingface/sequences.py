@@ -17,7 +17,7 @@ import transformers
 from torch import nn
 
 from trials.contract import Setup
-from trials.data import order, packed_rows
+from trials.data import packed_rows
 from trials.data.batching import Ints
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Padded, Samples
@@ -126,8 +126,7 @@ class SequenceWorkload(BuiltInWorkload):
     def _packed(self, settings: Settings, residence: Residence, lengths: Ints) -> Samples:
         data, model = self._data, self._model
         split = data.train
-        most = order.most_samples(lengths, settings)
-        longest = np.sort(lengths)[-most:]
+        longest = np.sort(lengths)[-settings.batch_size :]
         tokens = int(longest.sum())
         capacity = max(min(settings.max_length, tokens), 2)
         packed_rows.demand(model, self.CAUSAL, capacity)

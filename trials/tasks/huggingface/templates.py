@@ -22,7 +22,7 @@ from trials.contract import TaskError
 from trials.data import packed_rows
 from trials.data.batching import Sequences
 from trials.descriptions.models import Pretrained, Scratch
-from trials.loop.compiling import Compile
+from trials.loop.compiling import NEVER
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
@@ -210,7 +210,7 @@ def always_masked(model: nn.Module, settings: Settings) -> bool:
     compiled model would be compiled once with a mask and once without.
     """
     own = type(model).__module__.startswith("transformers.")
-    return not own or Compile(settings.compile) is not Compile.NEVER
+    return not own or settings.compile != NEVER
 
 
 def build(template: Template, settings: Settings, seed: int) -> transformers.PreTrainedModel:

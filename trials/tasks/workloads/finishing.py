@@ -21,7 +21,7 @@ from trials.data.batching import Sequences
 from trials.data.workload import Adaptable, Workload
 from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
-from trials.final.export import Export, Inputs, export
+from trials.final.export import Inputs, export
 from trials.optim.precision import Precision
 from trials.tasks.datasets import entries
 
@@ -101,12 +101,12 @@ class FinalParts:
             workload.read(folder)
         return workload.evaluate(precision)
 
-    def export(self, folder: Path, data: Any, setup: Setup, format_: Export) -> dict[str, Any]:
-        """Write the model in `folder` as a file beside it: from the inputs of a batch to the
+    def export(self, folder: Path, data: Any, setup: Setup) -> dict[str, Any]:
+        """Export the model in `folder` to a file beside it: from the inputs of a batch to the
         model's scores.
 
         Raises:
-            ExportError: It cannot be written in this format, or would not compute the same.
+            ExportError: It cannot be exported, or would not compute the same.
         """
         params = _without(setup.params, "packing")
         workload = self._workload(data, setup, params)
@@ -116,7 +116,7 @@ class FinalParts:
             last = samples.pop()
             samples.append(tuple(_first_half(tensor) for tensor in last))
         del workload
-        return export(portable, samples, format_, folder)
+        return export(portable, samples, folder)
 
     def _workload(self, data: Any, setup: Setup, params: Mapping[str, Any]) -> Workload:
         release_memory()

@@ -138,7 +138,6 @@ def test_a_training_that_was_paused_has_the_losses_of_one_that_was_not(
             r"set to 30 steps.*3 epochs, which are 18 steps; write Trainer\(max_ep",
         ),
         ({"max_steps": 5}, r"set to 5 steps.*3 epochs, which are 18 steps; write Trainer\(max_ep"),
-        ({"val_check_interval": "00:00:01:00"}, "val_check_interval is a time.*remove it"),
     ],
 )
 def test_a_trainer_that_contradicts_the_trial_is_told(drive, arguments, said):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from packaging.requirements import Requirement
 
-from trials.adapters import versions
 from trials.adapters.pace import Pace
 from trials.running.report_grid import budget_from
 
@@ -54,24 +50,3 @@ def test_a_step_between_two_levels_has_a_resource_too():
 def test_a_budget_that_is_no_number_of_steps_is_refused(per_trial, epoch_steps, said):
     with pytest.raises(ValueError, match=said):
         pace(per_trial, epoch_steps)
-
-
-def test_the_adapters_name_the_versions_that_are_declared():
-    text = (Path(__file__).parents[4] / "pyproject.toml").read_text()
-    project = tomllib.loads(text)["project"]
-    extra = project["optional-dependencies"]["lightning"]
-    declared = {}
-    for line in [*project["dependencies"], *extra]:
-        requirement = Requirement(line)
-        declared[requirement.name] = requirement.specifier
-    assert declared["transformers"] == versions.TRANSFORMERS
-    assert declared["lightning"] == versions.LIGHTNING
-
-
-def test_a_library_in_another_version_or_missing_is_told():
-    with pytest.raises(ImportError, match=r"packaging .* is installed, which hpsearch's callback"):
-        versions.require("packaging", versions.SpecifierSet("<1"))
-    with pytest.raises(
-        ImportError, match=r"not installed; pip install 'no-such-library[<>=.,0-9]+'"
-    ):
-        versions.require("no-such-library", versions.LIGHTNING)

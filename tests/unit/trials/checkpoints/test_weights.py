@@ -7,8 +7,9 @@ import torch
 from safetensors.torch import load_file, load_model
 from torch import nn
 
-from trials.checkpoints import saver, weights
+from trials.checkpoints import weights
 from trials.checkpoints.weights import host_copy
+from trials.loop import saves
 from trials.tasks.huggingface import lora
 
 
@@ -72,8 +73,8 @@ def test_a_run_that_goes_on_from_a_save_in_the_background_is_bit_identical(
     task, budget = lab.task(), {"steps": 12, "report_every": 2}
     data = task.prepare(settings)
     expected = [item for item in task.start(lab.setup("a", budget, **settings), data) if item]
-    monkeypatch.setattr(saver, "WORTH_S", 0.0)
-    monkeypatch.setattr(saver, "SHARE", 0.0)
+    monkeypatch.setattr(saves, "WORTH_S", 0.0)
+    monkeypatch.setattr(saves, "SHARE", 0.0)
     first = task.start(lab.setup("b", budget, **settings), data)
     items = iter(first)
     while first.position.step < 7:

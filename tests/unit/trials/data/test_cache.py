@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +230,6 @@ def test_what_was_read_longest_ago_goes_first(
 ) -> None:
     size = in_turn(tmp_path, "a", "b", "c")
     cache.cached("a", big, tmp_path)
-    os.close(cache._in_use.pop(tmp_path / "a"))  # as if the process that read it had ended
     monkeypatch.setattr(cache, "MOST_BYTES", 3 * size)
     cache.cached("d", big, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"a", "c", "d"}
@@ -245,25 +243,19 @@ def test_what_fits_stays(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"b", "c"}
 
 
-def read_and_wait(root: str, told: Connection) -> None:
-    cache.cached("a", big, Path(root))
-    told.send("read")
-    told.recv()
-
-
-def test_what_another_process_has_in_use_is_not_removed(tmp_path: Path) -> None:
+def test_what_was_read_within_a_day_is_not_removed(tmp_path: Path) -> None:
     in_turn(tmp_path, "a", "b")
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    reader = spawn.Process(target=read_and_wait, args=(str(tmp_path), theirs), daemon=True)
-    reader.start()
-    assert ours.recv() == "read"
+    cache.cached("a", big, tmp_path)
     cache.shrink(tmp_path, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    ours.send("end")
-    reader.join()
+
+
+def test_what_is_removed_stays_with_the_process_that_has_read_it(tmp_path: Path) -> None:
+    found = cache.cached("a", lambda: CacheEntry({"numbers": np.arange(9)}, {}, {}), tmp_path)
+    os.utime(tmp_path / "a" / MANIFEST, (1000.0, 1000.0))
     cache.shrink(tmp_path, 0)
     assert list(tmp_path.iterdir()) == []
+    assert found.arrays["numbers"].sum() == 36
 
 
 def test_what_a_killed_process_left_half_made_goes_and_other_files_stay(tmp_path: Path) -> None:

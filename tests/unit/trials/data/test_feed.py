@@ -11,7 +11,7 @@ import torch
 
 from trials import tasks
 from trials.contract import Setup
-from trials.data.feed import AHEAD, THREADS, Feed, FeedError, threads_for
+from trials.data.feed import AHEAD, THREADS, Feed, threads_for
 from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Samples
@@ -66,32 +66,31 @@ def feed_of(workload):
     """Makes feeds that gather batches of eight, and closes them."""
     feeds = []
 
-    def make(threads, group=None, **more):
+    def make(threads, group=None):
         order = BatchOrder(workload.lengths, Settings(batch_size=8), seed=1)
-        feeds.append(Feed(workload, order, group or Group(), threads, **more))
+        feeds.append(Feed(workload, order, group or Group(), threads))
         return feeds[-1], order
 
     yield make
     workload.open.set()
-    assert all(feed.close() for feed in feeds)
+    for feed in feeds:
+        feed.close()
 
 
-def fed(feed, order, size, steps, begin=(0, 0)):
-    """What a run is fed in so many steps, by micro-batch; and where it stands then."""
-    (step, samples), found = begin, []
-    for _ in range(steps):
-        rows = order.rows(step, samples)
-        parts, _ = feed.parts(rows, 1.0, size, step, samples)
+def fed(feed, order, size, steps, begin=0):
+    """What a run is fed in so many steps, by micro-batch."""
+    found = []
+    for step in range(begin, begin + steps):
+        parts, _ = feed.parts(order.rows(step), 1.0, size, step)
         found += [feed.batch(part).labels.tolist() for part in parts]
-        step, samples = step + 1, samples + len(rows)
-    return found, (step, samples)
+    return found
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_feed_a_run_what_it_would_have_gathered_itself(workload, feed_of, threads):
-    expected, _ = fed(*feed_of(0), size=3, steps=20)  # seven steps make an epoch
+    expected = fed(*feed_of(0), size=3, steps=20)  # seven steps make an epoch
     assert workload.ahead == []
-    found, _ = fed(*feed_of(threads), size=3, steps=20)
+    found = fed(*feed_of(threads), size=3, steps=20)
     assert found == expected
     assert {tuple(part) for part in found} <= {tuple(part) for part in workload.ahead}, (
         "all of it by threads"
@@ -99,34 +98,34 @@ def test_threads_feed_a_run_what_it_would_have_gathered_itself(workload, feed_of
 
 
 def test_never_more_than_a_few_batches_are_ahead(workload, feed_of):
-    found, _ = fed(*feed_of(2), size=3, steps=5)
+    found = fed(*feed_of(2), size=3, steps=5)
     assert len(found) <= len(workload.ahead) <= len(found) + 2 * AHEAD
 
 
 def test_a_smaller_micro_batch_and_a_step_that_is_done_again_are_fed_right(feed_of):
     (feed, order), (plain, same) = feed_of(2), feed_of(0)
     for size, begin, steps in (
-        (8, (0, 0), 3),
-        (4, (2, 16), 1),
-        (4, (2, 16), 4),
-        (2, (6, 48), 3),
-        (8, (1, 8), 2),
+        (8, 0, 3),
+        (4, 2, 1),
+        (4, 2, 4),
+        (2, 6, 3),
+        (8, 1, 2),
     ):
-        assert fed(feed, order, size, steps, begin)[0] == fed(plain, same, size, steps, begin)[0]
+        assert fed(feed, order, size, steps, begin) == fed(plain, same, size, steps, begin)
 
 
 def test_rows_out_of_turn_are_gathered_at_once_and_leave_the_line_as_it_was(workload, feed_of):
     feed, order = feed_of(1)
     longest = order.longest()
-    feed.parts(longest, 1.0, 8, 0, 0)
+    feed.parts(longest, 1.0, 8, 0)
     assert feed.batch(longest).labels.tolist() == longest.tolist()
-    found, _ = fed(feed, order, 8, 2)
-    assert found == [order.rows(0, 0).tolist(), order.rows(1, 8).tolist()]
+    found = fed(feed, order, 8, 2)
+    assert found == [order.rows(0).tolist(), order.rows(1).tolist()]
     assert workload.ahead[:2] == found
 
 
 def test_each_process_is_fed_its_share(feed_of):
-    shares = [fed(*feed_of(1, Group(rank, 2)), size=3, steps=7)[0] for rank in range(2)]
+    shares = [fed(*feed_of(1, Group(rank, 2)), size=3, steps=7) for rank in range(2)]
     assert sorted(row for share in shares for part in share for row in part) == list(range(COUNT))
 
 
@@ -136,25 +135,13 @@ def test_what_a_thread_raises_is_raised_where_the_batch_is_taken(workload, feed_
         fed(*feed_of(1), size=8, steps=1)
 
 
-def test_a_thread_that_hangs_ends_in_an_error_that_says_so(workload, feed_of, monkeypatch):
-    monkeypatch.setattr("trials.data.feed.GRACE_S", 0.0)
-    workload.open.clear()
-    feed, order = feed_of(1, patience_s=0.0)
-    with pytest.raises(FeedError, match=r"8 samples was not gathered within 0 s; .*data_workers"):
-        fed(feed, order, size=8, steps=1)
-    assert not feed.close(), "code of the run still goes on"
-    monkeypatch.setattr("trials.data.feed.GRACE_S", 60.0)
-    workload.open.set()
-    assert feed.close()
-
-
 def test_threads_end_with_the_feed_that_nobody_closed(workload):
     order = BatchOrder(workload.lengths, Settings(batch_size=8), seed=1)
     before = set(threading.enumerate())
     feed = Feed(workload, order, Group(), 2)
+    fed(feed, order, size=8, steps=2)
     threads = set(threading.enumerate()) - before
-    assert len(threads) == 2
-    assert all(thread.daemon for thread in threads), "none of them keeps the process"
+    assert 1 <= len(threads) <= 2
     del feed
     gc.collect()
     for thread in threads:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from trials.checkpoints import weights
 from trials.data.batching import Sequences
-from trials.data.residence import SHARE, Residence, fits, free_bytes, size_bytes
+from trials.data.residence import Residence, size_bytes
 from trials.data.samples import LABELS, Column, Padded, Samples
 from trials.devices.processes import use
 
@@ -90,13 +90,6 @@ def test_arrays_that_must_not_be_written_to_are_held_without_a_copy_or_a_warning
     assert held.data_ptr() == array.ctypes.data
 
 
-def test_samples_fit_where_they_take_a_small_share_of_the_free_memory():
-    assert fits(int(SHARE * 1000), free=1000)
-    assert not fits(int(SHARE * 1000) + 1, free=1000)
-    assert not fits(0, free=None)
-    assert free_bytes(CPU) is None
-
-
 def test_data_that_fits_stays_on_its_device_and_other_data_does_not(monkeypatch):
     data = np.zeros(100, dtype=np.uint8)
     monkeypatch.setattr("trials.data.residence.free_bytes", lambda device: 1000)
@@ -116,12 +109,9 @@ def test_the_size_of_data_is_that_of_its_arrays_however_deep():
     assert size_bytes(nested) == 28
 
 
-@pytest.mark.parametrize("params", [{}, {"batch_tokens": 90}], ids=["by samples", "by tokens"])
-def test_a_run_on_data_that_is_sent_is_the_run_on_resident_data(
-    lab, without_timings, monkeypatch, params
-):
+def test_a_run_on_data_that_is_sent_is_the_run_on_resident_data(lab, without_timings, monkeypatch):
     task = lab.task()
-    params = {"batch_size": 16, "micro_batch": 5, "dropout": 0.2, **params}
+    params = {"batch_size": 16, "micro_batch": 5, "dropout": 0.2}
     data = task.prepare(params)
     resident = [
         r for r in task.start(lab.setup("a", {"epochs": 2}, **params), data) if r is not None

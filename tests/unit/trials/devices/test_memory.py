@@ -21,16 +21,6 @@ def test_a_process_is_entitled_to_its_share_without_what_no_tensor_takes():
     assert 4 * (memory.entitled(16 * GIB, 0.25) + memory.CONTEXT_BYTES) <= 16 * GIB
 
 
-def test_a_shortage_is_what_others_hold_of_ones_own_share():
-    most = memory.entitled(80 * GIB, 0.25)
-    assert not memory.shortage(free=60 * GIB, held=19 * GIB, most=most)
-    assert not memory.shortage(free=1 * GIB, held=19 * GIB, most=most), (
-        "its own tensors fill its share"
-    )
-    assert memory.shortage(free=1 * GIB, held=10 * GIB, most=most)
-    assert not memory.is_short(torch.device("cpu"))
-
-
 def test_what_is_left_is_less_than_what_is_free_where_the_device_is_shared():
     assert memory.left_bytes(free=60 * GIB, held=5 * GIB, most=20 * GIB) == 15 * GIB
     assert memory.left_bytes(free=3 * GIB, held=5 * GIB, most=20 * GIB) == 3 * GIB

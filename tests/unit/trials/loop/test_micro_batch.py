@@ -319,17 +319,3 @@ def test_a_single_sample_that_cannot_be_evaluated_is_out_of_memory(tmp_path):
     validation_of(run._workload).batch = cramped
     with pytest.raises(torch.OutOfMemoryError):
         list(run)
-
-
-def test_what_passes_is_not_learnt():
-    short = iter([True, False])
-    first = MicroBatch(AUTO, 32, "k", short=lambda: next(short))
-
-    def cramped(size):
-        if size > 8:
-            raise torch.OutOfMemoryError
-        return size
-
-    assert first.fitting(32, cramped) == 8  # 32 found others there, 16 did not
-    assert memory_facts.facts() == {"k": (0, 16)}
-    assert first.size == 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -20,7 +19,6 @@ from transformers import (
 )
 
 from trials.contract import TaskError
-from trials.data.order import usual_samples
 from trials.descriptions.tabular import TabularSettings
 from trials.optim import optimizers
 from trials.optim.depths import depths, hidden_matrices
@@ -241,21 +239,8 @@ def test_the_learning_rate_grows_with_the_batch_as_it_is_told():
     def peak(how: str) -> float:
         settings = {"learning_rate": 0.1, "batch_size": 128, "scale_learning_rate": how}
         parsed = Settings.parse(settings)
-        return parsed.peak_learning_rate(usual_samples(np.full(1000, 7), parsed))
+        return parsed.peak_learning_rate()
 
     assert {how: peak(how) for how in ("none", "linear", "sqrt")} == pytest.approx(
         {"none": 0.1, "linear": 0.4, "sqrt": 0.2}
     )
-
-
-def test_batches_of_tokens_scale_the_learning_rate_by_the_samples_they_hold():
-    lengths = np.array([4, 8, 12, 16])  # ten tokens a sample
-    settings = {
-        "learning_rate": 0.1,
-        "batch_tokens": 1280,
-        "batch_size": 7,
-        "scale_learning_rate": "linear",
-    }
-    parsed = Settings.parse(settings)
-    assert usual_samples(lengths, parsed) == 128.0
-    assert parsed.peak_learning_rate(usual_samples(lengths, parsed)) == pytest.approx(0.4)

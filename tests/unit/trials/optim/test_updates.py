@@ -13,7 +13,7 @@ from trials.contract import TaskError
 from trials.optim import optimizers
 from trials.optim.averaging import Average
 from trials.optim.precision import Precision
-from trials.optim.updates import Skipped, Updates
+from trials.optim.updates import Updates
 from trials.settings import OPTIMIZERS, Settings
 from unit.trials.loop.test_loop import Points, reports_of, run_of
 
@@ -37,7 +37,7 @@ def test_clipping_by_value_cuts_each_gradient_and_tells_the_norm_before():
     )
     updates.backward((model.weight * torch.tensor([[3.0, -0.25]])).sum())
     norm = updates.clip()
-    updates.step(1.0, samples=1)
+    updates.step(1.0)
     assert norm.item() == pytest.approx(math.hypot(3.0, 0.25))
     torch.testing.assert_close(before - model.weight.detach(), torch.tensor([[0.5, -0.25]]))
 
@@ -57,15 +57,15 @@ def test_a_skipped_step_changes_nothing_and_is_counted(optimizer):
     before = [p.detach().clone() for p in model.parameters()]
     updates.backward(model(torch.ones(4, 2)).sum() * math.inf)
     updates.unscale()
-    updates.step(0.1, samples=4)
+    updates.step(0.1)
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    assert updates.skipped == Skipped(steps=1, samples=4)
+    assert updates.skipped == 1
     updates.zero_grad()
     updates.backward(model(torch.ones(3, 2)).square().sum())
     updates.unscale()
-    updates.step(0.1, samples=3)
+    updates.step(0.1)
     assert not all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-    assert updates.skipped == Skipped(steps=1, samples=4)
+    assert updates.skipped == 1
 
 
 class Overflowing(Points):
@@ -85,19 +85,11 @@ class Overflowing(Points):
 @pytest.mark.parametrize(
     "optimizer", ["adamw", "lion"]
 )  # one skips in its kernel, the other is not called
-@pytest.mark.parametrize("per_trial", [{"steps": 8}, {"epochs": 2}, {"samples": 128}])
-def test_the_schedule_does_not_move_on_with_skipped_steps(tmp_path, per_trial, optimizer):
-    rates = {}
-    for overflows in (0, 3):
-        params = {"precision": "fp16", "batch_size": 16, "optimizer": optimizer}
-        run = run_of(Overflowing(64, overflows), tmp_path / str(overflows), per_trial, **params)
-        rates[overflows] = []
-        for item in run:
-            rates[overflows] += (
-                [run._updates._optimizer.param_groups[0]["lr"]] if item is None else []
-            )
-        assert item.metrics["skipped_steps"] == overflows
-    assert rates[3] == [rates[0][0]] * 3 + rates[0][:5]
+def test_skipped_steps_are_reported(tmp_path, optimizer):
+    params = {"precision": "fp16", "batch_size": 16, "optimizer": optimizer}
+    run = run_of(Overflowing(64, 3), tmp_path, {"steps": 8}, **params)
+    *_, last = run
+    assert last.metrics["skipped_steps"] == 3
 
 
 def test_the_average_starts_fast_and_ends_at_its_decay():
@@ -143,7 +135,7 @@ def test_the_factor_of_a_group_multiplies_the_rate_of_the_step():
     model = nn.ModuleDict({"layers": nn.ModuleList([nn.Linear(1, 1)]), "head": nn.Linear(1, 1)})
     updates = updates_of(model, layer_decay=0.5)
     updates.backward(sum(p.sum() for p in model.parameters()))
-    updates.step(0.1, samples=1)
+    updates.step(0.1)
     groups = updates._optimizer.param_groups
     assert {(group[optimizers.FACTOR], group["lr"]) for group in groups} == {
         (1.0, 0.1),

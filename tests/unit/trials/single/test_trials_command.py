@@ -62,10 +62,6 @@ def test_the_searchs_own_parts_are_ignored_with_a_note(command):
         ({"sead": 3}, "sead: is not a part of a study file; did you mean seed?"),
         ({"task": None}, "task: must be a mapping; say what to train"),
         ({"budget": None}, "budget.per_trial: must say how far to train, such as {epochs: 3}"),
-        (
-            {"budget": {"per_trial": {"epochs": 1}, "trails": 3}},
-            "budget.trails: is not a part of a budget; did you mean",
-        ),
         ({"seed": -1}, "seed: must be a whole number of at least 0, not -1"),
         (
             {"settings": {"learning_rat": 1}},

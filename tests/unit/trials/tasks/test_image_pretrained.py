@@ -18,7 +18,7 @@ from trials.data.workload import Batch
 from trials.descriptions.images import METRICS
 from trials.descriptions.models import Pretrained
 from trials.final import training as final
-from trials.final.export import TOLERANCE, Export
+from trials.final.export import TOLERANCE
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.images import processor as image_processor
@@ -209,9 +209,7 @@ def test_a_checkpoint_is_a_model_that_transformers_loads_with_its_processor(fold
 
 @pytest.mark.thorough
 def test_the_final_training_exports_a_pretrained_model(folder):
-    plan = final.Plan(
-        PARAMS, 5, budget_from({"epochs": 1}), False, "cpu", Export.TORCHSCRIPT, {}, Arithmetic(1)
-    )
+    plan = final.Plan(PARAMS, 5, budget_from({"epochs": 1}), False, "cpu", True, {}, Arithmetic(1))
     version = final.train(
         task(folder, test="train.npz"), plan, folder / "models", lambda line: None
     )

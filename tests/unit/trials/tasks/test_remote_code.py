@@ -22,7 +22,6 @@ from trials import tasks
 from trials.contract import TaskError
 from trials.descriptions.models import Pretrained
 from trials.final import training as final
-from trials.final.export import Export
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.datasets import prepared
@@ -267,13 +266,10 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("format_", [Export.TORCHSCRIPT, Export.TORCH_EXPORT])
-def test_its_final_training_is_measured_and_exported(lab, own_tokenizer, format_):
+def test_its_final_training_is_measured_and_exported(lab, own_tokenizer):
     write_test(lab)
     params = {**PARAMS, "max_length": 16, "monitor": "accuracy"}
-    plan = final.Plan(
-        params, 5, budget_from({"epochs": 2}), False, "cpu", format_, {}, Arithmetic(1)
-    )
+    plan = final.Plan(params, 5, budget_from({"epochs": 2}), False, "cpu", True, {}, Arithmetic(1))
     version = final.train(
         trusting(lab, test="test.csv"), plan, lab.folder / "models", lambda line: None
     )
@@ -297,8 +293,8 @@ def test_code_in_a_written_model_is_not_run_by_whoever_exports_it(lab, model):
         "raise SystemExit('this was never in the model')"
     )
     setup = lab.setup("export", {"epochs": 1}, **PARAMS)
-    written = task.final().export(last.checkpoint, data, setup, Export.TORCHSCRIPT)
-    assert written["file"] == "model.torchscript.pt"
+    written = task.final().export(last.checkpoint, data, setup)
+    assert written["file"] == "model.pt2"
 
 
 def test_code_that_fails_is_told_with_its_mistake(lab):

@@ -292,26 +292,6 @@ def test_a_rehearsal_measures_a_step(lab):
     assert built.rehearse(lab.setup(), built.prepare(PARAMS))["parameters"] > 1000
 
 
-def test_batches_of_a_budget_of_tokens_compute_no_more_than_it_and_no_more_than_is_rehearsed(lab):
-    """Long sources have short targets here, and short sources long ones."""
-    rng = random.Random(1)
-    counts = [rng.choice([(1, 12), (12, 1), (3, 3)]) for _ in range(60)]
-    rows = [(" ".join(["one"] * source), " ".join(["two"] * target)) for source, target in counts]
-    pd.DataFrame(rows, columns=["source", "target"]).to_csv(lab.folder / "odd.csv", index=False)
-    built = lab.task(train="odd.csv", model=pretrained(lab.folder, "bart"))
-    params = {"batch_tokens": 200, "max_length": 32, "max_target_length": 32}
-    data = built.prepare({**PARAMS, **params})
-    for bucketing in (False, True):
-        run = built.start(lab.setup(f"b{bucketing}", bucketing=bucketing, **params), data)
-        sizes, samples = [], 0
-        while samples < len(data.train.inputs.lengths):
-            rows = run._feed.order.rows(len(sizes), samples)
-            sizes.append(run._workload.batch(rows).cells)
-            samples += len(rows)
-        assert max(sizes) <= 200
-        assert max(sizes) <= run._workload.batch(run._feed.order.longest()).cells <= 200
-
-
 def test_trials_of_different_lengths_are_scored_on_the_same_tokens(lab):
     losses, targets = [], []
     for length in (4, 5, 7):

@@ -539,7 +539,7 @@ def test_odd_things_in_the_folder_are_left_out_or_kept_and_keep_nothing_waiting(
         assert links == expected
         assert not os.path.lexists(saved / "folder" / "pipe")
         verify(saved, whole=True)
-    assert log_of(tmp_path).count("left out of the checkpoint: 'pipe' (a named pipe)") == 1
+    assert log_of(tmp_path).count("left out of the checkpoint: 'pipe' (not files)") == 1
     assert key.stat().st_mode & 0o777 == 0o600
 
     reports_of(start(command, resume_from=paused, attempt=2))

@@ -23,7 +23,7 @@ from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Setup, TaskError
 from trials.descriptions.text import METRICS
 from trials.final import training as final
-from trials.final.export import TOLERANCE, Export
+from trials.final.export import TOLERANCE
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.workloads import metrics as scores
@@ -232,7 +232,7 @@ def test_a_killed_run_goes_on_bit_for_bit(shape: str, lora: bool, folder: Path) 
 # ---------------------------------------------------------------------- the final training, and use
 
 
-def version_of(folder: Path, shape: str, export: Export | None = None) -> tuple[Path, Any]:
+def version_of(folder: Path, shape: str, export: bool = False) -> tuple[Path, Any]:
     """A final training with a test file, and what is told beside it."""
     task = task_of(folder, **SHAPES[shape], test="test.csv")
     plan = final.Plan(
@@ -246,7 +246,7 @@ def version_of(folder: Path, shape: str, export: Export | None = None) -> tuple[
 @pytest.mark.thorough
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, folder: Path) -> None:
-    version, measured = version_of(folder, shape, Export.TORCHSCRIPT)
+    version, measured = version_of(folder, shape, export=True)
     told = json.loads((version / "training.json").read_text())["export"]
     assert told["greatest_difference"] <= TOLERANCE
     rows = table(40, seed=1)

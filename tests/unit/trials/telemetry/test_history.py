@@ -11,11 +11,11 @@ import torch
 
 from trials.contract import Diverged
 from trials.running.runner import Runner
-from trials.telemetry.course import MOST, Series, Trace
+from trials.telemetry.history import MOST, Series, Trace
 
 
 def test_a_long_series_keeps_its_mean_in_few_points():
-    series = Series(fmean)
+    series = Series()
     for value in range(MOST * 16):
         series.add(float(value))
     assert len(series.points) <= MOST
@@ -23,21 +23,11 @@ def test_a_long_series_keeps_its_mean_in_few_points():
     assert fmean(series.points) == pytest.approx(fmean(range(MOST * 16)))
 
 
-def test_a_spike_survives_every_merge():
-    series = Series(max)
-    for step in range(100_000):
-        series.add(77.0 if step == 41_234 else 1.0)
-    assert max(series.points) == 77.0
-    assert series.points.index(77.0) == 41_234 // series.every
-
-
 def test_a_resumed_trace_goes_on_as_if_it_had_not_stopped():
     def fill(trace, steps):
         for step in steps:
-            trace.step(1 / (step + 1), math.inf if step % 97 == 0 else float(step % 7))
-            trace.count(3, 4)
-            trace.memory(step)
-        trace.report(steps[-1], {"train_loss": 1.0, "loss": 2.0, "samples_per_second": 3.0})
+            trace.step(1 / (step + 1))
+        trace.report(steps[-1], 1.0, 2.0)
 
     whole, first, second = Trace(), Trace(), Trace()
     fill(whole, range(1001))
@@ -45,15 +35,14 @@ def test_a_resumed_trace_goes_on_as_if_it_had_not_stopped():
     fill(first, range(1001))
     second.load_state_dict(first.state_dict())
     fill(second, range(1001, 3000))
-    assert second.course(9.0) == whole.course(9.0)
-    assert second.course(9.0).skipped == len(range(0, 3000, 97))
+    assert second.history(9.0) == whole.history(9.0)
 
 
 def test_reports_are_thinned_and_the_first_and_last_kept():
     trace = Trace()
     for step in range(10 * MOST):
-        trace.report(step, {"train_loss": 1.0, "loss": 2.0, "samples_per_second": 3.0})
-    kept = [reading.step for reading in trace.course(1.0).reports]
+        trace.report(step, 1.0, 2.0)
+    kept = [each.step for each in trace.history(1.0).reports]
     assert len(kept) <= MOST
     assert kept[0] == 0
     assert kept[-1] == 10 * MOST - 1
@@ -66,7 +55,7 @@ def test_waiting_is_what_passes_inside():
     for _ in range(5):
         with trace.waiting():
             next(ticks)
-    assert trace.course(100.0).waited_s == 10.0
+    assert trace.history(100.0).waited_s == 10.0
 
 
 @pytest.mark.parametrize("threads", [0, 1])
@@ -75,14 +64,11 @@ def test_a_run_of_the_loop_records_every_step(lab, threads):
     setup = lab.setup("run", {"epochs": 2}, batch_size=8, learning_rate=3e-3, data_workers=threads)
     run = task.start(setup, task.prepare(setup.params))
     reports = [item for item in run if item is not None]
-    course = run._telemetry._trace.course(run.position.seconds)
-    assert course.steps == len(course.losses) == len(course.norms) == run.position.step
-    assert [reading.loss for reading in course.reports] == [
-        report.metrics["loss"] for report in reports
-    ]
-    assert course.memory_bytes
-    assert 0 < course.waited_s < run.position.seconds
-    assert 0 < course.tokens < course.cells
+    history = run._telemetry._trace.history(run.position.seconds)
+    assert history.steps == len(history.losses) == run.position.step
+    losses = [each.loss for each in history.reports]
+    assert losses == [report.metrics["loss"] for report in reports]
+    assert 0 < history.waited_s < run.position.seconds
 
 
 def test_a_run_that_diverges_says_so_in_its_findings(lab):

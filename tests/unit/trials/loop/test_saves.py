@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from trials.checkpoints import checkpoints as checkpoints_module
-from trials.checkpoints import saver as saver_module
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.manifests import verify
-from trials.checkpoints.saver import STATE, Content, Saver
+from trials.checkpoints.manifests import STATE, verify
 from trials.contract import Setup
+from trials.devices.processes import Group
+from trials.loop import saves as saves_module
+from trials.loop.position import Position
+from trials.loop.saves import Content, RunSaves
 from trials.loop.training import TrainingRun
 from trials.running.report_grid import budget_from
 from trials.settings import Settings
@@ -40,7 +42,7 @@ class Slow(Checkpoints):
 
     def __init__(self, folder, clock, seconds):
         super().__init__(folder)
-        self.clock, self.seconds = clock, seconds
+        self.folder, self.clock, self.seconds = folder, clock, seconds
         self.gate = threading.Event()
         self.gate.set()
         self.threads = []
@@ -54,7 +56,7 @@ class Slow(Checkpoints):
 
 @pytest.fixture(autouse=True)
 def _any_cost_is_worth_it(monkeypatch):
-    monkeypatch.setattr(saver_module, "WORTH_S", 0.0)
+    monkeypatch.setattr(saves_module, "WORTH_S", 0.0)
 
 
 CONTENT = Content({"model.safetensors": {"w": torch.ones(3)}}, {"step": 1})
@@ -64,15 +66,25 @@ def write(folder, weights):
     (folder / "weights").write_text(str(weights["model.safetensors"]["w"].tolist()))
 
 
+def saves_on(slow, **params):
+    setup = Setup(params, 3, budget_from({"steps": 9}), slow.folder)
+    saves = RunSaves(setup, Settings.parse(params), write, Group(), slow.clock)
+    saves._checkpoints = slow
+    return saves
+
+
+def save(saves, step, content=CONTENT, best=False):
+    saves.save(Position(step), lambda: content, best)
+
+
 def in_background(tmp_path, cost, interval):
-    clock = Clock()
-    slow = Slow(tmp_path, clock, cost)
-    saver = Saver(slow, write, clock=clock)
+    slow = Slow(tmp_path, Clock(), cost)
+    saves = saves_on(slow)
     for step in (1, 2, 3):
-        saver.save(step, CONTENT, False, "s")
-        saver.join()
-        clock.now += interval
-    saver.close()
+        save(saves, step)
+        saves.join(Position(step))
+        slow.clock.now += interval
+    saves.close()
     return [thread is not threading.main_thread() for thread in slow.threads]
 
 
@@ -85,84 +97,81 @@ def test_a_save_below_a_hundredth_of_the_time_stays_in_the_foreground(tmp_path):
 
 
 def started(tmp_path):
-    """A saver with one whole checkpoint and one in flight that waits at the gate."""
-    clock = Clock()
-    slow = Slow(tmp_path, clock, 1.0)
-    saver = Saver(slow, write, clock=clock)
-    saver.save(1, CONTENT, False, "s")
+    """Saves with one whole checkpoint and one in flight that waits at the gate."""
+    slow = Slow(tmp_path, Clock(), 1.0)
+    saves = saves_on(slow)
+    save(saves, 1)
     slow.gate.clear()
-    saver.save(2, CONTENT, True, "s")
-    return saver, slow
+    save(saves, 2, best=True)
+    return saves, slow
 
 
-def test_the_newest_is_the_one_that_is_whole(tmp_path):
-    saver, slow = started(tmp_path)
-    assert saver.newest().name == "step-1"
-    assert slow.best is None
+def test_a_report_names_the_newest_that_is_whole(tmp_path):
+    saves, slow = started(tmp_path)
+    newest, best = saves.named_by_report(0.5, is_last=False)
+    assert newest.name == "step-1"
+    assert best is slow.best is None
     slow.gate.set()
-    assert saver.join().name == saver.newest().name == "step-2"
-    assert slow.best == slow.last == saver.newest()
-    saver.close()
+    newest, best = saves.named_by_report(1.0, is_last=True)
+    assert newest.name == "step-2"
+    assert newest == best == slow.best == slow.last == saves.best
+    saves.close()
 
 
 def test_the_snapshot_is_taken_before_training_goes_on(tmp_path):
-    saver, slow = started(tmp_path)
+    saves, slow = started(tmp_path)
     tensors = {"w": torch.ones(2), "of the optimizer": torch.zeros(1)}
-    threading.Timer(0, slow.gate.set).start()
-    saver.join()
+    slow.gate.set()
+    saves.join(Position(2))
     slow.gate.clear()
     content = Content(
         {"model.safetensors": tensors}, {"optimizer": [{"moment": tensors["of the optimizer"]}]}
     )
-    saver.save(3, content, False, "s")
+    save(saves, 3, content)
     for tensor in tensors.values():
         tensor.add_(41)
     slow.gate.set()
-    saved = saver.join()
+    saved = saves.join(Position(3))
     assert (saved / "weights").read_text() == "[1.0, 1.0]"
     assert torch.load(saved / STATE)["optimizer"][0]["moment"].item() == 0
-    saver.close()
+    saves.close()
 
 
 def test_one_save_is_in_flight_at_most(tmp_path):
-    saver, slow = started(tmp_path)
+    saves, slow = started(tmp_path)
     threading.Timer(0, slow.gate.set).start()
-    saver.save(3, CONTENT, False, "s")
+    save(saves, 3)
     assert verify(tmp_path / "step-2") is None
-    saver.close()
+    saves.close()
     verify(tmp_path / "step-3")
 
 
-@pytest.mark.parametrize("surfaces", ["save", "join", "newest"])
-def test_what_the_writer_raised_comes_out_at_the_next_word(tmp_path, monkeypatch, surfaces):
-    saver, slow = started(tmp_path)
+def full(*args, **more):
+    raise OSError("disk full")
 
-    def full(*args, **more):
-        raise OSError("disk full")
 
+@pytest.mark.parametrize("surfaces", ["save", "join", "report"])
+def test_what_the_writer_raised_comes_out_at_the_next_call(tmp_path, monkeypatch, surfaces):
+    saves, slow = started(tmp_path)
     monkeypatch.setattr(checkpoints_module, "seal", full)
     slow.gate.set()
-    saver._flight.exception()  # wait for it
-    words = {
-        "save": lambda: saver.save(3, CONTENT, False, "s"),
-        "join": saver.join,
-        "newest": saver.newest,
+    saves._flight.exception()  # wait for it
+    calls = {
+        "save": lambda: save(saves, 3),
+        "join": lambda: saves.join(Position(3)),
+        "report": lambda: saves.named_by_report(1.0, is_last=False),
     }
     with pytest.raises(OSError, match="disk full"):
-        words[surfaces]()
-    saver.close()
+        calls[surfaces]()
+    saves.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "step-1"]
 
 
-def test_a_writer_that_fails_at_the_very_end_is_told_in_the_log(tmp_path, monkeypatch, caplog):
-    saver, slow = started(tmp_path)
-    monkeypatch.setattr(
-        checkpoints_module,
-        "seal",
-        lambda *args, **more: (_ for _ in ()).throw(OSError("disk full")),
-    )
+def test_a_writer_that_fails_at_the_very_end_is_in_the_log(tmp_path, monkeypatch, caplog):
+    saves, slow = started(tmp_path)
+    monkeypatch.setattr(checkpoints_module, "seal", full)
     slow.gate.set()
-    saver.close()
+    saves.close()
     assert "the last checkpoint could not be written: disk full" in caplog.text
 
 
@@ -171,7 +180,7 @@ def test_a_writer_that_fails_at_the_very_end_is_told_in_the_log(tmp_path, monkey
 
 def test_reports_name_a_whole_checkpoint_and_the_last_one_its_own(tmp_path):
     run = run_of(Points(), tmp_path, {"steps": 6, "report_every": 1}, batch_size=16)
-    run._saves._saver._cost_s = 1e9  # so that all saves go to the background
+    run._saves._cost_s = 1e9  # so that all saves go to the background
     for report in run:
         if report is not None and report.checkpoint is not None:
             verify(report.checkpoint)
@@ -185,7 +194,7 @@ def test_reports_name_a_whole_checkpoint_and_the_last_one_its_own(tmp_path):
 
 def test_a_save_asked_for_waits_until_it_is_whole(tmp_path):
     run = run_of(Points(), tmp_path, {"steps": 6, "report_every": 3}, batch_size=16)
-    run._saves._saver._cost_s = 1e9
+    run._saves._cost_s = 1e9
     for _, _ in zip(run, range(2), strict=False):
         pass
     verify(run.save())
@@ -203,14 +212,14 @@ def test_saves_between_reports_by_steps(tmp_path):
 
 
 def test_saves_between_reports_by_minutes(tmp_path):
-    clock = Clock()
-    saver = Saver(Checkpoints(tmp_path), write, every_minutes=2, clock=clock)
-    clock.now = 119
-    assert not saver.due(1)
-    clock.now = 120
-    assert saver.due(2)
-    saver.save(2, CONTENT, False, "s")
-    assert not saver.due(3)
+    slow = Slow(tmp_path, Clock(), 0.0)
+    saves = saves_on(slow, save_every_minutes=2.0)
+    slow.clock.now = 119
+    assert not saves.due(1)
+    slow.clock.now = 120
+    assert saves.due(2)
+    save(saves, 2)
+    assert not saves.due(3)
 
 
 @pytest.mark.parametrize("heard", [0, 1])
@@ -218,7 +227,7 @@ def test_an_attempt_that_was_lost_goes_on_from_what_it_saved_after_its_last_repo
     tmp_path, heard, monkeypatch
 ):
     monkeypatch.setattr(
-        saver_module, "WORTH_S", math.inf
+        saves_module, "WORTH_S", math.inf
     )  # its last report names its own checkpoint
     settings = {"batch_size": 16, "learning_rate": 0.01, "save_every_steps": 2}
     budget = {"steps": 12, "report_every": 4}
