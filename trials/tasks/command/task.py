@@ -9,15 +9,38 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
-from trials.tasks.command.command import Command
-from trials.tasks.command.run import CommandRun
+
+if TYPE_CHECKING:
+    from trials.tasks.command.run import CommandRun
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as a study file states it.
+
+    Args:
+        base: The folder that it runs in.
+        reports: The file of the attempt's folder with the reports; None for standard output.
+        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
+        resource: The key of a report that says how far the trial has trained.
+        ends_early: Whether it may end before its budget.
+        resumes: Whether it continues from what it has written into its folder.
+    """
+
+    line: CommandLine
+    base: Path
+    reports: str | None
+    patterns: tuple[report_pattern.ReportPattern, ...]
+    resource: str
+    ends_early: bool
+    resumes: bool
 
 
 class CommandTask:
@@ -35,18 +58,17 @@ class CommandTask:
         self.metrics = report_pattern.metrics_of(task)
         self.settings: Mapping[str, Setting] | None = None
         self._task, self._base = dict(task), base
-        line = line_of(task)
-        base = base / task.get("cwd", ".")
-        if not base.is_dir():
-            raise TaskError.at("task.cwd", f"there is no folder {base}")
-        _refuse_missing(line, base)
+        line = CommandLine(task["run"])
+        folder = base / task.get("cwd", ".")
+        if not folder.is_dir():
+            raise TaskError.at("task.cwd", f"there is no folder {folder}")
+        _demand_program(line, folder)
         self._command = Command(
             line=line,
-            base=base,
+            base=folder,
             reports=task.get("reports"),
             patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
             resource=task.get("resource", report_pattern.RESOURCE),
-            grace_s=float(task.get("grace", GRACE_S)),
             ends_early=task.get("ends_early", False),
             resumes=task.get("resumes", True),
         )
@@ -61,20 +83,21 @@ class CommandTask:
         """Nothing: a command reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> CommandRun:
+        from trials.tasks.command.run import CommandRun
+
         return CommandRun(self._command, setup)
 
 
-def _refuse_missing(line: CommandLine, base: Path) -> None:
+def _demand_program(line: CommandLine, folder: Path) -> None:
     program = line.program
     if program is None:
         return
     is_path = "/" in program
-    found = shutil.which(str(base / program) if is_path else program)
-    if found is not None:
+    if shutil.which(str(folder / program) if is_path else program) is not None:
         return
-    if is_path and (base / program).is_file():
+    if is_path and (folder / program).is_file():
         what = f"{program} is not executable; make it so, or name what runs it"
     else:
-        where = f"in {base}" if is_path else "on the PATH"
+        where = f"in {folder}" if is_path else "on the PATH"
         what = f"there is no program {program!r} {where}"
     raise TaskError.at("task.run", what)
