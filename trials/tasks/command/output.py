@@ -51,7 +51,7 @@ class Output:
             self._file.note(text)
         else:
             with suppress(OSError):
-                print(f"{OURS}{text}", file=sys.stderr, flush=True)
+                sys.stderr.write(f"{OURS}{text}\n")
 
     def close(self) -> None:
         """Close the file. May be repeated."""

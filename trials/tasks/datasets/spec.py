@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trials.contract import TaskError
 from trials.descriptions.models import Pretrained, Scratch
 
 
@@ -37,26 +36,11 @@ class DataSpec:
 
     @staticmethod
     def shared(task: Mapping[str, Any], base: Path) -> dict[str, Any]:
-        """The fields of this class, from a part whose keys and types are right.
-
-        Raises:
-            TaskError: The validation fraction is not valid, or the seed is below 0.
-        """
-        seed = task.get("split_seed", 0)
-        if seed < 0:
-            raise TaskError.at("task.split_seed", f"must be 0 or more, not {seed}")
+        """The fields of this class, from a part whose values are right."""
+        validation = task["validation"]
         return {
             "train": base / task["train"],
-            "validation": _validation(task["validation"], base),
+            "validation": base / validation if isinstance(validation, str) else float(validation),
             "test": base / task["test"] if "test" in task else None,
-            "split_seed": seed,
+            "split_seed": task.get("split_seed", 0),
         }
-
-
-def _validation(stated: float | str, base: Path) -> float | Path:
-    if isinstance(stated, str):
-        return base / stated
-    if not 0 < stated < 1:
-        what = f"must be a fraction between 0 and 1 or a file, not {stated}"
-        raise TaskError.at("task.validation", what)
-    return float(stated)

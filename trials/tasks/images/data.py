@@ -3,9 +3,8 @@ folder or a .npz file."""
 
 from __future__ import annotations
 
-import itertools
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
 from trials.settings import Settings
-from trials.tasks.datasets import labels, splitting, tables
-from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets.data_set import DataSet, Mask
 from trials.tasks.images.spec import ImageSpec
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
@@ -34,11 +33,6 @@ class Images:
 
     pixels: Bytes
     names: list[str]
-
-    def rows(self, mask: splitting.Taken) -> Images:
-        """The images where `mask` is true."""
-        names = list(itertools.compress(self.names, mask))
-        return Images(self.pixels[mask], names)
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
         images = _folder(path, where, self.spec.side) if path.is_dir() else _archive(path, where)
         return images, []
 
-    def unfit(self, train: Images, *, readable: bool) -> list[Problem]:
+    def unfit(self, train: Images) -> list[Problem]:
         return labels.problems_with(train.names, "task.train")
 
     def misfits(self, train: Images, other: Images, where: str) -> Iterator[Problem]:
@@ -82,8 +76,8 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
     def strata(self, train: Images) -> list[str]:
         return train.names
 
-    def taken(self, examples: Images, mask: splitting.Taken) -> Images:
-        return examples.rows(mask)
+    def taken(self, examples: Images, mask: Mask) -> Images:
+        return Images(examples.pixels[mask], super().taken(examples.names, mask))
 
     def encode(self, train: Images, validation: Images, settings: Settings) -> ImageData:
         names = tuple(labels.class_names(train.names))
@@ -126,12 +120,18 @@ def _folder(path: Path, where: str, size: int) -> Images:
 
 
 def _archive(path: Path, where: str) -> Images:
-    _demand_archive(path, where)
+    if path.suffix.lower() != ".npz":
+        what = f"there is no folder {path}, and it is not a .npz file"
+        hint = "name a folder with one folder of images for each class, or a .npz file"
+        raise TaskError.at(where, f"{what}; {hint}")
+    tables.demand_plain(path, where, text=False)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            _demand_arrays(archive, path, where)
             images, names = archive["images"], archive["labels"]
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except KeyError as error:
+        what = f"{path} lacks an array: {error.args[0]}; name two images and labels"
+        raise TaskError.at(where, what) from None
+    except (ValueError, EOFError, OSError, AttributeError, zipfile.BadZipFile) as error:
         what = f"{path} cannot be read as NPZ: {str(error).strip()}; write it with numpy.savez"
         raise TaskError.at(where, what) from None
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or not images.size:
@@ -143,22 +143,3 @@ def _archive(path: Path, where: str) -> Images:
         raise TaskError.at(where, f"{what}; give each image one label")
     pixels = images if images.ndim == 4 else images[..., None]
     return Images(pixels, list(map(str, names.tolist())))
-
-
-def _demand_arrays(archive: Collection[str], path: Path, where: str) -> None:
-    for name in ("images", "labels"):
-        if name not in archive:
-            has = ", ".join(archive) or "none"
-            raise TaskError.at(where, f"{path} has no array {name!r}, it has {has}; name it so")
-
-
-def _demand_archive(path: Path, where: str) -> None:
-    if path.suffix.lower() != ".npz":
-        hint = "name a folder with one folder of images for each class, or a .npz file"
-        if not path.exists():
-            raise TaskError.at(where, f"no such folder: {path}; {hint}")
-        raise TaskError.at(where, f"{path} is neither a folder nor a .npz file; {hint}")
-    tables.demand_plain(path, where, text=False)
-    if not zipfile.is_zipfile(path):
-        what = f"{path} cannot be read as NPZ: it is not an archive; write it with numpy.savez"
-        raise TaskError.at(where, what)

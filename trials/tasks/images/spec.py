@@ -38,13 +38,11 @@ class ImageSpec(DataSpec):
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
-        """Parse a part whose keys and types are right.
+        """Parse a part whose keys and values are right.
 
         Raises:
-            TaskError: The size, the fraction or the model is not possible.
+            TaskError: The model is not possible.
         """
-        if task.get("size", SIZE) < 1:
-            raise TaskError.at("task.size", f"must be at least 1 pixel, not {task['size']}")
         return ImageSpec(
             **DataSpec.shared(task, base),
             model=_model_of(task, base),

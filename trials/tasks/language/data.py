@@ -72,10 +72,8 @@ def _paragraphs(path: Path, where: str) -> list[str]:
 
 
 def _rows(spec: TextSpec, path: Path, where: str) -> list[str]:
-    table = tables.read(path, where)
     column = spec.fields["text"]
-    if missing := tables.missing_column(table, column, "task.text", path):
-        raise TaskError([missing])
+    table = tables.with_columns({"task.text": (column,)}, path, where)
     return [text for text in tables.texts_in(table, column) if text is not None]
 
 

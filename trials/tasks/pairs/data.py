@@ -46,10 +46,13 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
     TYPES = SEQUENCE_TYPES
 
     def examples(self, path: Path, where: str) -> tuple[list[Pair], list[Problem]]:
-        columns = tables.text_columns(self.spec.fields, path, where)
+        fields = self.spec.fields
+        wanted = {f"task.{field}": (column,) for field, column in fields.items()}
+        table = tables.with_columns(wanted, path, where)
+        columns = {field: tables.texts_in(table, column) for field, column in fields.items()}
         texts = zip(columns["source"], columns["target"], strict=True)
         pairs = [Pair(str(source), str(target)) for source, target in texts]
-        return pairs, tables.gaps_in(columns, self.spec.fields, path)
+        return pairs, tables.gaps_in(columns, fields, path)
 
     def encode(
         self, train: list[Pair], validation: list[Pair], settings: SequenceToSequenceSettings

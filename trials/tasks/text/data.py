@@ -8,7 +8,7 @@ tokens, the targets, and the tokenizer's files, which a worker only copies into 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
 from trials.descriptions.text import CLASS, TEXT_REGRESSION
 from trials.settings import Settings
-from trials.tasks.datasets import splitting, tables
-from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.data_set import DataSet, Mask
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.spec import TextSpec
 from trials.tasks.text.targets import (
@@ -110,7 +110,8 @@ class TextDataSet(DataSet[TextSpec, Examples]):
 
     def examples(self, path: Path, where: str) -> tuple[Examples, list[Problem]]:
         spec = self.spec
-        table = tables.with_columns(spec.fields, path, where)
+        wanted = {f"task.{field}": (column,) for field, column in spec.fields.items()}
+        table = tables.with_columns(wanted, path, where)
         texts = {}
         for field, column in spec.columns("text").items():
             texts[field] = tables.texts_in(table, column)
@@ -118,8 +119,8 @@ class TextDataSet(DataSet[TextSpec, Examples]):
         values, more = self.target.read(table, path)
         return Examples(list(zip(*texts.values(), strict=True)), values), problems + more
 
-    def unfit(self, train: Examples, *, readable: bool) -> Iterable[Problem]:
-        return () if None in train.values else self.target.unfit(train.values, self.spec.train)
+    def unfit(self, train: Examples) -> list[Problem]:
+        return self.target.unfit(train.values, self.spec.train)
 
     def misfits(self, train: Examples, other: Examples, where: str) -> list[Problem]:
         return self.target.unseen(train.values, other.values, where)
@@ -127,10 +128,10 @@ class TextDataSet(DataSet[TextSpec, Examples]):
     def strata(self, train: Examples) -> Sequence[str]:
         return self.target.strata(train.values)
 
-    def lost(self, train: Examples, validation: Examples) -> Iterable[str]:
+    def lost(self, train: Examples, validation: Examples) -> list[str]:
         return self.target.lost(train.values, validation.values)
 
-    def taken(self, examples: Examples, mask: splitting.Taken) -> Examples:
+    def taken(self, examples: Examples, mask: Mask) -> Examples:
         texts, values = super().taken(examples.texts, mask), super().taken(examples.values, mask)
         return Examples(texts, values)
 
@@ -153,7 +154,7 @@ class TextDataSet(DataSet[TextSpec, Examples]):
             target=target.KIND,
             mean=encoding.mean,
             deviation=encoding.deviation,
-            class_weights=target.weights(targets, encoding),
+            class_weights=target.weights(targets),
             pairs=_in_pairs(train.texts),
             train_types=learnt_types,
             validation_types=held_out_types,

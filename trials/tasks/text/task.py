@@ -3,18 +3,12 @@ number."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trials.contract import Problem, TaskError
-from trials.descriptions.text import (
-    BALANCED,
-    TEXT_CLASSIFICATION,
-    TEXT_REGRESSION,
-    TextRegressionSettings,
-)
+from trials.contract import TaskError
+from trials.descriptions.text import TEXT_CLASSIFICATION, TEXT_REGRESSION, TextRegressionSettings
 from trials.settings import Settings
 from trials.tasks.huggingface.task import TextTask
 from trials.tasks.text.data import TextDataSet
@@ -36,9 +30,9 @@ class TextClassification(TextTask):
     OPTIONS: ClassVar[tuple[str, ...]] = ("separator", "class_weights")
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        problems = [*_wrong_columns(task), *_wrong_separator(task), *_wrong_weights(task)]
-        if problems:
-            raise TaskError(problems)
+        if "separator" in task and isinstance(task["label"], list):
+            what = "joins the labels in one column, and label names a column for each"
+            raise TaskError.at("task.separator", f"{what}; remove it, or name the one column")
         super().__init__(task, base)
 
     def portable(self, folder: Path, model: nn.Module) -> Portable:
@@ -56,50 +50,3 @@ class TextRegression(TextClassification):
     DESCRIPTION = TEXT_REGRESSION
     SETTINGS = TextRegressionSettings
     OPTIONS = ()
-
-
-def _wrong_columns(task: Mapping[str, Any]) -> Iterator[Problem]:
-    text, label = task["text"], task["label"]
-    if isinstance(text, list) and len(text) != 2:
-        what = f"must be one column, or two for pairs of texts, not {len(text)}"
-        yield Problem("task.text", f"{what}; join the texts of more than two beforehand")
-    if label == []:
-        yield Problem("task.label", "names no column; name one, or those of the labels")
-    for key, named in (("text", text), ("label", label)):
-        columns = named if isinstance(named, list) else []
-        for place, column in enumerate(columns):
-            where = f"task.{key}[{place}]"
-            if not isinstance(column, str):
-                yield Problem(where, f"must be the name of a column, not {column!r}")
-            elif column in columns[:place]:
-                yield Problem(where, f"names {column!r} again; name each column once")
-
-
-def _wrong_separator(task: Mapping[str, Any]) -> Iterator[Problem]:
-    if "separator" not in task:
-        return
-    if not task["separator"].strip():
-        what = 'must have a character that is not white space, such as ";"'
-        yield Problem("task.separator", what)
-    if isinstance(task["label"], list):
-        what = "joins the labels in one column, and label names a column for each"
-        yield Problem("task.separator", f"{what}; remove it, or name the one column")
-
-
-def _wrong_weights(task: Mapping[str, Any]) -> Iterator[Problem]:
-    weights = task.get("class_weights", BALANCED)
-    if isinstance(weights, str):
-        if weights != BALANCED:
-            what = f"must be {BALANCED}, or a mapping of classes to weights, not {weights!r}"
-            yield Problem("task.class_weights", what)
-        return
-    for name, weight in weights.items():
-        if not _is_weight(weight):
-            what = f"must be a number above 0, not {weight!r}"
-            yield Problem(f"task.class_weights.{name}", what)
-
-
-def _is_weight(weight: Any) -> bool:
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        return False
-    return math.isfinite(weight) and weight > 0

@@ -62,7 +62,7 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
             raise TaskError.at(where, f"{path} has no sentences; name a file with data")
         return sentences, []
 
-    def unfit(self, train: list[Sentence], *, readable: bool) -> list[Problem]:
+    def unfit(self, train: list[Sentence]) -> list[Problem]:
         return labels.problems_with(_tags(train), "task.tags")
 
     def misfits(self, train: list[Sentence], other: list[Sentence], where: str) -> list[Problem]:
@@ -132,17 +132,16 @@ def _parts_of(line: str) -> list[str]:
 
 
 def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
-    table = tables.read(path, where)
-    wanted = {f"task.{field}": [column] for field, column in spec.fields.items()}
-    if missing := tables.missing_columns(table, wanted, path):
-        raise TaskError(missing)
+    wanted = {f"task.{field}": (column,) for field, column in spec.fields.items()}
+    table = tables.with_columns(wanted, path, where)
     column_of_words, column_of_tags = spec.fields["tokens"], spec.fields["tags"]
     rows = zip(table[column_of_words].tolist(), table[column_of_tags].tolist(), strict=True)
     sentences = []
     for row, (words, tags) in enumerate(rows, start=1):
         place = f"row {row} of {path}"
-        _demand_list(words, f"{place} has no list in {column_of_words!r}", "task.tokens")
-        _demand_list(tags, f"{place} has no list in {column_of_tags!r}", "task.tags")
+        if not isinstance(words, list | np.ndarray) or not isinstance(tags, list | np.ndarray):
+            what = f"{place} has no lists in {column_of_words!r} and {column_of_tags!r}"
+            raise TaskError.at("task.tokens", f"{what}; write a list, or use a CoNLL file")
         if len(words) != len(tags):
             what = f"{place} has {len(words)} words and {len(tags)} tags"
             raise TaskError.at("task.tags", f"{what}; give each word one tag")
@@ -150,13 +149,6 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
             sentence = Sentence(tuple(map(str, words)), tuple(map(str, tags)))
             sentences.append(sentence)
     return sentences
-
-
-def _demand_list(value: Any, what: str, where: str) -> None:
-    if isinstance(value, list | np.ndarray):
-        return
-    hint = "write a list, or use a CoNLL file"
-    raise TaskError.at(where, f"{what} but {value!r}; {hint}")
 
 
 # --------------------------------------------------------------------------------------- tokenising
