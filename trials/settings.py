@@ -163,11 +163,6 @@ class Settings:
         "(lora).",
         shapes=True,
     )
-    lora_4bit: bool = setting(
-        False,
-        "Hold the frozen base in four bits (NF4); needs a GPU and the package bitsandbytes (lora).",
-        shapes=True,
-    )
     gradient_checkpointing: bool = setting(
         False,
         "Compute activations again in the backward pass: less memory, more time, same results.",

@@ -34,7 +34,7 @@ TABLE_FILES = "a CSV, Parquet or JSONL file"
 WITHOUT_TOKENS = frozenset(
     {
         "max_length", "bucketing", "batch_tokens", "model", "freeze_layers",
-        "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets", "lora_4bit",
+        "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets",
     }
 )  # fmt: skip
 """The loop's settings that tasks whose samples are not made of tokens do not have."""

@@ -4,7 +4,7 @@
 - `pretrained`, `templates`: models as they are loaded, copied and built
 - `tokenizer`: the model's own, or one that is learnt from the texts
 - `data`, `sequences`: data and models of tasks that predict tokens
-- `lora`, `merging`: adapters, and whole models made of them
+- `lora`: adapters, and whole models made of them
 - `model_files`: a model in the folder of a checkpoint
 - `model_size`: how many parameters a model has
 """

@@ -26,7 +26,7 @@ from trials.loop.compiling import Compile
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
-from trials.tasks.huggingface.pretrained import fingerprint, loading
+from trials.tasks.huggingface.pretrained import loading
 from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS, TOKEN_TYPES
 
 
@@ -138,7 +138,7 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
         )
     revision = getattr(loaded.config, "_commit_hash", None)
     stored = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
-    base = lora.Base(model.name, revision, fingerprint(model, revision), stored)
+    base = lora.Base(model.name, revision, stored)
     if kind.padding is not None:
         _fill_with(kind.padding, loaded)
     loaded.config.architectures = [type(loaded).__name__]
