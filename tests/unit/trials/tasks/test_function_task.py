@@ -280,25 +280,6 @@ def test_closing_does_not_hang_on_a_function_that_will_not_stop(tmp_path, caplog
     end.set()
 
 
-def test_threads_are_used_again(tmp_path):
-    def train(params, trial):
-        trial.report(1, {})
-        trial.report(3, {})
-
-    names = set()
-    for _ in range(20):
-        run = run_of(train, tmp_path)
-        reports_of(run)
-        run.close()
-        names = {t.ident for t in threading.enumerate() if t.name == "training-function"}
-    before = set(names)
-    for _ in range(20):
-        run = run_of(train, tmp_path)
-        reports_of(run)
-        run.close()
-    assert {t.ident for t in threading.enumerate() if t.name == "training-function"} == before
-
-
 # ------------------------------------------------------------------------------------------------
 # continuing
 
