@@ -1,19 +1,16 @@
 """The model that a `task` part names: a shape to build from scratch, or a pretrained one.
 
-Everything here is read from the model's name and, where it is a local folder, from its small JSON
-files: nothing is loaded, and nothing that the model brings is run.
+Nothing is loaded here, and nothing that a model brings is run.
 
 Most models are weights for a network that transformers has. Some bring Python files of their own,
-which run with the user's rights as soon as the model is loaded (`auto_map` in their config.json or
-tokenizer_config.json). They are refused, unless the study file says `trust_remote_code: true`. That
-permission is kept with the model's name, so that code which loads a part of the model can neither
-forget nor replace it; what a checkpoint or a cache says is not asked.
+which run with the user's rights as soon as the model is loaded. They are refused, unless the study
+file says `trust_remote_code: true`. That permission is kept with the model's name, so that code
+which loads a part of the model can neither forget nor replace it.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,7 @@ TRUST = Field(
     "true lets code that a model brings run, with your rights; false if missing",
 )
 """The field of every kind of task that can name a pretrained model."""
-CONFIG, TOKENIZER_CONFIG = "config.json", "tokenizer_config.json"
+CONFIG = "config.json"
 ADAPTER_CONFIG = "adapter_config.json"
 """The file that shows that a folder holds adapters, by the name that peft gives it."""
 LONGEST_SHOWN = 60
@@ -163,52 +160,10 @@ def _local(folder: Path, trusted: bool) -> Pretrained:
     if not (folder / CONFIG).is_file():
         raise _refused(f"{folder} has no config.json; name a folder that save_pretrained wrote")
     if (folder / ADAPTER_CONFIG).is_file():
-        raise TaskError([only_adapters(str(folder))])
+        what = f"{str(folder)!r} holds adapters (LoRA), not a model"
+        raise _refused(f"{what}; merge them into their base, as docs/final-training.md shows")
     return Pretrained(str(folder), trusted)
 
 
 def _refused(what: str) -> TaskError:
     return TaskError.at("task.model", what)
-
-
-def only_adapters(name: str) -> Problem:
-    """The mistake that a study file names adapters as its model, such as a checkpoint of a trial
-    with `lora`."""
-    what = f"{name!r} holds adapters (LoRA), not a model; merge them into their base first"
-    return Problem("task.model", f"{what}, as docs/final-training.md shows")
-
-
-def brings_code(model: Pretrained) -> bool:
-    """True if it may bring code; for a model on the hub this is not known."""
-    folder = model.folder
-    return folder is None or bool(references(folder))
-
-
-def references(folder: Path) -> list[str]:
-    """The classes that a local model brings, each as ``file.Class``, or ``owner/model--file.Class``
-    of another one."""
-    found: list[str] = []
-    for file in (CONFIG, TOKENIZER_CONFIG):
-        named = _json_in(folder / file).get("auto_map")
-        found += _texts_in(named)
-    return found
-
-
-def _texts_in(named: Any) -> Iterator[str]:
-    if isinstance(named, str):
-        yield named
-    elif isinstance(named, Mapping):
-        yield from _texts_in(list(named.values()))
-    elif isinstance(named, Iterable):
-        for part in named:
-            yield from _texts_in(part)
-
-
-def _json_in(path: Path) -> Mapping[str, Any]:
-    """The object in a JSON file. The file may be missing or broken: loading the model reports
-    that."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

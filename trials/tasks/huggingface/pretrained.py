@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import Problem, TaskError
-from trials.descriptions.models import KEY, Pretrained, brings_code
+from trials.descriptions.models import KEY, Pretrained
 
 _LOCK = ".hpsearch.lock"
 _MISTAKES = (
@@ -49,25 +49,20 @@ def loading(model: Pretrained) -> Iterator[None]:
         raise TaskError.at("task.model", f"{what}; {hint}") from error
 
 
-def problems_with(model: object, tokens: bool) -> list[Problem]:
-    """The mistake that a local model needs code and is not trusted; for one on the hub, this shows
-    when it is loaded.
+def problems_with(model: object) -> list[Problem]:
+    """The mistakes of a local model that its configuration shows, such as that it needs code and is
+    not trusted. A model on the hub is looked at when it is loaded.
 
     Args:
         model: What a task part names as its model.
     """
-    if not isinstance(model, Pretrained) or model.trusted:
+    if not isinstance(model, Pretrained) or model.trusted or model.folder is None:
         return []
-    if not model.folder or not brings_code(model):
-        return []
-    # Seconds to import, and most models do without.
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig  # seconds to import, and most models do without
 
     try:
         with loading(model):
-            AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
-            if tokens:
-                AutoTokenizer.from_pretrained(model.name, trust_remote_code=model.trusted)
+            AutoConfig.from_pretrained(model.name, trust_remote_code=False)
     except TaskError as error:
         return error.problems
     return []
