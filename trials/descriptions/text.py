@@ -96,8 +96,7 @@ BALANCED = "balanced"
 
 
 def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:
-    has_several = isinstance(task.get("label"), list) or "separator" in task
-    return METRICS[LABELS if has_several else CLASS]
+    return METRICS[LABELS if isinstance(task.get("label"), list) else CLASS]
 
 
 _TEXT = Field(
@@ -118,12 +117,6 @@ TEXT_CLASSIFICATION = _on_texts(
             "the column with the classes, or a list of columns of 0 and 1, one for each label",
             required=True,
             limits={"items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
-        ),
-        Field(
-            "separator",
-            (str,),
-            "what stands between the labels of a text in its column, if it may have several",
-            limits={"minLength": 1},
         ),
         Field(
             "class_weights",

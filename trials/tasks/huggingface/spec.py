@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +20,18 @@ class TextSpec(DataSpec):
             A field that names several columns is here once for each, as ``text[0]``.
         model: The model to train, where no setting names another one.
         trusted: Whether code that a model brings may run.
-        options: What else the task's own part states, by key.
+        is_balanced: Whether rare classes weigh more in the loss.
     """
 
     kind: str
     fields: Mapping[str, str]
     model: Pretrained | Scratch
     trusted: bool
-    options: Mapping[str, Any] = field(default_factory=dict)
+    is_balanced: bool
 
     @property
     def facts(self) -> tuple[object, ...]:
-        return self.split_seed, dict(self.fields), dict(self.options)
+        return self.split_seed, dict(self.fields), self.is_balanced
 
     @property
     def encoder(self) -> Pretrained | Scratch:
@@ -47,21 +47,15 @@ class TextSpec(DataSpec):
         return found
 
     @staticmethod
-    def parse(
-        task: Mapping[str, Any],
-        base: Path,
-        fields: Mapping[str, str],
-        options: Sequence[str] = (),
-    ) -> TextSpec:
-        """Parse a part whose keys and types are right.
+    def parse(task: Mapping[str, Any], base: Path, fields: Mapping[str, str]) -> TextSpec:
+        """Parse a part whose keys and values are right.
 
         Args:
             base: The folder that relative paths start from.
             fields: The task's own fields, each with its value where the part states none.
-            options: The keys of its own that are no such fields.
 
         Raises:
-            TaskError: The validation fraction or the model is not possible.
+            TaskError: The model is not possible.
         """
         trusted = task.get(KEY, False)
         return TextSpec(
@@ -70,7 +64,7 @@ class TextSpec(DataSpec):
             fields=_own_fields(task, fields),
             model=parse_model(task["model"], base, trusted),
             trusted=trusted,
-            options={name: task[name] for name in options if name in task},
+            is_balanced="class_weights" in task,
         )
 
 

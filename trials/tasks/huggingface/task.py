@@ -33,11 +33,9 @@ class TextTask(TrainedTask[TextSpec]):
     """The fields of its own, each with its value where the study file states none."""
     WORKLOAD: ClassVar[str]
     """Its workload as ``module:class``; imported when a model is built, as it imports torch."""
-    OPTIONS: ClassVar[tuple[str, ...]] = ()
-    """The keys of its own that are no such fields."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        spec = TextSpec.parse(task, base, self.FIELDS, self.OPTIONS)
+        spec = TextSpec.parse(task, base, self.FIELDS)
         super().__init__(task, base, spec, spec.model)
 
     def spec_for(self, settings: Settings) -> TextSpec:

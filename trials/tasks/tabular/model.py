@@ -52,7 +52,7 @@ class TabularWorkload(OneTargetWorkload):
         if encoding.classes is None:
             self._head = NumberHead(encoding.target_deviation, metrics.of_quantities)
         else:
-            self._head = ClassHead(outputs)
+            self._head = ClassHead()
         files = NetworkFiles(model, device, describe)
         super().__init__(model, files, train, validation, settings, device)
 

@@ -175,8 +175,7 @@ def target_of(spec: TextSpec) -> TextTarget:
     """The target that a task learns for each text."""
     if spec.kind == TEXT_REGRESSION.kind:
         return OneNumber(spec)
-    several = "separator" in spec.options or LABEL not in spec.fields
-    return SeveralLabels(spec) if several else OneClass(spec)
+    return OneClass(spec) if LABEL in spec.fields else SeveralLabels(spec)
 
 
 def _tokenizer(spec: TextSpec, train: Examples, length: int) -> PreTrainedTokenizerBase:

@@ -106,7 +106,7 @@ def _head_of(data: TextData, device: torch.device) -> Head:
     if data.class_weights is not None:
         weights = torch.tensor(data.class_weights, device=device)
     if data.target == CLASS:
-        return ClassHead(len(data.labels), weights)
+        return ClassHead(weights)
     if data.target == LABELS:
         return LabelsHead(weights)
     return NumberHead(data.deviation, metrics.of_numbers)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import abc
 import collections
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
-from trials.descriptions.text import BALANCED, CLASS, LABELS, NUMBER
+from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.tasks.datasets import labels, tables
 from trials.tasks.huggingface.spec import TextSpec
 
@@ -57,7 +57,7 @@ class TextTarget(abc.ABC):
 
     def __init__(self, spec: TextSpec) -> None:
         self._columns = spec.columns(LABEL)
-        self._is_balanced = spec.options.get("class_weights") == BALANCED
+        self._is_balanced = spec.is_balanced
 
     @property
     def _column(self) -> str:
@@ -135,21 +135,11 @@ class OneClass(TextTarget):
 
 
 class SeveralLabels(TextTarget):
-    """The labels of a text: a row states their names, perhaps none.
-
-    A file has a column of 0 and 1 for each label, or one column with the names, joined by a
-    separator; in Parquet and JSON lines also as lists.
-    """
+    """The labels of a text, perhaps none: a file has a column of 0 and 1 for each."""
 
     KIND = LABELS
 
-    def __init__(self, spec: TextSpec) -> None:
-        super().__init__(spec)
-        self._separator = spec.options.get("separator")
-
     def read(self, table: pd.DataFrame, path: Path) -> tuple[Values, list[Problem]]:
-        if self._separator is not None:
-            return self._joined(table), []
         rows: list[list[str]] = [[] for _ in range(len(table))]
         problems: list[Problem] = []
         for field, column in self._columns.items():
@@ -167,37 +157,21 @@ class SeveralLabels(TextTarget):
                 problems.append(Problem(f"task.{field}", what))
         return list(map(tuple, rows)), problems
 
-    def _joined(self, table: pd.DataFrame) -> Values:
-        rows = []
-        texts = tables.texts_in(table, self._column)
-        for value, text in zip(table[self._column].tolist(), texts, strict=True):
-            is_list = isinstance(value, list | np.ndarray)
-            parts = map(str, value) if is_list else (text or "").split(self._separator)
-            names = [part.strip() for part in parts]
-            rows.append(tuple(dict.fromkeys(name for name in names if name)))
-        return rows
-
     def unfit(self, train: Values, path: Path) -> list[Problem]:
         if any(train):
             return []
         return [Problem("task.label", f"no row of {path} has a label; name another column")]
 
-    def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
-        if self._separator is None:
-            return []
-        return labels.unseen(_flat(train), _flat(other), where)
-
     def strata(self, values: Values) -> Sequence[str]:
-        counts = collections.Counter(_flat(values))
+        counts = collections.Counter(itertools.chain.from_iterable(values))
         return [min(row, key=lambda name: (counts[name], name), default="") for row in values]
 
     def lost(self, train: Values, validation: Values) -> list[str]:
-        return sorted(set(_flat(validation)) - set(_flat(train)))
+        known, held_out = itertools.chain(*train), itertools.chain(*validation)
+        return sorted(set(held_out) - set(known))
 
     def encoding(self, train: Values) -> TargetEncoding:
-        if self._separator is None:
-            return TargetEncoding(tuple(self._columns.values()))
-        return TargetEncoding(tuple(labels.class_names(_flat(train))))
+        return TargetEncoding(tuple(self._columns.values()))
 
     def encoded(self, values: Values, encoding: TargetEncoding) -> npt.NDArray[np.float32]:
         numbers = {name: number for number, name in enumerate(encoding.labels)}
@@ -248,10 +222,6 @@ class OneNumber(TextTarget):
         numbers = np.array(values, dtype=np.float64)
         standardised = (numbers - encoding.mean) / encoding.deviation
         return standardised.astype(np.float32)
-
-
-def _flat(rows: Iterable[Iterable[str]]) -> list[str]:
-    return list(itertools.chain.from_iterable(rows))
 
 
 def _number(text: str) -> float | None:

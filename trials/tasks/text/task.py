@@ -3,11 +3,9 @@ number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from trials.contract import TaskError
 from trials.descriptions.text import TEXT_CLASSIFICATION, TEXT_REGRESSION, TextRegressionSettings
 from trials.settings import Settings
 from trials.tasks.huggingface.task import TextTask
@@ -27,13 +25,6 @@ class TextClassification(TextTask):
     DATA = TextDataSet
     FIELDS: ClassVar = {"text": "text", "label": "label"}
     WORKLOAD = "trials.tasks.text.model:TextWorkload"
-    OPTIONS: ClassVar[tuple[str, ...]] = ("separator", "class_weights")
-
-    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        if "separator" in task and isinstance(task["label"], list):
-            what = "joins the labels in one column, and label names a column for each"
-            raise TaskError.at("task.separator", f"{what}; remove it, or name the one column")
-        super().__init__(task, base)
 
     def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `input_ids`, `attention_mask` and, of pairs, `token_type_ids` where the model reads
@@ -49,4 +40,3 @@ class TextRegression(TextClassification):
 
     DESCRIPTION = TEXT_REGRESSION
     SETTINGS = TextRegressionSettings
-    OPTIONS = ()

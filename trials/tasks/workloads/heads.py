@@ -40,8 +40,8 @@ class ClassHead:
         weights: The weight of each class in the loss, shape (classes,).
     """
 
-    def __init__(self, classes: int, weights: torch.Tensor | None = None) -> None:
-        self._classes, self._weights = classes, weights
+    def __init__(self, weights: torch.Tensor | None = None) -> None:
+        self._weights = weights
 
     def losses(self, outputs: torch.Tensor, truth: torch.Tensor, smoothing: float) -> torch.Tensor:
         """Cross-entropies, each times the weight of its class."""
@@ -55,7 +55,7 @@ class ClassHead:
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
         """Accuracy, macro F1 and Matthews correlation."""
-        return metrics.classification(truth.astype(np.int64), found, self._classes)
+        return metrics.classification(truth.astype(np.int64), found)
 
 
 class LabelsHead:

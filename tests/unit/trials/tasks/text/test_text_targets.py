@@ -23,13 +23,11 @@ from trials.tasks.text.targets import SeveralLabels
 WORDS = ("card", "rate", "fee")
 PAIRS = {"text": ["question", "answer"], "label": "topic"}
 COLUMNS = {"label": ["card", "fee"]}
-JOINED = {"label": "tags", "separator": ";"}
 NUMBER = {"kind": "text_regression", "label": "score"}
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}}
 SHAPES = {
     "pairs": PAIRS,
     "columns": COLUMNS,
-    "joined": JOINED,
     "number": NUMBER,
     "pairs with labels": {**COLUMNS, "text": ["question", "answer"]},
 }
@@ -131,21 +129,19 @@ def test_a_tokenizer_that_does_not_part_pairs_is_refused(tmp_path):
         prepared(tmp_path, {"max_length": 32}, **PAIRS, model="gpt")
 
 
-def test_columns_of_0_and_1_and_joined_names_say_the_same(tmp_path):
+def test_columns_of_0_and_1_are_labels(tmp_path):
     write(tmp_path, rows())
-    columns, joined = (prepared(tmp_path, **shape) for shape in (COLUMNS, JOINED))
-    assert columns.labels == joined.labels == ("card", "fee")
+    columns = prepared(tmp_path, **COLUMNS)
+    assert columns.labels == ("card", "fee")
     table = rows()
     truth = table[["card", "fee"]].to_numpy(dtype=np.float32)
     found = np.concatenate([columns.train_labels, columns.validation_labels])
     assert sorted(map(tuple, found)) == sorted(map(tuple, truth))
-    assert np.array_equal(columns.train_labels, joined.train_labels)
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "train.jsonl"])
-def test_labels_may_be_lists_and_marks_may_be_numbers_or_true_and_false(name, tmp_path):
+def test_marks_may_be_numbers_or_true_and_false(name, tmp_path):
     table = rows()
-    table["tags"] = [[t.strip() for t in tags.split(";") if t] for tags in table["tags"]]
     table["card"] = table["card"] == "1"
     table["fee"] = table["fee"].astype(float)
     if name.endswith("parquet"):
@@ -153,9 +149,8 @@ def test_labels_may_be_lists_and_marks_may_be_numbers_or_true_and_false(name, tm
     else:
         table.to_json(tmp_path / name, orient="records", lines=True)
     write(tmp_path, rows())
-    for shape in (COLUMNS, JOINED):
-        found, expected = (prepared(tmp_path, **shape, train=file) for file in (name, "train.csv"))
-        assert np.array_equal(found.train_labels, expected.train_labels)
+    found, expected = (prepared(tmp_path, **COLUMNS, train=file) for file in (name, "train.csv"))
+    assert np.array_equal(found.train_labels, expected.train_labels)
 
 
 def test_rare_labels_get_their_share_of_the_validation_rows_and_of_the_training_rows():
@@ -250,12 +245,6 @@ BAD_FILES = {
         "task.label[1]",
         "1 row of {path} without 'fee': row 3",
     ),
-    "no joined labels at all": (
-        JOINED,
-        rows().assign(tags=""),
-        "task.label",
-        "no row of {path} has a label",
-    ),
     "a word for a number": (
         NUMBER,
         spoilt("score", "many"),
@@ -310,10 +299,6 @@ def test_mistakes_in_validation_and_test_files_name_the_file(tmp_path):
     assert (
         f"1 row of {other} where 'score' is not a finite number: row 9 ('x')" in found["task.label"]
     )
-    write(tmp_path, spoilt("tags", "card;new"), "tags.csv")
-    found = problems(tmp_path, **JOINED, validation="tags.csv", test="tags.csv")
-    assert "1 class that no training row has: 'new' (rows: 1)" in found["task.validation"]
-    assert "1 class that no training row has: 'new' (rows: 1)" in found["task.test"]
 
 
 BAD_PARTS = {
@@ -327,12 +312,6 @@ BAD_PARTS = {
     "the same text twice": ({"text": ["text", "text"]}, "task.text", "names 'text' twice"),
     "no label": ({"label": []}, "task.label", "must be a list of at least 1"),
     "a label twice": ({"label": ["card", "card"]}, "task.label", "names 'card' twice"),
-    "an empty separator": ({"separator": " "}, "task.separator", "is empty"),
-    "a separator of columns": (
-        {**COLUMNS, "separator": ";"},
-        "task.separator",
-        "a column for each",
-    ),
     "an unknown word": (
         {"class_weights": "balance"},
         "task.class_weights",
@@ -365,7 +344,6 @@ STUDY = {
 METRICS = {
     "pairs": ("accuracy", "pearson"),
     "columns": ("micro_f1", "accuracy"),
-    "joined": ("exact_match", "mcc"),
     "number": ("spearman", "accuracy"),
 }
 """A metric that each shape has, and one that it has not."""
