@@ -27,9 +27,10 @@ def numbers_in(table: pd.DataFrame, column: str) -> tuple[Floats, list[int]]:
     something else."""
     texts = pd.Series(tables.texts_in(table, column), dtype=object)
     is_missing = texts.isna() | texts.str.strip().str.lower().isin(MISSING_WORDS)
-    numbers = pd.to_numeric(texts.mask(is_missing), errors="coerce").astype(np.float64)
+    numbers = pd.to_numeric(texts.mask(is_missing), errors="coerce")
     is_other = ~is_missing & ~(numbers.abs() <= LARGEST)
-    return numbers.to_numpy(np.float64), np.flatnonzero(is_other).tolist()
+    found: Floats = numbers.to_numpy(np.float64)
+    return found, np.flatnonzero(is_other).tolist()
 
 
 def objective(spec: TabularSpec, train: pd.DataFrame) -> str:
