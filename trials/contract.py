@@ -410,7 +410,7 @@ FailureKind = str
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a run, in words that fit in a table; `details` are an exception's traceback."""
+    """The failure of a run, in words that fit in a table; `details` are a traceback."""
 
     kind: FailureKind
     text: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from trials.contract import ProgramFailed, Setup
+from trials.contract import ProgramFailed
+from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
 from trials.tasks.command.readers import CsvRows, JsonLines, LineReader, PatternLines, ReportLine
-from trials.tasks.command.task import Command
 
 LONGEST_LINE = 1 << 20
 """Bytes of a line. One that is longer is not a report, and is passed on in pieces."""
@@ -19,33 +19,34 @@ class ReportStream:
     """The reports of one start of a program. Its other output goes to the log.
 
     Args:
-        setup: The study's objective.
-        folder: The folder that the program writes into.
+        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
+        file: The file with the reports; None for standard output.
+        resource: The key of a report that says how far the trial has trained.
+        metric: The study's objective; None for a trial without a study.
         output: The log.
     """
 
-    def __init__(self, command: Command, setup: Setup, folder: Path, output: Output) -> None:
-        self._command, self._setup, self._output = command, setup, output
-        self._file = None if command.reports is None else folder / command.reports
+    def __init__(
+        self,
+        patterns: Sequence[ReportPattern],
+        file: Path | None,
+        resource: str,
+        metric: str | None,
+        output: Output,
+    ) -> None:
+        self._patterns, self._file, self._output = patterns, file, output
+        self._resource, self._metric = resource, metric
         self._stamp: object = None
         """The state of the file when it was last read."""
         self._reader = self._new_reader()
         self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
 
-    @property
-    def may_repeat(self) -> bool:
-        """A report may say again how far the trial has trained: in a file that is read again, and
-        in what a program prints for people."""
-        return self._file is not None or bool(self._command.patterns)
-
     def _new_reader(self) -> LineReader:
-        command = self._command
-        if command.patterns:
-            return PatternLines(command.patterns)
+        if self._patterns:
+            return PatternLines(self._patterns)
         if self._file is None or self._file.suffix != ".csv":
-            return JsonLines(command.resource)
-        goal = self._setup.goal
-        return CsvRows(command.resource, None if goal is None else goal.metric)
+            return JsonLines(self._resource)
+        return CsvRows(self._resource, self._metric)
 
     def reports(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[ReportLine]:
         """The reports that are complete with pieces of output, and those of a changed file.
@@ -71,7 +72,7 @@ class ReportStream:
         yield from self._in_file(ended=True)
 
     def _printed(self, line: bytes, source: Source) -> Iterator[ReportLine]:
-        has_patterns = bool(self._command.patterns)
+        has_patterns = bool(self._patterns)
         if has_patterns:
             self._output.write(line)  # before it is read: it may be refused
         is_read = self._file is None and (source == "stdout" or has_patterns)

@@ -10,18 +10,26 @@ from __future__ import annotations
 import collections
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
-from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED
+from trials.descriptions.command_line import (
+    BUDGET,
+    FOLDER,
+    PARAMS,
+    RESUME,
+    SEED,
+    CommandLine,
+)
+from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text, own_environment
 from trials.tasks.command.readers import ReportLine
 from trials.tasks.command.report_stream import ReportStream
-from trials.tasks.command.task import Command
 from trials.tasks.function.stopwatch import Stopwatch
 
 POLL_S = 0.1
@@ -33,6 +41,28 @@ LOOK_S = 0.05
 """How long a program goes on between two looks at what it has written and reported."""
 SETTLE_S = 1.0
 """How long looks are taken until two of them show the same."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as a study file states it.
+
+    Args:
+        base: The folder that it runs in.
+        reports: The file of the attempt's folder with the reports; None for standard output.
+        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
+        resource: The key of a report that says how far the trial has trained.
+        ends_early: Whether it may end before its budget.
+        resumes: Whether it continues from what it has written into its folder.
+    """
+
+    line: CommandLine
+    base: Path
+    reports: str | None
+    patterns: tuple[ReportPattern, ...]
+    resource: str
+    ends_early: bool
+    resumes: bool
 
 
 class CommandRun:
@@ -73,7 +103,10 @@ class CommandRun:
         self._began_again_at: float | None = None
 
     def _new_stream(self) -> ReportStream:
-        return ReportStream(self._command, self._setup, self._folder.path, self._output)
+        command, goal = self._command, self._setup.goal
+        metric = None if goal is None else goal.metric
+        file = None if command.reports is None else self._folder.path / command.reports
+        return ReportStream(command.patterns, file, command.resource, metric, self._output)
 
     # ---------------------------------------------------------------------------------- training
 

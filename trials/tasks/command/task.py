@@ -9,38 +9,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command_line import CommandLine
-
-if TYPE_CHECKING:
-    from trials.tasks.command.run import CommandRun
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command as a study file states it.
-
-    Args:
-        base: The folder that it runs in.
-        reports: The file of the attempt's folder with the reports; None for standard output.
-        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
-        resource: The key of a report that says how far the trial has trained.
-        ends_early: Whether it may end before its budget.
-        resumes: Whether it continues from what it has written into its folder.
-    """
-
-    line: CommandLine
-    base: Path
-    reports: str | None
-    patterns: tuple[report_pattern.ReportPattern, ...]
-    resource: str
-    ends_early: bool
-    resumes: bool
+from trials.tasks.command.run import Command, CommandRun
 
 
 class CommandTask:
@@ -83,8 +58,6 @@ class CommandTask:
         """Nothing: a command reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> CommandRun:
-        from trials.tasks.command.run import CommandRun
-
         return CommandRun(self._command, setup)
 
 

@@ -1,21 +1,75 @@
 """The data of an image classification task: images of one shape in one array of bytes, from a
-folder or a .npz file."""
+folder or a .npz file.
+"""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
+from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
-from trials.tasks.datasets.data_set import DataSet, Mask
-from trials.tasks.images.spec import ImageSpec
+from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
+
+SIZE = 64
+"""Side of the squares that the images of a folder are scaled to, where nothing else is stated."""
+
+
+@dataclass(frozen=True)
+class ImageSpec(DataSpec):
+    """The part, parsed.
+
+    Args:
+        model: The pretrained model; None for the small residual network.
+        size: In pixels; None if the model decides.
+    """
+
+    model: Pretrained | None
+    size: int | None
+
+    @property
+    def side(self) -> int:
+        """Of the squares that the images of a folder are scaled to, in pixels."""
+        return SIZE if self.size is None else self.size
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        return self.split_seed, self.side
+
+    @staticmethod
+    def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
+        """Parse a part whose keys and values are right.
+
+        Raises:
+            TaskError: The model is not possible.
+        """
+        return ImageSpec(
+            **DataSpec.shared(task, base),
+            model=_model_of(task, base),
+            size=task.get("size"),
+        )
+
+
+def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
+    if "model" not in task:
+        if KEY not in task:
+            return None
+        what = "applies to a model, and this task names none; remove it, or add model"
+        raise TaskError.at(f"task.{KEY}", what)
+    model = parse_model(task["model"], base, task.get(KEY, False))
+    if isinstance(model, Scratch):
+        what = "must be a hub id or a local folder; leave it out for a small network from scratch"
+        raise TaskError.at("task.model", what)
+    return model
+
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 """Of the files in a class's folder that are images."""

@@ -17,8 +17,7 @@ from trials.descriptions.tabular import TabularSettings
 from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.tabular.data import TabularData
 from trials.tasks.tabular.encoding import TabularRows
-from trials.tasks.tabular.perceptron import Perceptron
-from trials.tasks.tabular.table_model import DESCRIPTION
+from trials.tasks.tabular.table_model import DESCRIPTION, Perceptron
 from trials.tasks.workloads import metrics
 from trials.tasks.workloads.heads import ClassHead, Head, NumberHead
 from trials.tasks.workloads.network_files import NetworkFiles

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import TaskError
-from trials.tasks.datasets.spec import DataSpec
+from trials.tasks.datasets.data_set import DataSpec
 
 
 @dataclass(frozen=True)

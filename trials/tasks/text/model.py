@@ -29,7 +29,7 @@ from trials.tasks.huggingface.templates import (
     uncached,
 )
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
-from trials.tasks.text.data import TextData
+from trials.tasks.text.task import TextData
 from trials.tasks.text.text_model import DESCRIPTION, described_as
 from trials.tasks.workloads import metrics
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead

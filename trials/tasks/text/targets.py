@@ -18,7 +18,7 @@ import pandas as pd
 from trials.contract import Problem
 from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.tasks.datasets import labels, tables
-from trials.tasks.huggingface.spec import TextSpec
+from trials.tasks.huggingface.task import TextSpec
 
 LABEL = "label"
 """The field of the task that names the column, or the columns."""

@@ -11,7 +11,7 @@ from trials.descriptions.text import CLASS, LABELS
 from trials.tasks.workloads.network_files import described
 
 if TYPE_CHECKING:
-    from trials.tasks.text.data import TextData
+    from trials.tasks.text.task import TextData
 
 DESCRIPTION = "text.json"
 """The file that says what a model reads and what its scores are."""

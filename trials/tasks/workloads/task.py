@@ -21,8 +21,7 @@ from trials.descriptions.description import TaskDescription
 from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
-from trials.tasks.datasets.data_set import DataSet
-from trials.tasks.datasets.spec import DataSpec
+from trials.tasks.datasets.data_set import DataSet, DataSpec
 
 if TYPE_CHECKING:
     from torch import nn
