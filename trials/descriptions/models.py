@@ -10,12 +10,12 @@ which loads a part of the model can neither forget nor replace it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from trials.contract import Problem, TaskError
+from trials.contract import TaskError
 from trials.descriptions.description import Field
 from trials.settings import nearest
 
@@ -44,18 +44,19 @@ class Scratch:
     vocabulary: int = 8192
 
     @staticmethod
-    def parse(shape: Any) -> Scratch:
+    def parse(shape: Mapping[str, Any]) -> Scratch:
         """Check a mapping of sizes; `heads` and `feed_forward` follow the width where they are not
         given.
 
         Raises:
-            TaskError: It is not a mapping, or has unknown or unfit sizes.
+            TaskError: It has unknown or unfit sizes.
         """
-        if not isinstance(shape, Mapping):
-            what = f"must be a mapping of sizes such as {{layers: 2, width: 128}}, not {shape!r}"
-            raise TaskError.at("task.model.scratch", what)
-        if problems := list(_wrong_sizes(shape)):
-            raise TaskError(problems)
+        for name, value in shape.items():
+            where = f"task.model.scratch.{name}"
+            if name not in _SIZES:
+                raise TaskError.at(where, f"is not a size of a model; {nearest(name, _SIZES)}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise TaskError.at(where, f"must be a whole number above 0, not {value!r}")
         width = shape.get("width", Scratch.width)
         sizes = {"heads": max(width // 64, 1), "feed_forward": 4 * width, **shape}
         heads = sizes["heads"]
@@ -74,22 +75,6 @@ MODEL: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 """The limits of a field that names a model or states its shape, in keywords of JSON Schema."""
-
-
-def _wrong_sizes(shape: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, value in shape.items():
-        where = f"task.model.scratch.{name}"
-        if name not in _SIZES:
-            hint = nearest(name, _SIZES)
-            yield Problem(where, f"is not a size of a model; {hint}")
-        elif not _is_size(value):
-            yield Problem(where, f"must be a whole number above 0, not {value!r}")
-
-
-def _is_size(value: Any) -> bool:
-    if isinstance(value, bool):  # to Python also an int
-        return False
-    return isinstance(value, int) and value > 0
 
 
 @dataclass(frozen=True)
@@ -128,15 +113,14 @@ def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
     if model == "scratch":
         return Scratch()
     if isinstance(model, Mapping):
-        return _from_scratch(model)
-    return _named(model, base, trusted)
-
-
-def _named(model: str, base: Path, trusted: bool) -> Pretrained:
+        shape = model.get("scratch") or {}
+        if list(model) != ["scratch"] or not isinstance(shape, Mapping):
+            what = "must be a name, or sizes such as scratch: {layers: 2, width: 128}"
+            raise _refused(f"{what}, not {dict(model)!r}")
+        return Scratch.parse(shape)
     hint = "write a folder's path or a hub id"
     if not model or not model.isprintable():
-        shown = model[:LONGEST_SHOWN]
-        raise _refused(f"{shown!r} is not the name of a model; {hint}")
+        raise _refused(f"{model[:LONGEST_SHOWN]!r} is not the name of a model; {hint}")
     folder = base / model
     if folder.is_dir():
         return _local(folder, trusted)
@@ -144,16 +128,6 @@ def _named(model: str, base: Path, trusted: bool) -> Pretrained:
     if is_path:
         raise _refused(f"no such folder: {folder}; {hint}")
     return Pretrained(str(model), trusted)
-
-
-def _from_scratch(model: Mapping[str, Any]) -> Scratch:
-    if list(model) != ["scratch"]:
-        keys = ", ".join(map(str, model)) or "none"
-        raise _refused(f"as a mapping has the one key scratch, not {keys}")
-    shape = model["scratch"]
-    if shape is None:
-        return Scratch()
-    return Scratch.parse(shape)
 
 
 def _local(folder: Path, trusted: bool) -> Pretrained:

@@ -672,7 +672,7 @@ def test_a_module_or_function_that_is_not_there_is_told(tmp_path, module):
 
 def test_a_module_that_fails_on_import_is_told(tmp_path, module):
     base = module("import not_installed_anywhere\n")
-    assert "failed: No module named 'not_installed_anywhere'" in problem_of(
+    assert "No module named 'not_installed_anywhere'; fix the module" in problem_of(
         "their_training:train", base
     )
     base = module("1 / 0\n")
