@@ -16,7 +16,6 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.data import files
-from trials.settings import nearest
 from trials.tasks.datasets.labels import FIRST
 
 MOST_NAMED = 20
@@ -87,13 +86,15 @@ def missing_columns(
     problems = []
     for where, columns in wanted.items():
         for column in columns:
-            if column in table.columns:
-                continue
-            is_close = difflib.get_close_matches(column, shown, n=1)
-            hint = nearest(column, shown) if is_close else "name one of them"
-            what = f"{path} has no column {column!r}, it has {named}; {hint}"
-            problems.append(Problem(where, what))
+            if column not in table.columns:
+                what = f"{path} has no column {column!r}, it has {named}"
+                problems.append(Problem(where, f"{what}; {_near(column, shown)}"))
     return problems
+
+
+def _near(name: str, others: Iterable[str], hint: str = "name one of them") -> str:
+    close = difflib.get_close_matches(name, list(others), n=1)
+    return f"did you mean {close[0]}?" if close else hint
 
 
 def gaps_in(
@@ -175,18 +176,14 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
         if text:
             files.refuse_binary(path)
     except FileNotFoundError:
-        raise TaskError.at(where, f"no such file: {path}; {_neighbour_of(path)}") from None
+        others = [file.name for file in path.parent.glob("*")]
+        hint = _near(path.name, others, "paths are relative to the study file")
+        raise TaskError.at(where, f"no such file: {path}; {hint}") from None
     except ValueError as error:
         raise TaskError.at(where, f"{path} {error}") from None
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}; check the path and its permissions"
         raise TaskError.at(where, what) from None
-
-
-def _neighbour_of(path: Path) -> str:
-    others = [file.name for file in path.parent.glob("*")]
-    close = difflib.get_close_matches(path.name, others, n=1)
-    return f"did you mean {close[0]}?" if close else "paths are relative to the study file"
 
 
 def lines_of(path: Path, where: str) -> list[str]:

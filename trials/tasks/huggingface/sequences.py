@@ -109,6 +109,7 @@ class SequenceWorkload(BuiltInWorkload):
             train = samples_of(data.train)
         validation = samples_of(layout.scored(data))
         files = TransformerFiles(model, source.base, data.tokenizer_files, device)
+        self.merge, self.take = files.merge, files.take
         super().__init__(model, files, train, validation, settings, device)
 
     @staticmethod

@@ -93,6 +93,7 @@ class TextWorkload(OneTargetWorkload):
 
         train = split(data.train, data.train_types, data.train_labels)
         validation = split(data.validation, data.validation_types, data.validation_labels)
+        self.merge, self.take = files.merge, files.take
         super().__init__(self._model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
