@@ -2,10 +2,10 @@
 
     from trials.script import trial
 
-    def main(learning_rate=0.001, epochs=3):
-        for epoch in range(1, epochs + 1):
-            ...
-            trial.report(epoch, {"accuracy": accuracy})
+    learning_rate = trial.get("learning_rate", 0.001)
+    for epoch in range(1, trial.get("epochs", 3) + 1):
+        ...
+        trial.report(epoch, {"accuracy": accuracy})
 
 In a study, `trial` is the running trial (`trials.tasks.function.trial.FunctionTrial`). In a script
 that is started by hand it stands in for one: it records nothing, and every parameter has the value

@@ -89,10 +89,7 @@ class Settings:
     )
     optimizer: str = setting("adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = setting(
-        0.9,
-        "Decay of the gradient's running mean (adam, adamw, lion, muon).",
-        low=0,
-        high=0.9999,
+        0.9, "Decay of the gradient's running mean (adam, adamw, lion, muon).", low=0, high=0.9999
     )
     beta2: float = setting(
         0.999,

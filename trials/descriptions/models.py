@@ -21,9 +21,7 @@ from trials.settings import nearest
 
 KEY = "trust_remote_code"
 TRUST = Field(
-    KEY,
-    (bool,),
-    "true lets code that a model brings run, with your rights; false if missing",
+    KEY, (bool,), "true lets code that a model brings run, with your rights; false if missing"
 )
 """The field of every kind of task that can name a pretrained model."""
 CONFIG = "config.json"

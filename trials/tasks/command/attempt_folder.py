@@ -85,11 +85,6 @@ class AttemptFolder:
             trees.copy(checkpoint.files / FILES, self.path)
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
-    def clear(self) -> None:
-        """Begin with nothing."""
-        trees.remove(self.path)
-        self.path.mkdir()
-
     def write_params(self, params: Mapping[str, Any]) -> Path:
         """Write all parameters as JSON beside the program's files; the file is returned."""
         file = self._home / PARAMS

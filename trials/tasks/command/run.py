@@ -16,14 +16,7 @@ from typing import Any
 
 from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
-from trials.descriptions.command_line import (
-    BUDGET,
-    FOLDER,
-    PARAMS,
-    RESUME,
-    SEED,
-    CommandLine,
-)
+from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
@@ -125,9 +118,6 @@ class CommandRun:
                 self._is_at_report = False
                 continue
             program = self._go_on()
-            if program.over and self._must_begin_afresh(program):
-                self._begin_afresh(program)
-                continue
             if program.over:
                 self._finish(program)
                 return
@@ -203,25 +193,6 @@ class CommandRun:
         saved = self._save_if_due()
         best = None if saved is None else self.best
         return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
-
-    def _must_begin_afresh(self, program: Program) -> bool:
-        """True if a program that was to continue had nothing left to train, though its trial has.
-
-        It was suspended after it had saved its last state, and before it printed the report.
-        """
-        ended_well = program.code == 0 and not program.left
-        has_more = self._printed == 0.0 < self._total - self._reached
-        may_not = self._setup.takes_over or self._command.ends_early
-        return self._is_continued and ended_well and has_more and not may_not
-
-    def _begin_afresh(self, program: Program) -> None:
-        self._output.note("it has nothing left to train, but not reported it: begun afresh")
-        while not program.close():
-            pass
-        self._program = None
-        self._is_continued = False
-        self._folder.clear()
-        self._stream = self._new_stream()
 
     # ------------------------------------------------------------------------------------- ending
 

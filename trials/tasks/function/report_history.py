@@ -16,13 +16,7 @@ from typing import Any
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Finding, Setup
 from trials.telemetry.course import Trace
-from trials.telemetry.findings import (
-    diagnose,
-    divergence,
-    overfitting,
-    plateau,
-    throughput_drop,
-)
+from trials.telemetry.findings import diagnose, divergence, overfitting, plateau, throughput_drop
 
 TRAIN_LOSS = "train_loss"
 VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")

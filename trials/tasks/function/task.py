@@ -13,8 +13,7 @@ trial, `trial.report` raises `TrialStopped`.
 Code that is written for another library is adapted: whoever loads the task gives what turns it into
 such a function.
 
-A script that knows its trial from `trials.script` is called as it is started by hand: a function
-whose parameters all have defaults with the parameters of its trial by name, and
+A script that knows its trial from `trials.script` runs as it is started by hand:
 ``my_module:__main__`` is the whole file.
 """
 
@@ -120,9 +119,6 @@ def find(kind: str, base: Path) -> Function:
     if not callable(function) or isinstance(function, type):
         raise _mistake(f"{kind} is not a function; write def {name}(params, trial)")
     signature = inspect.signature(function)
-    if _is_of_script(signature):
-        file = getattr(sys.modules[module_name], "__file__", None) or module_name
-        return _called_by_name(function, signature, file)
     try:
         signature.bind(None, None)
     except TypeError:
@@ -133,27 +129,6 @@ def find(kind: str, base: Path) -> Function:
         raise _mistake(f"{what}; {hint}") from None
     found: Function = function
     return found
-
-
-def _is_of_script(signature: inspect.Signature) -> bool:
-    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = signature.parameters.values()
-    return "trial" not in signature.parameters and all(
-        each.kind in plain and each.default is not each.empty for each in parameters
-    )
-
-
-def _called_by_name(
-    function: Callable[..., object], signature: inspect.Signature, file: str
-) -> Function:
-    def train(params: Mapping[str, Any], trial: FunctionTrial) -> object:
-        with _as_script(file, trial):
-            given = {}
-            for name, parameter in signature.parameters.items():
-                given[name] = trial.get(name, parameter.default)
-            return function(**given)
-
-    return train
 
 
 def _whole_file(module_name: str, base: Path) -> Function:

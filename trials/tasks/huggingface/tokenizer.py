@@ -159,9 +159,7 @@ def word_pieces(
     plain.pre_tokenizer = tokenizer.pre_tokenizer
     numbered = [(START, pieces[START]), (END, pieces[END])]
     plain.post_processor = processors.TemplateProcessing(
-        single=f"{START} $A {END}",
-        pair=f"{START} $A {END} $B:1 {END}:1",
-        special_tokens=numbered,
+        single=f"{START} $A {END}", pair=f"{START} $A {END} $B:1 {END}:1", special_tokens=numbered
     )
     special = {"unk_token": UNKNOWN, "pad_token": PAD, "cls_token": START, "sep_token": END}
     return _fast(plain, inputs, **special)

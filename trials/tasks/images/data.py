@@ -52,9 +52,7 @@ class ImageSpec(DataSpec):
             TaskError: The model is not possible.
         """
         return ImageSpec(
-            **DataSpec.shared(task, base),
-            model=_model_of(task, base),
-            size=task.get("size"),
+            **DataSpec.shared(task, base), model=_model_of(task, base), size=task.get("size")
         )
 
 

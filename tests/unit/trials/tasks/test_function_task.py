@@ -801,10 +801,9 @@ def test_a_script_that_trains_while_it_is_imported_is_refused_and_runs_as_a_whol
     assert [report.metrics for report in reports_of(run)] == [{"rate": 0.1}]
 
 
-@pytest.mark.parametrize("name", ["main", "__main__"])
-def test_a_script_in_a_trial_has_its_parameters_and_budget(tmp_path, module, name):
+def test_a_script_in_a_trial_has_its_parameters_and_budget(tmp_path, module):
     base = module(SCRIPT)
-    task = tasks.load({"kind": f"their_training:{name}"}, base)
+    task = tasks.load({"kind": "their_training:__main__"}, base)
     before = list(sys.argv), argparse.ArgumentParser.parse_known_args
     reports = reports_of(task.start(setup_in(tmp_path, params={"rate": 0.1}), None))
     assert [report.metrics["rate"] for report in reports] == [0.1, 0.1, 0.1]

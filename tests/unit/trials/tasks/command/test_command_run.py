@@ -577,30 +577,6 @@ def test_a_wrong_option_is_named(tmp_path: Path, options: dict[str, Any], where:
     assert [problem.where for problem in caught.value.problems] == [where]
 
 
-def test_a_program_that_was_further_than_its_last_report_begins_afresh(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
-    """It may be suspended between saving its last state and reporting it."""
-    program = python(COUNTING) + " {folder} {budget}"
-    silence = tmp_path / "silent-2"
-    silence.touch()
-    first = start(program, total=2.0)
-    items = iter(first)
-    next(item for item in items if item is not None)
-    wait_until(lambda: (first._folder.path / "state").read_text() == "2")
-    saved = first.save()
-    first.close()
-    silence.unlink()
-    again = start(program, total=2.0, resume_from=saved, attempt=2)
-    assert [report.resource for report in reports_of(again)] == [2.0]
-    assert again.finished == "budget used"
-    assert "begun afresh" in log_of(tmp_path, 2)
-
-    early = start(program, total=2.0, resume_from=saved, attempt=3, ends_early=True)
-    assert reports_of(early) == []
-    assert early.finished == "the command ended"
-
-
 def test_what_a_program_has_saved_at_a_rung_was_reported(
     start: Start, python: Python, gate: Gate
 ) -> None:
