@@ -1,4 +1,4 @@
-"""What a task is, and what a trial may do. Standard library only.
+"""The contract between a task and its caller. Standard library only.
 
 A *task* is built once from the `task` part of a study file. It prepares data (once a node), and
 starts *runs*: one run is one attempt to train one configuration. A run is an iterator: it trains,
@@ -272,7 +272,7 @@ class Diagnosed(Protocol):
     """A run that knows its own health."""
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its course so far shows, the most severe first; empty for a healthy run."""
+        """The findings so far, the most severe first; empty for a healthy run."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class Setting:
     largest_of: str | None = None
 
     def problem_with(self, value: Any) -> str | None:
-        """What is wrong with `value` for this setting, as half a sentence; None if nothing is."""
+        """The problem of a value for this setting, as half a sentence; None if it has none."""
         if value is None:
             return None if self.nullable else "must have a value"
         if self.word is not None and isinstance(value, str):

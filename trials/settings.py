@@ -275,7 +275,7 @@ class Settings:
 
 
 def _clashes(settings: Settings) -> Iterator[Problem]:
-    """Settings of which each fits by itself, but which do not fit together."""
+    """Settings that fit by themselves, but not together."""
     norm, value = settings.max_grad_norm, settings.max_grad_value
     if norm is not None and value is not None:
         other = f"max_grad_norm ({norm:g})"
@@ -311,7 +311,7 @@ def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABL
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown `name`: the nearest known one, or a list of them all."""
+    """A hint for an unknown `name`: the nearest known one, or a list of them all."""
     names = [str(each) for each in known]
     matches = difflib.get_close_matches(str(name), names, n=1)
     if matches:

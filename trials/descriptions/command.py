@@ -13,8 +13,8 @@ from trials.descriptions.description import Field, TaskDescription, by_name
 from trials.settings import nearest
 
 GRACE_S = 20.0
-"""How long a program may take to end. A worker that has not stopped an attempt after half a minute
-is replaced."""
+"""The time that a program may take to end. A worker that has not stopped an attempt after half a
+minute is replaced."""
 
 _NAMED = {"minLength": 1}
 _FIELDS = (

@@ -89,7 +89,7 @@ class Pretrained:
 
     @property
     def folder(self) -> Path | None:
-        """Where it is on this machine; None for a model on the hub."""
+        """The folder on this machine; None for a model on the hub."""
         path = Path(self.name)
         return path if path.is_dir() else None
 

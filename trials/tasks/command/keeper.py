@@ -40,7 +40,7 @@ SUSPEND, RESUME, TERMINATE, KILL = b"s", b"r", b"t", b"k"
 POLL_S = 0.02
 """Between two looks at whether the program has ended."""
 SETTLE_S = 1.0
-"""How long processes may take to be suspended, as where they wait for a disk."""
+"""The time that processes may take to be suspended, as where they wait for a disk."""
 AGAIN_S = 0.005
 """Between two looks at processes that were killed or suspended."""
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36

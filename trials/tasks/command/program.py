@@ -19,7 +19,7 @@ from trials.tasks.command import keeper
 KEEPER = Path(keeper.__file__)
 CHUNK_BYTES = 1 << 16
 ANSWER_S = 5.0
-"""How long the keeper may take to suspend the program's processes, or to kill them."""
+"""The time that the keeper may take to suspend the program's processes, or to kill them."""
 
 Source = Literal["stdout", "stderr"]
 CLUSTERS = "RAY_"
@@ -233,7 +233,7 @@ def _written_by(process: int) -> list[Path]:
 
 
 def exit_text(code: int) -> str:
-    """How a process ended, by its exit code; below 0 is a signal."""
+    """The end of a process in words, by its exit code; below 0 is a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -26,14 +26,13 @@ from trials.tasks.command.report_stream import ReportStream
 from trials.tasks.function.stopwatch import Stopwatch
 
 POLL_S = 0.1
-"""How long the run waits for news before it hands control back, so that a worker can look
-around."""
+"""The run waits so long for news before it hands control back, so that a worker can look around."""
 FINISH_S = 300.0
-"""How long a program may take to end after its last report."""
+"""The time that a program may take to end after its last report."""
 LOOK_S = 0.05
-"""How long a program goes on between two looks at what it has written and reported."""
+"""Between two looks at what a program has written and reported."""
 SETTLE_S = 1.0
-"""How long looks are taken until two of them show the same."""
+"""Looks are taken for so long, until two of them show the same."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +268,7 @@ class CommandRun:
         """Save what the program has written.
 
         At a report, the program is suspended, and continues when the run is iterated. Between
-        reports, the program is told to end first, so that it can save what it has.
+        reports, the program is asked to end first, so that it can save what it has.
 
         Returns: None if it has written nothing, does not continue, or is just writing.
         """

@@ -189,7 +189,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
 
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
-    """Which rows a validation fraction takes: of every class its share, and never its last row.
+    """The rows that a validation fraction takes: of every class its share, and never its last row.
 
     Args:
         fraction: The share to take, in (0, 1).

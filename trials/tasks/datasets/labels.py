@@ -12,7 +12,7 @@ import numpy.typing as npt
 from trials.contract import Problem
 
 FIRST = 5
-"""How many rows or classes a problem names."""
+"""Rows or classes that a problem names."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 

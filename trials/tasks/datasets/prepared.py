@@ -37,7 +37,7 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
 
 @dataclass(frozen=True)
 class Recipe(Generic[Data]):
-    """How data is prepared, and what it depends on.
+    """The preparation of data, and what it depends on.
 
     Args:
         kind: The first word of the entry's name.

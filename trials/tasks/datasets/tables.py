@@ -268,4 +268,4 @@ READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": pd.read_parquet,
     ".jsonl": _read_json_lines,
 }
-"""How to read a file, by its suffix."""
+"""The readers of files, by suffix."""

@@ -20,10 +20,10 @@ from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all
 log = logging.getLogger(__name__)
 
 POLL_S = 0.2
-"""How long the run waits for a report before it hands control back, so that a worker can look
+"""The run waits so long for a report before it hands control back, so that a worker can look
 around."""
 GRACE_S = 5.0
-"""How long a closed run waits for its function to end."""
+"""A closed run waits so long for its function to end."""
 
 Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 

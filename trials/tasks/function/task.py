@@ -10,8 +10,8 @@ The function runs in a thread of its own, which takes turns with the code that i
 `trial.report` hands the report over and waits until the run is iterated further. In a stopped
 trial, `trial.report` raises `TrialStopped`.
 
-Code that is written for another library is adapted: whoever loads the task gives what turns it into
-such a function.
+Code that is written for another library is adapted: the caller gives what turns it into such a
+function.
 
 A script that knows its trial from `trials.script` runs as it is started by hand:
 ``my_module:__main__`` is the whole file.

@@ -1,4 +1,4 @@
-"""How many parameters a model has, by its files or its shape: nothing is loaded, nothing
+"""The number of parameters of a model, by its files or its shape: nothing is loaded, nothing
 downloaded."""
 
 from __future__ import annotations

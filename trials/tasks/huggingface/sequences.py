@@ -160,7 +160,7 @@ class SequenceWorkload(BuiltInWorkload):
         return {"loss": loss, **self.measure(loss, counts)}
 
     def _targets(self) -> int:
-        """How many validation targets are scored."""
+        """The number of validation targets that are scored."""
         scored = self._data.scored
         if scored is not None:
             return len(scored.targets.tokens)

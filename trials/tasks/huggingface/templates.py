@@ -39,7 +39,7 @@ class ModelKind:
         labels: The names of its classes; empty if it has none of its own.
         padding: The token that fills a batch; None for models without tokens.
         problem: What a classifier's scores are, by transformers' names (`problem_type`): its
-            pipelines follow it. None for the scores of classes, of which one is right.
+            pipelines follow it. None for the scores of classes that exclude each other.
     """
 
     auto: Any

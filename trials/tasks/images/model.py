@@ -1,5 +1,4 @@
-"""How an image classification task trains and evaluates: normalised images, changed at random while
-training."""
+"""The workload of an image classification: normalised images, changed at random while training."""
 
 from __future__ import annotations
 

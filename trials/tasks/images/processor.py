@@ -1,4 +1,4 @@
-"""How a pretrained image model wants its images: their size and brightness, as its image processor
+"""The images that a pretrained model expects: their size and brightness, as its image processor
 states.
 
 The processor's file is read, not run: images are scaled and normalised by this package, on the
@@ -18,7 +18,7 @@ from trials.tasks.huggingface.pretrained import loading
 
 FILE = "preprocessor_config.json"
 BICUBIC = 3
-"""How images are scaled (Pillow's number for it)."""
+"""The way in which images are scaled (Pillow's number for it)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How a table becomes arrays of numbers, as learnt from the training rows alone.
+"""The encoding of a table as arrays of numbers, learnt from the training rows alone.
 
 Numbers are standardised. A missing one becomes the mean, with a column beside it that says so.
 Classes are numbered from 1; 0 stands for a missing class and for one that no training row has.
@@ -40,7 +40,7 @@ class TabularRows:
 
 @dataclass(frozen=True)
 class TabularEncoding:
-    """How a table becomes arrays; a checkpoint describes its inputs by it.
+    """The encoding of a table; a checkpoint describes its inputs by it.
 
     Args:
         numeric: The columns of numbers.

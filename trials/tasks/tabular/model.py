@@ -1,4 +1,4 @@
-"""How a tabular task trains and evaluates: a perceptron over a table's rows."""
+"""The workload of a tabular task: a perceptron over a table's rows."""
 
 from __future__ import annotations
 

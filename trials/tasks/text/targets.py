@@ -33,7 +33,7 @@ Values = Sequence[Any]
 
 @dataclass(frozen=True)
 class TargetEncoding:
-    """How targets become arrays, as learnt from the training rows.
+    """The encoding of targets as arrays, learnt from the training rows.
 
     Args:
         labels: The names of the classes or labels, by number; of a number, its one name.

@@ -86,7 +86,7 @@ class TextData:
 
     @property
     def encoding(self) -> TargetEncoding:
-        """How targets became arrays."""
+        """The encoding of the targets."""
         return TargetEncoding(self.labels, self.mean, self.deviation)
 
 

@@ -34,7 +34,7 @@ class Head(Protocol):
 
 
 class ClassHead:
-    """Scores of classes, of which one is right.
+    """Scores of classes that exclude each other.
 
     Args:
         weights: The weight of each class in the loss, shape (classes,).

@@ -95,7 +95,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
 
     def recipe(self, settings: Settings) -> prepared.Recipe[Any]:
-        """How its data is prepared."""
+        """The recipe of its data."""
         spec = self.spec_for(settings)
         data = self.DATA(spec)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
