@@ -1,4 +1,4 @@
-"""What a task is, and what a trial may do. Standard library only.
+"""The contract between a task and its caller. Standard library only.
 
 A *task* is built once from the `task` part of a study file. It prepares data (once a node), and
 starts *runs*: one run is one attempt to train one configuration. A run is an iterator: it trains,
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 
 
 class Unit(enum.StrEnum):
-    """What a trial's budget counts."""
+    """The unit of a trial's budget."""
 
     STEPS = "steps"
     EPOCHS = "epochs"
@@ -31,10 +32,9 @@ class Unit(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """How far a trial may train, and where on the way it measures itself.
+    """The length of a trial's training, and where on the way it measures itself.
 
     Args:
-        unit: What is counted.
         total: The full trial budget: the horizon of every schedule, whatever rung the trial
             reaches.
         report_at: Ascending resource levels at which the trial evaluates and reports; the last one
@@ -57,7 +57,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Goal:
-    """What makes one report better than another: a metric, and its direction."""
+    """An objective: a metric, and its direction."""
 
     metric: str
     maximize: bool
@@ -65,21 +65,21 @@ class Goal:
 
 @dataclass(frozen=True)
 class Setup:
-    """What one run is given.
+    """The configuration of one run, and its surroundings.
 
     Args:
         params: Every setting of the run: the fixed ones and the searched ones, merged.
         seed: The trial's own seed; everything random in the run derives from it.
-        budget: How far it may train.
         folder: The trial's own folder, for its checkpoints; made on the first save. A path, or the
             URL of a store.
         resume_from: A checkpoint's folder or URL to continue from, or None to start afresh.
         device: A torch device name, such as cpu or cuda:0.
-        goal: Which report's checkpoint is the best; None if nobody says. Built-in tasks may
-            follow another metric, by the setting `monitor`, and have its direction from here where
-            it is this one.
-        attempt: Which attempt of its trial it is, from 1.
+        goal: The objective that decides on the best checkpoint; None without one. Built-in tasks
+            may follow another metric, by the setting `monitor`.
+        attempt: The number of the attempt, from 1.
         log: The file for what the run's own programs print; None for standard error.
+        number: The trial's in its study; 0 without a study.
+        goals: All objectives, `goal` first; empty without one.
         takes_over: Whether `resume_from` is a checkpoint of another run, which had other settings.
             The run has its own seed, its own settings and a best checkpoint of its own.
     """
@@ -94,9 +94,7 @@ class Setup:
     attempt: int = 1
     log: Path | None = None
     number: int = 0
-    """The trial's in its study; 0 without a study."""
     goals: tuple[Goal, ...] = ()
-    """All objectives, `goal` first; empty if nobody says."""
     takes_over: bool = False
 
 
@@ -105,8 +103,7 @@ class Question:
     """A parameter that a run needs and that nobody named before: only the study can draw it.
 
     Args:
-        name: The parameter's.
-        distribution: What it is drawn from, in the JSON that Optuna writes distributions in.
+        distribution: In the JSON that Optuna writes distributions in.
     """
 
     name: str
@@ -115,7 +112,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Note:
-    """What a run says of its trial, for people, beside what it reports.
+    """Facts about a trial, for people, beside its reports.
 
     Args:
         attributes: By name; values that JSON has.
@@ -131,39 +128,44 @@ class Note:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run measured at one resource level.
+    """The metrics of a run at one resource level.
 
-    `resource` equals an entry of `Budget.report_at` exactly where the task follows the budget's
-    grid, so that trials can be compared at equal resource.
+    Args:
+        resource: Equals an entry of `Budget.report_at` exactly where the task follows the budget's
+            grid, so that trials can be compared at equal resource.
+        step: Optimizer steps taken.
+        elapsed: Seconds trained, over all attempts of the trial.
+        checkpoint: The newest whole checkpoint: the state at exactly this point or, where that is
+            still being written, the one before.
+        best: Of the whole checkpoints, the one of the best report.
     """
 
     resource: float
     metrics: Mapping[str, float]
     step: int | None = None
-    """Optimizer steps taken."""
     elapsed: float | None = None
-    """Seconds trained, over all attempts of the trial."""
     checkpoint: Path | str | None = None
-    """The newest whole checkpoint, which is the state at exactly this point, or where that is still
-    being written, the one before."""
     best: Path | str | None = None
-    """Of the whole checkpoints, the one of the best report."""
 
 
 Item = Report | Question | Note | None
-"""What a run hands over, which is None after a step."""
+"""An item of a run; None after a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a trial's checkpoints take on the disk, in bytes."""
+    """The size of a trial's checkpoints on the disk, in bytes.
+
+    Args:
+        now: All that is there.
+        waiting: The part that a paused trial keeps: its newest checkpoint and the weights of its
+            best.
+        ended: The part that an ended trial keeps: the weights of its best checkpoint.
+    """
 
     now: int
-    """All that is there."""
     waiting: int
-    """What a paused trial keeps, which is its newest checkpoint and the weights of its best."""
     ended: int
-    """What an ended trial keeps, which is the weights of its best checkpoint."""
 
 
 class Run(Protocol):
@@ -244,14 +246,12 @@ class Rehearsed(Protocol):
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters."""
+    """The weight of a finding: worth knowing; costs time or quality; or the result cannot be
+    trusted."""
 
     NOTICE = "notice"
-    """Worth knowing."""
     WARNING = "warning"
-    """Costs time or quality."""
     CRITICAL = "critical"
-    """The result cannot be trusted."""
 
 
 @dataclass(frozen=True)
@@ -272,37 +272,39 @@ class Diagnosed(Protocol):
     """A run that knows its own health."""
 
     def findings(self) -> tuple[Finding, ...]:
-        """What its course so far shows, the most severe first; empty for a healthy run."""
+        """The findings so far, the most severe first; empty for a healthy run."""
 
 
 @dataclass(frozen=True)
 class Setting:
     """One setting of a task: its type, default and limits; fixed under `settings` or searched under
-    `space`."""
+    `space`.
+
+    Args:
+        low, high: The smallest and the largest value.
+        above: The value must be greater than this.
+        word: One text allowed beside values of the type, such as auto.
+        shapes: Whether the form of the model or of the prepared data depends on it, so that a
+            checkpoint cannot be continued under another value.
+        largest_of: Another setting. Its largest value in a study is also this one's where the study
+            does not state it, so that trials of different values are measured alike.
+    """
 
     name: str
     type: type
     default: Any
     about: str
     low: float | None = None
-    """Smallest value allowed."""
     above: float | None = None
-    """The value must be greater than this."""
     high: float | None = None
-    """Largest value allowed."""
     choices: tuple[Any, ...] | None = None
     nullable: bool = False
     word: str | None = None
-    """One text allowed beside values of the type, such as auto."""
     shapes: bool = False
-    """Whether the form of the model or of the prepared data depends on it, so that a checkpoint
-    cannot be continued under another value."""
     largest_of: str | None = None
-    """Another setting. Its largest value in a study is also this one's where the study does not
-    state it, so that trials of different values are measured alike."""
 
     def problem_with(self, value: Any) -> str | None:
-        """What is wrong with `value` for this setting, as half a sentence; None if nothing is."""
+        """The problem of a value for this setting, as half a sentence; None if it has none."""
         if value is None:
             return None if self.nullable else "must have a value"
         if self.word is not None and isinstance(value, str):
@@ -314,16 +316,11 @@ class Setting:
     def _problem_with_type(self, value: Any) -> str | None:
         if self.type is float:
             return _problem_with_number(value)
-        is_bool = isinstance(value, bool)
-        if self.type is bool:
-            return None if is_bool else f"must be true or false, not {value!r}"
-        is_kind = isinstance(value, self.type)
-        if self.type is int:
-            is_int = is_kind and not is_bool
-            return None if is_int else f"must be a whole number, not {value!r}"
-        if not is_kind:
-            return f"must be {self.type.__name__}, not {value!r}"
-        return None
+        is_bool = isinstance(value, bool)  # to Python also an int
+        if isinstance(value, self.type) and is_bool == (self.type is bool):
+            return None
+        names = {bool: "true or false", int: "a whole number"}
+        return f"must be {names.get(self.type, self.type.__name__)}, not {value!r}"
 
     def _problem_with_limits(self, value: Any) -> str | None:
         if self.choices is not None and value not in self.choices:
@@ -339,22 +336,11 @@ class Setting:
 
 
 def _problem_with_number(value: Any) -> str | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number:
-        return f"must be a number, not {value!r}" + _written_as_text(value)
-    is_finite = value == value and abs(value) != float("inf")
-    if not is_finite:
-        return f"must be a finite number, not {value!r}"
-    return None
-
-
-def _written_as_text(value: Any) -> str:
-    """A hint where a number was written in a way that YAML reads as text."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return ""
-    return " (YAML reads 1e-4 as text; write 1.0e-4)"
+    if isinstance(value, str) and "e" in value.lower():
+        return f"must be a number, not {value!r} (YAML reads 1e-4 as text; write 1.0e-4)"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"must be a number, not {value!r}"
+    return None if math.isfinite(value) else f"must be a finite number, not {value!r}"
 
 
 @dataclass(frozen=True)
@@ -424,9 +410,8 @@ FailureKind = str
 
 @dataclass(frozen=True)
 class Failure:
-    """How a run failed, in words that fit in a table."""
+    """The failure of a run, in words that fit in a table; `details` are a traceback."""
 
     kind: FailureKind
     text: str
     details: str = field(default="", compare=False)
-    """The traceback, where the failure was an exception."""

@@ -2,10 +2,10 @@
 
     from trials.script import trial
 
-    def main(learning_rate=0.001, epochs=3):
-        for epoch in range(1, epochs + 1):
-            ...
-            trial.report(epoch, {"accuracy": accuracy})
+    learning_rate = trial.get("learning_rate", 0.001)
+    for epoch in range(1, trial.get("epochs", 3) + 1):
+        ...
+        trial.report(epoch, {"accuracy": accuracy})
 
 In a study, `trial` is the running trial (`trials.tasks.function.trial.FunctionTrial`). In a script
 that is started by hand it stands in for one: it records nothing, and every parameter has the value
@@ -63,12 +63,9 @@ def importing(name: str) -> Iterator[None]:
 
 
 def end_import() -> None:
-    """End the import of a user's module here, if one is under way.
+    """End the import of a user's module here, if one is under way, by `ImportEnds`.
 
     What begins a search calls it: a script that does so is imported by each worker of a study.
-
-    Raises:
-        ImportEnds: One is.
     """
     name = _importing.get()
     if name is not None:
@@ -129,12 +126,12 @@ class ScriptTrial:
 
     def __getattr__(self, name: str) -> Any:
         of_trial = running()
-        if of_trial is not None:
-            return getattr(of_trial, name)
-        if name in _BY_HAND:
+        if of_trial is None and name in _BY_HAND:
             return _BY_HAND[name]
-        what = f"there is no trial.{name} where a script is started by hand"
-        raise AttributeError(f"{what}; ask for it only if trial, or write trial.get(name, default)")
+        if of_trial is None:
+            what = f"there is no trial.{name} where a script is started by hand"
+            raise AttributeError(f"{what}; write trial.get(name, default)")
+        return getattr(of_trial, name)
 
     def get(self, name: str, default: Value) -> Value:
         """A parameter of the trial by its name, or the default: the trial has no such parameter, or

@@ -83,10 +83,7 @@ class Settings:
     )
     optimizer: str = setting("adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = setting(
-        0.9,
-        "Decay of the gradient's running mean (adam, adamw, lion, muon).",
-        low=0,
-        high=0.9999,
+        0.9, "Decay of the gradient's running mean (adam, adamw, lion, muon).", low=0, high=0.9999
     )
     beta2: float = setting(
         0.999,
@@ -155,11 +152,6 @@ class Settings:
         "auto",
         "Modules to adapt, by name, separated by commas; auto is every matrix of the layers "
         "(lora).",
-        shapes=True,
-    )
-    lora_4bit: bool = setting(
-        False,
-        "Hold the frozen base in four bits (NF4); needs a GPU and the package bitsandbytes (lora).",
         shapes=True,
     )
     gradient_checkpointing: bool = setting(
@@ -272,7 +264,7 @@ class Settings:
 
 
 def _clashes(settings: Settings) -> Iterator[Problem]:
-    """Settings of which each fits by itself, but which do not fit together."""
+    """Settings that fit by themselves, but not together."""
     norm, value = settings.max_grad_norm, settings.max_grad_value
     if norm is not None and value is not None:
         other = f"max_grad_norm ({norm:g})"
@@ -308,7 +300,7 @@ def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABL
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown `name`: the nearest known one, or a list of them all."""
+    """A hint for an unknown `name`: the nearest known one, or a list of them all."""
     names = [str(each) for each in known]
     matches = difflib.get_close_matches(str(name), names, n=1)
     if matches:

@@ -12,7 +12,8 @@ from pathlib import Path
 from hpsearch.domain.records import Environment
 from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND, line_of
+from trials.descriptions.command import COMMAND
+from trials.descriptions.command_line import CommandLine
 
 RECORDED_PACKAGES = (
     "hpsearch",
@@ -75,7 +76,7 @@ def _files(spec: StudySpec) -> list[Path]:
     of its command; the module of a function last."""
     if spec.task["kind"] == COMMAND.kind:
         folder = spec.base / spec.task.get("cwd", ".")
-        words = line_of(spec.task).plain_words
+        words = CommandLine(spec.task["run"]).plain_words
         return [folder / word for word in words if _is_file(folder / word)]
     files = []
     named = {**spec.task.get("args", {}), **spec.task} if is_function(spec) else spec.task

@@ -6,12 +6,11 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.domain import events as ev
@@ -72,14 +71,10 @@ def try_out(
     finally:
         ours.close()
         try:
-            trial.join(STOP_S + _grace_s(config.task))
+            trial.join(STOP_S + (GRACE_S if config.task["kind"] == COMMAND.kind else 0.0))
         finally:  # whoever is impatient may interrupt a second time
             trial.kill()
             trial.join()
-
-
-def _grace_s(task: Mapping[str, Any]) -> float:
-    return float(task.get("grace", GRACE_S)) if task["kind"] == COMMAND.kind else 0.0
 
 
 def _serve(

@@ -187,4 +187,4 @@ def remarks(found: SearchedCommand) -> Iterator[str]:
     if found.fixed:
         yield f"left as they are: {', '.join(found.fixed)}"
     yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part;'
-    yield "if it prints other lines, hpsearch check offers a pattern that reads them: report"
+    yield "if it prints other lines, a pattern reads them: report"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS
 from hpsearch.study_file.models import CategoricalParameter, Method, StudySpec, split_method
 from hpsearch.study_file.space import is_open
-from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.models import KEY, Pretrained, brings_code
+from trials.descriptions.models import KEY
 
 STARTUP = 5
 """Finished trials that Optuna's median and percentile pruners wait for by default."""
@@ -27,12 +25,11 @@ def code_that_runs(spec: StudySpec) -> list[str]:
     is_trusted = spec.task.get(KEY) is True
     if spec.task["kind"] not in BUILT_IN or not is_trusted:
         return []
-    models = [_pretrained(name, spec.base) for name in _names(spec)]
-    running = [model.name for model in models if brings_code(model)]
-    if not running:
+    models = _names(spec)
+    if not models:
         return []
     where = "with your rights, here and on every worker"
-    return [f"task.{KEY}: code of {', '.join(running)} will run {where}"]
+    return [f"task.{KEY}: code that {', '.join(models)} may bring will run {where}"]
 
 
 def _names(spec: StudySpec) -> list[str]:
@@ -40,11 +37,6 @@ def _names(spec: StudySpec) -> list[str]:
     choices = searched.choices if isinstance(searched, CategoricalParameter) else ()
     named = dict.fromkeys([spec.task.get("model"), spec.settings.get("model"), *choices])
     return [name for name in named if isinstance(name, str) and name != "scratch"]
-
-
-def _pretrained(name: str, base: Path) -> Pretrained:
-    folder = base / name
-    return Pretrained(str(folder) if is_there(folder) and folder.is_dir() else name)
 
 
 def _advice(spec: StudySpec) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A command line with placeholders: what is wrong with it, and the words that it stands for.
 
 The text is split as a shell would split it, and only then are values put in: no value is ever read
-by a shell. In a line for a shell, each value is quoted instead.
+by a shell.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import string
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
 from trials.contract import TaskError
@@ -17,52 +17,48 @@ from trials.contract import TaskError
 BUDGET, FOLDER, RESUME, SEED, PARAMS = GIVEN = ("budget", "folder", "resume", "seed", "params")
 """Placeholders that every trial has a value for, beside those of its parameters."""
 
-_CONTINUED = "\\\n"
-_PLACEHOLDER = re.compile(r"(?<!\{)\{([^{}]+)\}")
 _EXAMPLE = "write {{ and }} for braces of the command's own"
+_FLAG = re.compile(r"--?[A-Za-z][^=]*")
+_Parts = list[tuple[str, str | None]]
+"""Pieces of a word: a text, and the name of the placeholder after it."""
 
 
 class CommandLine:
     """A command line with placeholders such as ``{learning_rate}``.
 
-    Args:
-        shell: Whether a shell is to read it.
-
     Raises:
         TaskError: A quote or a brace is not closed, or there is no word.
     """
 
-    def __init__(self, text: str, *, shell: bool) -> None:
-        self._text = text
-        self._shell = shell
-        self._words = (text,) if shell else _split(text)
-        self._parts = [_parts_of(word) for word in self._words]
+    def __init__(self, text: str) -> None:
+        try:
+            words = shlex.split(text.replace("\\\n", " "))
+        except ValueError as error:
+            raise _mistake(f"cannot be split into words: {str(error).lower()}") from None
+        if not words:
+            raise _mistake("is empty; write the command that trains one configuration")
+        self._words = [_parts_of(word) for word in words]
 
     @property
     def names(self) -> frozenset[str]:
         """The names of its placeholders."""
-        return frozenset(name for parts in self._parts for name in _names_in(parts))
+        return frozenset(name for word in self._words for name in _names_in(word))
 
     @property
     def program(self) -> str | None:
-        """The program that it starts; None if a shell starts it, or a placeholder names it."""
-        first = self._parts[0]
-        if self._shell or _names_in(first):
-            return None
-        return _joined(first, {})
+        """The program that it starts; None if a placeholder names it."""
+        first = self._words[0]
+        return None if _names_in(first) else _joined(first, {})
 
     @property
     def plain_words(self) -> list[str]:
         """The words without a placeholder, which may be the names of files."""
-        if self._shell:
-            return [word for word in self._text.split() if "{" not in word]
-        return [_joined(parts, {}) for parts in self._parts if not _names_in(parts)]
+        return [_joined(word, {}) for word in self._words if not _names_in(word)]
 
     def shares_its_word(self, name: str) -> bool:
         """True if a placeholder is in one word with another one, so that it cannot be left out
         alone."""
-        words = self._text.split() if self._shell else self._words
-        in_words = [_PLACEHOLDER.findall(word) for word in words]
+        in_words = map(_names_in, self._words)
         return any(name in names and len(names) > 1 for names in in_words)
 
     def filled(self, values: Mapping[str, Any]) -> list[str]:
@@ -73,63 +69,38 @@ class CommandLine:
         Args:
             values: A value for each placeholder, by name.
         """
-        missing = {name for name in self.names if values.get(name) is None}
-        texts = {name: text_of(value) for name, value in values.items() if value is not None}
-        if not self._shell:
-            return self._filled_words(missing, texts)
-        line = _without(self._text, missing)
-        quoted = {name: shlex.quote(text) for name, text in texts.items()}
-        return ["/bin/sh", "-c", _joined(_parts_of(line), quoted)]
-
-    def _filled_words(self, missing: Set[str], texts: Mapping[str, str]) -> list[str]:
+        texts = {name: _text_of(value) for name, value in values.items() if value is not None}
         words: list[str] = []
         flag_may_go = False
-        for word, parts in zip(self._words, self._parts, strict=True):
+        for parts in self._words:
             names = _names_in(parts)
-            if missing & set(names):
-                if flag_may_go and not word.startswith("-"):
-                    words.pop()
-                flag_may_go = False
+            if texts.keys() >= set(names):
+                words.append(_joined(parts, texts))
+                flag_may_go = not names and _FLAG.fullmatch(words[-1]) is not None
                 continue
-            words.append(_joined(parts, texts))
-            flag_may_go = not names and _is_flag(word)
+            first, _ = parts[0]
+            if flag_may_go and not first.startswith("-"):
+                words.pop()
+            flag_may_go = False
         return words
 
 
-def text_of(value: Any) -> str:
-    """A value as a command line has it: true and false in lower case, numbers as Python writes
-    them."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
-
-
-_Parts = list[tuple[str, str | None]]
-"""Pieces of a word: a text, and the name of the placeholder after it."""
-
-
-def _split(text: str) -> tuple[str, ...]:
-    try:
-        words = shlex.split(text.replace(_CONTINUED, " "))
-    except ValueError as error:
-        raise _mistake(f"cannot be split into words: {str(error).lower()}") from None
-    if not words:
-        raise _mistake("is empty; write the command that trains one configuration")
-    return tuple(words)
+def _text_of(value: Any) -> str:
+    """A value as a command line has it: true and false in lower case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _parts_of(word: str) -> _Parts:
+    parts: _Parts = []
     try:
-        pieces = list(string.Formatter().parse(word))
+        for text, name, form, conversion in string.Formatter().parse(word):
+            if name is not None and (form or conversion or not name):
+                what = f"{word!r} has a placeholder that is not the name of a parameter"
+                raise _mistake(f"{what}; {_EXAMPLE}")
+            parts.append((text, name))
     except ValueError as error:
         raise _mistake(f"{word!r}: {str(error).lower()}; {_EXAMPLE}") from None
-    parts: _Parts = []
-    for text, name, form, conversion in pieces:
-        if name is not None and (form or conversion or not name):
-            what = f"{word!r} has a placeholder that is not the name of a parameter"
-            raise _mistake(f"{what}; {_EXAMPLE}")
-        parts.append((text, name))
-    return parts
+    return parts or [("", None)]
 
 
 def _names_in(parts: _Parts) -> list[str]:
@@ -138,19 +109,6 @@ def _names_in(parts: _Parts) -> list[str]:
 
 def _joined(parts: _Parts, texts: Mapping[str, str]) -> str:
     return "".join(text + ("" if name is None else texts[name]) for text, name in parts)
-
-
-def _is_flag(word: str) -> bool:
-    return re.fullmatch(r"--?[A-Za-z][^=]*", word) is not None
-
-
-def _without(line: str, missing: Set[str]) -> str:
-    """A line for a shell without the words of some placeholders, and the flags before them."""
-    for name in missing:
-        placeholder = r"\S*" + re.escape(f"{{{name}}}") + r"\S*"
-        line = re.sub(r"(?<!\S)-" + placeholder, "", line)
-        line = re.sub(r"(?<!\S)(?:--?[A-Za-z][^\s=]*[ \t]+)?" + placeholder, "", line)
-    return line
 
 
 def _mistake(what: str) -> TaskError:

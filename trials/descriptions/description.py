@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,7 +34,7 @@ TABLE_FILES = "a CSV, Parquet or JSONL file"
 WITHOUT_TOKENS = frozenset(
     {
         "max_length", "bucketing", "model", "freeze_layers",
-        "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets", "lora_4bit",
+        "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets",
     }
 )  # fmt: skip
 """The loop's settings that tasks whose samples are not made of tokens do not have."""
@@ -44,8 +45,7 @@ class Field:
     """One key of the `task` part of a study file.
 
     Args:
-        limits: What a value must keep to beside its type, in keywords of JSON Schema. They describe
-            what the task refuses when it is built.
+        limits: The limits of a value beside its type, in keywords of JSON Schema.
     """
 
     name: str
@@ -56,18 +56,57 @@ class Field:
 
     def problem_with(self, value: Any) -> str | None:
         """The problem of a value for this field, as half a sentence; None if it has none."""
-        if self._allows(value):
-            return None
-        wanted = " or ".join(_IN_WORDS[kind] for kind in self.types)
-        return f"must be {wanted}, not {value!r}"
+        if not self._has_type(value):
+            wanted = " or ".join(_IN_WORDS[kind] for kind in self.types)
+            return f"must be {wanted}, not {value!r}"
+        if isinstance(value, str):
+            return _problem_with_text(value, self.limits)
+        if isinstance(value, list):
+            return _problem_with_list(value, self.limits)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return _problem_with_number(value, self.limits)
+        return None
 
-    def _allows(self, value: Any) -> bool:
-        types = self.types
+    def _has_type(self, value: Any) -> bool:
         if isinstance(value, bool):  # to Python also an int
-            return bool in types
-        if float in types and isinstance(value, int):
+            return bool in self.types
+        if float in self.types and isinstance(value, int):
             return True
-        return isinstance(value, types)
+        return isinstance(value, self.types)
+
+
+def _problem_with_text(value: str, limits: Mapping[str, Any]) -> str | None:
+    if not value.strip() and limits.get("minLength"):
+        return "is empty; remove it, or name something"
+    known = limits.get("enum")
+    if known is not None and value not in known:
+        return f"must be {' or '.join(known)}, not {value!r}; {nearest(value, known)}"
+    return None
+
+
+def _problem_with_list(value: Sequence[Any], limits: Mapping[str, Any]) -> str | None:
+    least, most = limits.get("minItems", 0), limits.get("maxItems", math.inf)
+    if not least <= len(value) <= most:
+        count = f"{least}" if least == most else f"at least {least}"
+        return f"must be a list of {count}, not of {len(value)}"
+    for place, part in enumerate(value):
+        if not isinstance(part, str) or not part:
+            return f"must be a list of texts, and has {part!r}"
+        if part in value[:place] and limits.get("uniqueItems"):
+            return f"names {part!r} twice; name each once"
+    return None
+
+
+def _problem_with_number(value: float, limits: Mapping[str, Any]) -> str | None:
+    least, above = limits.get("minimum"), limits.get("exclusiveMinimum")
+    most, below = limits.get("maximum"), limits.get("exclusiveMaximum")
+    if least is not None and not value >= least:
+        return f"must be at least {least}, not {value}"
+    if most is not None and not value <= most:
+        return f"must be at most {most}, not {value}"
+    if above is not None and below is not None and not above < value < below:
+        return f"must be between {above} and {below}, not {value}"
+    return None
 
 
 def files(train: str, validation: str = "a file", test: str = "a file that") -> tuple[Field, ...]:
@@ -160,10 +199,9 @@ class TaskDescription:
         for key, value in task.items():
             if what := self._problem_with_key(key, value):
                 problems.append(Problem(f"task.{key}", what))
-        required = [field for field in self.fields.values() if field.required]
-        for field in required:
-            if field.name not in task:
-                problems.append(Problem(f"task.{field.name}", f"is missing; {field.about}"))
+        for name, field in self.fields.items():
+            if field.required and name not in task:
+                problems.append(Problem(f"task.{name}", f"is missing; {field.about}"))
         return problems
 
     def _problem_with_key(self, key: str, value: Any) -> str | None:
@@ -172,11 +210,10 @@ class TaskDescription:
         field = self.fields.get(key)
         if field is not None:
             return field.problem_with(value)
-        known = [*self.fields, "kind"]
-        hint = nearest(key, known)
+        hint = nearest(key, [*self.fields, "kind"])
         return f"is not a key of a {self.kind} task; {hint}"
 
 
 ASK = TaskDescription(kind="ask", fields={}, settings=None, metrics=None)
-"""The kind of a study whose trials are asked for in Python: whoever asks for one trains it, in code
-that the study does not know."""
+"""The kind of a study whose trials are asked for in Python, and trained by code that the study does
+not know."""

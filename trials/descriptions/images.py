@@ -47,10 +47,7 @@ class ImageSettings(NetworkSettings):
     random."""
 
     dropout: float | None = setting(
-        None,
-        "Dropout probability before the last layer; null for no dropout.",
-        low=0,
-        high=0.95,
+        None, "Dropout probability before the last layer; null for no dropout.", low=0, high=0.95
     )
     depth: int = setting(
         3,

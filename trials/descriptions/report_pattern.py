@@ -86,9 +86,6 @@ def problems_with(texts: Sequence[Any]) -> Iterator[Problem]:
     """Every mistake in the patterns of a study file."""
     patterns = []
     for text in texts:
-        if not isinstance(text, str) or not text:
-            yield Problem("task.report", f"must be a text or a list of texts, not {text!r}")
-            return
         try:
             patterns.append(ReportPattern(text))
         except ValueError as error:
@@ -105,54 +102,3 @@ def problems_with(texts: Sequence[Any]) -> Iterator[Problem]:
     for pattern in patterns:
         if not pattern.names:
             yield Problem("task.report", "has a text without a name in braces")
-
-
-# --------------------------------------------------------------------------------------------------
-# a pattern for what a program prints already
-
-_COUNT = re.compile(
-    r"(?<![A-Za-z])(?:global[_ ]?step|epochs?|steps?|iter(?:ation)?s?|rounds?)\b[\W_]{0,4}?(\d+)",
-    re.IGNORECASE,
-)
-_METRIC = re.compile(rf"([A-Za-z][\w/.@-]*)(['\"]?\s*[:=]?\s*)({NUMBER})(?![\w.]*\w)")
-_HELD_OUT = ("val", "dev", "eval", "test")
-_LEAST_LETTERS = 3
-
-
-def offered(lines: Sequence[str], metric: str) -> str | list[str] | None:
-    """A pattern, or two, that find a metric in what a program has printed.
-
-    Returns: None if nothing in the lines looks like it.
-    """
-    counts = [(at, found) for at, line in enumerate(lines) if (found := _COUNT.search(line))]
-    values = [(at, found) for at, line in enumerate(lines) if (found := _named(metric, line))]
-    if not counts or not values or not _NAME.fullmatch(f"{{{metric}}}"):
-        return None
-    counted = dict(counts)
-    both = next(((counted[at], value) for at, value in values if at in counted), None)
-    count, value = both or (counts[0][1], values[0][1])
-    from_0 = int(counts[0][1][1]) == 0
-    resource = _before(count, 1) + (f"{{{RESOURCE}+1}}" if from_0 else f"{{{RESOURCE}}}")
-    named = _before(value, 3) + f"{{{metric}}}"
-    if both is not None:
-        is_first = count.start() < value.start()
-        return f"{resource}.*{named}" if is_first else f"{named}.*{resource}"
-    return [resource, named] if counts[0][0] < values[0][0] else [named, resource]
-
-
-def _named(metric: str, line: str) -> re.Match[str] | None:
-    alike = [each for each in _METRIC.finditer(line) if _is_like(each[1].lower(), metric.lower())]
-    of_held_out = [each for each in alike if any(word in each[1].lower() for word in _HELD_OUT)]
-    return next(iter([*of_held_out, *alike]), None)
-
-
-def _is_like(name: str, metric: str) -> bool:
-    pairs = [(a, b) for a in re.split(r"[\W_]+", name) for b in re.split(r"[\W_]+", metric)]
-    long = [pair for pair in pairs if min(map(len, pair)) >= _LEAST_LETTERS]
-    return name == metric or any(a.startswith(b) or b.startswith(a) for a, b in long)
-
-
-def _before(found: re.Match[str], group: int) -> str:
-    """The text of a match before a group, as an expression."""
-    text = re.escape(found.string[found.start() : found.start(group)])
-    return re.sub(r"(?:\\ )+", lambda spaces: " " if len(spaces[0]) == len("\\ ") else " +", text)

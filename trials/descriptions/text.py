@@ -11,6 +11,7 @@ from trials.descriptions.description import (
     TABLE_FILES,
     Field,
     TaskDescription,
+    by_name,
     files,
     split_seed,
 )
@@ -59,6 +60,13 @@ class SequenceToSequenceSettings(Settings):
         return self.max_target_length, self.max_target_length if scored is None else scored
 
 
+@dataclass(frozen=True)
+class TextRegressionSettings(Settings):
+    """The loop's settings, without what only classes have."""
+
+    LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"label_smoothing"})
+
+
 def _on_texts(
     kind: str,
     columns: tuple[Field, ...],
@@ -68,18 +76,11 @@ def _on_texts(
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None,
 ) -> TaskDescription:
     """The description of a task on texts."""
-    model = Field(
-        "model",
-        (str, dict),
-        "a hub id, a local folder, or scratch: {layers: 2, width: 128}",
-        required=True,
-        limits=MODEL,
-    )
-    fields = (*files(train), *columns, model, TRUST, split_seed("samples"))
-    named = {field.name: field for field in fields}
-    return TaskDescription(
-        kind, named, settings.table(), LOOP_METRICS | metrics, metrics_of=metrics_of
-    )
+    about = "a hub id, a local folder, or scratch: {layers: 2, width: 128}"
+    model = Field("model", (str, dict), about, required=True, limits=MODEL)
+    fields = by_name([*files(train), *columns, model, TRUST, split_seed("samples")])
+    reported = LOOP_METRICS | metrics
+    return TaskDescription(kind, fields, settings.table(), reported, metrics_of=metrics_of)
 
 
 CLASS, LABELS, NUMBER = ("class", "labels", "number")
@@ -94,15 +95,8 @@ BALANCED = "balanced"
 """Class weights that follow from how often each class occurs."""
 
 
-def asked_of(task: Mapping[str, Any]) -> str:
-    """The target of a classification of texts: several labels where the `task` part names
-    their columns or what joins them, else its class."""
-    several = isinstance(task.get("label"), list) or "separator" in task
-    return LABELS if several else CLASS
-
-
 def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:
-    return METRICS[asked_of(task)]
+    return METRICS[LABELS if isinstance(task.get("label"), list) else CLASS]
 
 
 _TEXT = Field(
@@ -125,33 +119,16 @@ TEXT_CLASSIFICATION = _on_texts(
             limits={"items": {"type": "string"}, "minItems": 1, "uniqueItems": True},
         ),
         Field(
-            "separator",
-            (str,),
-            "what stands between the labels of a text in its column, if it may have several",
-            limits={"minLength": 1},
-        ),
-        Field(
             "class_weights",
-            (str, dict),
-            "balanced, or a mapping of classes to what they weigh in the loss; 1 if missing",
-            limits={
-                "pattern": f"^{BALANCED}$",
-                "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
-            },
+            (str,),
+            "balanced weighs rare classes more in the loss; all weigh the same if missing",
+            limits={"enum": [BALANCED]},
         ),
     ),
     metrics=METRICS[CLASS] | METRICS[LABELS],
     settings=Settings,
     metrics_of=_metrics_of,
 )
-
-
-@dataclass(frozen=True)
-class TextRegressionSettings(Settings):
-    """The loop's settings, without what only classes have."""
-
-    LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"label_smoothing"})
-
 
 TEXT_REGRESSION = _on_texts(
     "text_regression",

@@ -83,4 +83,4 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
         return error.problems
     if not isinstance(built, TrainedTask):
         return []
-    return [*built.problems(), *pretrained.problems_with(built.model, built.DESCRIPTION.tokens)]
+    return [*built.problems(), *pretrained.problems_with(built.model)]

@@ -247,7 +247,7 @@ def _first_report(spec: StudySpec, name: str, device: str) -> dict[str, float]:
         raise refusal(spec.text, name, tried.news)
     _tell_printed(printed)
     if spec.task["kind"] == COMMAND.kind:
-        _tell_pattern(spec, printed)
+        _tell_matched(spec, printed)
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
@@ -307,26 +307,7 @@ def _tell_matched(spec: StudySpec, lines: list[str]) -> None:
             note(f"matched: {line[:SHOWN_LETTERS]}")
             note(f"read from it: {pairs(pattern.numbers_in(line))}")
         elif "reports" not in spec.task:
-            note(f"no line matches {_in_yaml(text)}")
-
-
-def _tell_pattern(spec: StudySpec, lines: list[str]) -> None:
-    """What no line has matched, and what would match."""
-    _tell_matched(spec, lines)
-    if "reports" in spec.task:
-        return
-    offer = report_pattern.offered(lines, spec.objective.metric)
-    if offer is not None and offer != spec.task.get("report"):
-        note(f"a pattern that finds {spec.objective.metric} in these lines, for the task:")
-        note(f"  report: {_in_yaml(offer)}")
-
-
-def _in_yaml(report: str | list[str]) -> str:
-    """Patterns as the study file states them."""
-    if isinstance(report, list):
-        return f"[{', '.join(map(_in_yaml, report))}]"
-    quoted = report.replace("'", "''")
-    return f"'{quoted}'"
+            note(f"no line matches {text!r}")
 
 
 def _tell_printed(lines: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,12 @@ Start = Callable[..., CommandRun]
 
 Python = Callable[..., str]
 """Writes a program in Python, and returns the beginning of a command that runs it."""
+
+
+def shell(line: str) -> str:
+    """A command that lets a shell read a line."""
+    return f"sh -c {shlex.quote(line)}"
+
 
 GATED = """
 def wait_before(epoch):

@@ -386,7 +386,7 @@ budget: {trials: 5, per_trial: {epochs: 2}}
 """
 
 
-def test_a_pattern_is_offered_and_the_lines_that_it_matches_are_shown(
+def test_the_line_that_a_pattern_matches_is_shown(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "train.sh").write_text("for n in 1 2; do echo Epoch $n/2: val_acc=0.$n; done")
@@ -394,9 +394,9 @@ def test_a_pattern_is_offered_and_the_lines_that_it_matches_are_shown(
     file.write_text(PRINTS)
     with pytest.raises(UserError, match="without a report"):
         check_study(file, database(tmp_path), None)
-    err = capfd.readouterr().err
-    offer = next(line for line in err.splitlines() if line.startswith("  report: "))
-    file.write_text(PRINTS.replace("space:", f"{offer}\nspace:"))
+    assert "  Epoch 2/2: val_acc=0.2" in capfd.readouterr().err
+    pattern = "Epoch {resource}/.*val_acc={accuracy}"
+    file.write_text(PRINTS.replace("space:", f"  report: '{pattern}'\nspace:"))
     check_study(file, database(tmp_path), None)
     err = capfd.readouterr().err
     assert "matched: Epoch 1/2: val_acc=0.1" in err

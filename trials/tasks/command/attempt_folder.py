@@ -1,27 +1,39 @@
-"""The folder that a program writes into: one for each attempt, and what is sealed of it.
+"""The folder that a program writes into: one for each attempt, and the checkpoints that are made of
+it.
 
-It begins with what the last sealed checkpoint holds. A program of an earlier attempt that still
-runs somewhere has another folder, so what it writes spoils nothing. The program's files are in a
-folder of their own inside a checkpoint, beside what is known about the trial.
+It begins with what the checkpoint holds that the attempt continues from. A program of an earlier
+attempt that still runs somewhere has another folder, so what it writes spoils nothing. The
+program's files are in a folder of their own inside a checkpoint, beside the progress of the trial.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from trials.checkpoints import folders
+from trials.checkpoints.checkpoints import Checkpoints
+from trials.checkpoints.continuing import opened
+from trials.checkpoints.manifests import Label
+from trials.contract import Setup
 from trials.disk import drafts, trees
-from trials.disk.whole_folders import make_folder
+from trials.disk.whole_folders import make_folder, removed_on_error
+from trials.tasks.command.output import Output
+from trials.tasks.function.report_history import ReportHistory
 
 FILES = "folder"
 """The program's own files, in a checkpoint and in the attempt's folder."""
 PROGRESS = "progress.json"
 """The file of a checkpoint with the progress of the trial."""
 PARAMS = "params.json"
+SHARE = 0.01
+"""The share of the time that a program may be suspended for checkpoints that nobody waits for."""
+FIRST_COST_S = 0.05
+"""The expected cost of the first checkpoint."""
 _PREFIX = "attempt-"
 
 Signature = tuple[tuple[str, int, int, int], ...]
@@ -30,65 +42,55 @@ change."""
 
 
 class AttemptFolder:
-    """The folder of one attempt.
+    """The folder of one attempt, and its checkpoints.
+
+    Attributes:
+        path: The folder that the program writes into.
+        progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
+        history: The reports of the trial.
+        newest: The newest checkpoint of this attempt; None if there is none.
+        saved_at: The resource of that checkpoint.
 
     Args:
-        trial: The trial's own folder, a path or a URL.
-        attempt: The number of the attempt.
-        checkpoint: The files of the checkpoint that is continued from; None to begin with nothing.
+        resumes: Whether a program continues from what it has written.
+
+    Raises:
+        CheckpointError: The checkpoint is damaged.
     """
 
-    def __init__(self, trial: Path | str, attempt: int, checkpoint: Path | None) -> None:
-        self._trial = trial
-        self._home = _new_home(trial, attempt)
+    def __init__(self, setup: Setup, output: Output, *, resumes: bool) -> None:
+        self._trial = setup.folder
+        self._output = output
+        self._checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
+        self._home = _new_home(setup.folder, setup.attempt)
         self.path = self._home / FILES
         self.progress: dict[str, Any] = {}
-        self._sealed: Signature = ()
-        if checkpoint is None:
+        if resumes and setup.resume_from is not None:
+            self._fill(setup.resume_from, takes_over=setup.takes_over)
+        else:
             self.path.mkdir()
-            return
-        trees.copy(checkpoint / FILES, self.path)
-        self.progress = json.loads((checkpoint / PROGRESS).read_text())
-        self._sealed = self.signature()
+        self._saved_signature = self.signature()
+        self.history = ReportHistory(setup, self._checkpoints, self.progress.get("history"))
+        self.newest: Path | str | None = None
+        self.saved_at: float | None = None
+        self._saved_time = time.monotonic()
+        self._cost_s = FIRST_COST_S
+        self._has_noted = False
 
-    @property
-    def is_empty(self) -> bool:
-        """The program has written nothing, or has removed its folder."""
-        try:
-            return next(self.path.iterdir(), None) is None
-        except PermissionError:
-            return False
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-
-    @property
-    def has_changed(self) -> bool:
-        """The program has written something since this was last copied, or filled."""
-        return self.signature() != self._sealed
-
-    def clear(self) -> None:
-        """Begin with nothing."""
-        trees.remove(self.path)
-        self.path.mkdir()
+    def _fill(self, source: Path | str, *, takes_over: bool) -> None:
+        with removed_on_error(self._home), opened(source) as checkpoint:
+            if takes_over:
+                self._checkpoints.begin_anew()
+            else:
+                self._checkpoints.continue_from(source, checkpoint.path)
+            trees.copy(checkpoint.files / FILES, self.path)
+            self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
     def write_params(self, params: Mapping[str, Any]) -> Path:
         """Write all parameters as JSON beside the program's files; the file is returned."""
         file = self._home / PARAMS
         file.write_text(json.dumps(dict(params), indent=1))
         return file
-
-    def copy_into(self, draft: Path, progress: Mapping[str, Any]) -> list[str]:
-        """Fill a checkpoint; the names of what is not copied are returned."""
-        left_out = trees.copy(self.path, draft / FILES)
-        (draft / PROGRESS).write_text(json.dumps(progress))
-        self._sealed = self.signature()
-        return left_out
-
-    def remove(self) -> None:
-        """Remove everything."""
-        drafts.discard(self._home)
-        if not folders.is_url(self._trial):
-            _remove_if_empty(Path(self._trial))
 
     def signature(self) -> Signature:
         """The state of all files, which differs if the program has written something since."""
@@ -98,19 +100,69 @@ class AttemptFolder:
             found.append((entry.name, facts.st_ino, facts.st_size, facts.st_mtime_ns))
         return tuple(found)
 
+    @property
+    def is_due(self) -> bool:
+        """There is something new to save, and time for it although nobody waits for it."""
+        allowed_s = SHARE * (time.monotonic() - self._saved_time)
+        return self._cost_s <= allowed_s and self.signature() != self._saved_signature
+
+    @property
+    def best(self) -> Path | str | None:
+        """The checkpoint of the best report; None if this attempt has made none."""
+        return None if self.newest is None else self._checkpoints.best_until(self.newest)
+
+    def recorded(self, resource: float) -> None:
+        """Remove checkpoints that are older than a report that is recorded."""
+        self._checkpoints.recorded(resource)
+
+    def save(self, progress: Mapping[str, Any], metrics: Mapping[str, float]) -> Path | str | None:
+        """Make a checkpoint of what the program has written; None if that is nothing.
+
+        Args:
+            progress: The progress of the trial.
+            metrics: The last report.
+        """
+        signature = self.signature()
+        if not signature:
+            return None
+        began = time.monotonic()
+        with self._checkpoints.drafting() as draft:
+            left_out = trees.copy(self.path, draft / FILES)
+            (draft / PROGRESS).write_text(json.dumps(progress))
+        self._note_left_out(left_out)
+        reached: float = progress["reached"]
+        path = self._checkpoints.commit(draft, Label(reached))
+        self.history.mark_best(metrics, path)
+        self._checkpoints.reported(reached, path)
+        self.newest, self.saved_at = path, reached
+        self._saved_signature = signature
+        self._saved_time = time.monotonic()
+        self._cost_s = self._saved_time - began
+        return path
+
+    def _note_left_out(self, names: list[str]) -> None:
+        """Say once that pipes and sockets are not in the checkpoints."""
+        if names and not self._has_noted:
+            self._has_noted = True
+            listed = ", ".join(map(repr, names))
+            self._output.note(f"left out of the checkpoint: {listed} (not files)")
+
+    def remove(self) -> None:
+        """Remove everything that is not in a checkpoint."""
+        drafts.discard(self._home)
+        if folders.is_url(self._trial):
+            return
+        trial = Path(self._trial)
+        if trial.is_dir() and not any(trial.iterdir()):
+            trial.rmdir()
+
 
 def _new_home(trial: Path | str, attempt: int) -> Path:
     prefix = f"{_PREFIX}{attempt}-"
     if folders.is_url(trial):
-        temporary = Path(tempfile.gettempdir())
-        drafts.remove_abandoned(temporary, f"hpsearch-{_PREFIX}")
+        drafts.remove_abandoned(Path(tempfile.gettempdir()), f"hpsearch-{_PREFIX}")
         return drafts.private(f"hpsearch-{prefix}").resolve()
     folder = Path(trial)
     make_folder(folder)
     drafts.remove_abandoned(folder, _PREFIX)
     return drafts.new(folder, prefix).resolve()
-
-
-def _remove_if_empty(folder: Path) -> None:
-    if folder.is_dir() and next(folder.iterdir(), None) is None:
-        folder.rmdir()

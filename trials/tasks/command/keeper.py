@@ -7,14 +7,14 @@ input ends, the worker is gone, and everything is killed. What happens goes to t
 STATUS, a line each:
 
     started 41           the program's process
-    refused 2 ...        it could not be started: errno, and what that means
+    refused No such ...  the program could not be started
     suspended 41 45      these processes do nothing now
     ended 0              the program has ended: its exit code, or minus the number of a signal
     left 2               so many other processes of it were still there, and are killed
     clear                no descendant of it is left; the keeper ends
 
-On Linux it adopts processes that lose their parents, so that it finds those that have left the
-session of the program too. Elsewhere it only knows the program's process group.
+It adopts processes that lose their parents, so that it finds those that have left the session of
+the program too.
 
 The keeper is the child of a process that waits for its end, and then kills what is left. Ray kills
 the children of a worker that it ends, but not their children. So whatever is killed of the worker
@@ -32,15 +32,17 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 SUSPEND, RESUME, TERMINATE, KILL = b"s", b"r", b"t", b"k"
 """The letters."""
+POLL_S = 0.02
+"""Between two looks at whether the program has ended."""
 SETTLE_S = 1.0
-"""How long processes may take to be suspended, as where they wait for a disk."""
+"""The time that processes may take to be suspended, as where they wait for a disk."""
 AGAIN_S = 0.005
 """Between two looks at processes that were killed or suspended."""
-LONGEST_PAUSE_S = 0.2
 _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 """Options of prctl."""
 
@@ -53,47 +55,41 @@ class Keeper:
         os.set_inheritable(status, False)
         self._program = self._start(words)
         self._code: int | None = None
-        self._terminating = False
+        self._is_terminating = False
 
-    def keep(self, wake: int) -> None:
-        """Carry out requests until nothing is left of the program.
-
-        Args:
-            wake: A file descriptor that can be read when a child has ended.
-        """
+    def keep(self) -> None:
+        """Carry out requests until nothing is left of the program."""
         self._tell(f"started {self._program}")
-        while True:
-            self._reap()
-            if self._code is not None and not self._waits_for_others():
+        while self._goes_on():
+            readable, _, _ = select.select([0], [], [], POLL_S)
+            if readable and not self._carry_out(os.read(0, 4096)):
                 break
-            readable, _, _ = select.select([0, wake], [], [])
-            if wake in readable:
-                os.read(wake, 4096)
-            if 0 in readable and not self._carry_out(os.read(0, 4096)):
-                break
-        others = self._alive()
-        if self._code is not None and others and not self._terminating:
+        others = descendants(os.getpid())
+        if self._code is not None and others and not self._is_terminating:
             self._tell(f"left {len(others)}")
-        self._kill_all()
+        kill_below(os.getpid(), self._reap)
         self._tell("clear")
 
-    def _waits_for_others(self) -> bool:
-        return self._terminating and bool(self._alive())
+    def _goes_on(self) -> bool:
+        self._reap()
+        if self._code is None:
+            return True
+        return self._is_terminating and bool(descendants(os.getpid()))
 
     def _carry_out(self, letters: bytes) -> bool:
         if not letters or KILL in letters:
             return False
-        for letter in letters:
-            match bytes([letter]):
-                case b"s":
-                    self._suspend()
-                case b"r":
-                    self._resume()
-                case b"t":
-                    self._terminate()
+        for number in letters:
+            letter = bytes([number])
+            if letter == SUSPEND:
+                self._suspend()
+            elif letter == RESUME:
+                self._signal_all(signal.SIGCONT)
+            elif letter == TERMINATE:
+                self._is_terminating = True
+                self._signal_group(signal.SIGTERM)
+                self._signal_all(signal.SIGCONT)
         return True
-
-    # ----------------------------------------------------------------------------- the program
 
     def _start(self, words: list[str]) -> int:
         keeper = os.getpid()
@@ -102,78 +98,51 @@ class Keeper:
             return child
         try:
             os.setsid()
-            _prctl(_PDEATHSIG, signal.SIGKILL)
+            prctl(_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != keeper:
                 os._exit(127)
-            signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGPIPE):
-                signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
             os.execvp(words[0], words)  # noqa: S606 - the command that the user states
         except OSError as error:
-            self._tell(f"refused {error.errno} {error.strerror}")
+            self._tell(f"refused {error.strerror}")
         finally:
             os._exit(127)
 
     def _suspend(self) -> None:
         """Suspend every process, those that are started meanwhile too."""
         self._signal_group(signal.SIGSTOP)
-        told: set[int] = set()
         give_up = time.monotonic() + SETTLE_S
         while True:
-            states = self._alive()
-            for process in states.keys() - told:
-                _kill(process, signal.SIGSTOP)
-            told |= states.keys()
+            states = descendants(os.getpid())
             running = [process for process, state in states.items() if state not in "Tt"]
             if not running or time.monotonic() > give_up:
                 break
+            for process in running:
+                send(process, signal.SIGSTOP)
             time.sleep(AGAIN_S / 5)
         self._tell(" ".join(["suspended", *map(str, states)]))
-
-    def _resume(self) -> None:
-        self._signal_group(signal.SIGCONT)
-        self._signal(signal.SIGCONT)
-
-    def _terminate(self) -> None:
-        self._terminating = True
-        self._signal_group(signal.SIGTERM)
-        self._resume()
-
-    def _kill_all(self) -> None:
-        pause_s = AGAIN_S
-        while self._alive():
-            self._signal(signal.SIGKILL)
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            self._reap()
-        self._reap()
 
     def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._program, number)
 
-    def _signal(self, number: int) -> None:
-        for process in self._alive():
-            _kill(process, number)
+    def _signal_all(self, number: int) -> None:
+        self._signal_group(number)
+        for process in descendants(os.getpid()):
+            send(process, number)
 
     def _reap(self) -> None:
-        while True:
-            try:
+        with contextlib.suppress(ChildProcessError):
+            while True:
                 process, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if process == 0:
-                return
-            if process == self._program:
-                self._code = os.waitstatus_to_exitcode(status)
-                self._tell(f"ended {self._code}")
-
-    def _alive(self) -> dict[int, str]:
-        if not Path("/proc/self").exists():
-            return {self._program: "S"} if self._code is None else {}
-        return descendants(os.getpid())
+                if process == 0:
+                    return
+                if process == self._program:
+                    self._code = os.waitstatus_to_exitcode(status)
+                    self._tell(f"ended {self._code}")
 
     def _tell(self, line: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # the worker is gone
@@ -206,53 +175,47 @@ def descendants(ancestor: int) -> dict[int, str]:
     return found
 
 
-def _kill(process: int, number: int) -> None:
+def kill_below(ancestor: int, reap: Callable[[], None]) -> None:
+    """Kill all processes below one, until none is left."""
+    pause_s = AGAIN_S
+    while left := descendants(ancestor):
+        for process in left:
+            send(process, signal.SIGKILL)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.2)
+        reap()
+    reap()
+
+
+def send(process: int, number: int) -> None:
+    """Send a signal to a process, which may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(process, number)
 
 
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _outlive(keeper: int, status: int) -> None:
-    os.closerange(0, 3)  # its pipes must have no other ends than its own
-    os.close(status)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.waitpid(keeper, 0)
-    pause_s = AGAIN_S
-    while left := _alive_below(os.getpid()):
-        for process in left:
-            _kill(process, signal.SIGKILL)
-        time.sleep(pause_s)
-        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-
-
-def _alive_below(ancestor: int) -> dict[int, str]:
-    return descendants(ancestor) if Path("/proc/self").exists() else {}
+def prctl(option: int, value: int) -> None:
+    """Set an option of this process (Linux)."""
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def main() -> None:
     """Keep the program that the arguments name."""
-    _prctl(_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prctl(_CHILD_SUBREAPER, 1)
     status = int(sys.argv[1])
     child = os.fork()
     if child:
-        _outlive(child, status)
+        os.closerange(0, 3)  # the pipes must have no other ends than the keeper's
+        os.close(status)
+        os.waitpid(child, 0)
+        kill_below(os.getpid(), lambda: None)
         return
-    _prctl(_CHILD_SUBREAPER, 1)
-    wake, waking = os.pipe()
-    for end in (wake, waking):
-        os.set_blocking(end, False)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    prctl(_CHILD_SUBREAPER, 1)
     keeper = Keeper(status, sys.argv[2:])
     nothing = os.open(os.devnull, os.O_RDWR)
     for output in (1, 2):
         os.dup2(nothing, output)  # only the program holds its pipes open
-    keeper.keep(wake)
+    keeper.keep()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where a program's output goes that is not a report."""
+"""The log of what a program prints that is not a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LETTERS = 500
 
 
 class Output:
-    """The log of one attempt.
+    """The log of one attempt. A log that cannot be written does not end a training.
 
     Args:
         log: Its file; None for standard error.
@@ -37,28 +37,23 @@ class Output:
         _, _, visible = text.rpartition("\r")  # of a progress bar, what it showed at last
         if visible.strip():
             self._last.append(visible[:LETTERS])
-        # A log that cannot be written must not end a training.
         with suppress(OSError):
             if self._file is None:
-                _to_standard_error(line)
-                return
-            self._file.write(line)
-            self._file.keep_small()
+                sys.stderr.buffer.write(line)
+                sys.stderr.buffer.flush()
+            else:
+                self._file.write(line)
+                self._file.keep_small()
 
     def note(self, text: str) -> None:
         """Add a line of this program's own."""
         if self._file is not None:
             self._file.note(text)
-            return
-        with suppress(OSError):
-            _to_standard_error(f"{OURS}{text}\n".encode("utf-8", "backslashreplace"))
+        else:
+            with suppress(OSError):
+                sys.stderr.write(f"{OURS}{text}\n")
 
     def close(self) -> None:
         """Close the file. May be repeated."""
         if self._file is not None:
             self._file.close()
-
-
-def _to_standard_error(line: bytes) -> None:
-    sys.stderr.buffer.write(line)
-    sys.stderr.buffer.flush()

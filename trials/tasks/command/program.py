@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ from trials.tasks.command import keeper
 KEEPER = Path(keeper.__file__)
 CHUNK_BYTES = 1 << 16
 ANSWER_S = 5.0
-"""How long the keeper may take to suspend the program's processes, or to kill them."""
+"""The time that the keeper may take to suspend the program's processes, or to kill them."""
 
 Source = Literal["stdout", "stderr"]
 CLUSTERS = "RAY_"
@@ -50,7 +50,7 @@ class Program:
         self._process: int | None = None
         self._suspended: list[int] | None = None
         self._status_text = b""
-        status, telling = os.pipe()
+        self._status, telling = os.pipe()
         command = [sys.executable, "-I", "-S", str(KEEPER), str(telling), *words]
         try:
             self._keeper = subprocess.Popen(  # noqa: S603 - the command that the user states
@@ -64,14 +64,13 @@ class Program:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            os.close(status)
+            os.close(self._status)
             raise ProgramFailed(f"the command cannot be started: {error}") from error
         finally:
             os.close(telling)
-        self._status = status
         self._selector = selectors.DefaultSelector()
         self._open: set[int] = set()
-        self._listen(status, None)
+        self._listen(self._status, None)
         assert self._keeper.stdout is not None
         assert self._keeper.stderr is not None
         self._listen(self._keeper.stdout.fileno(), "stdout")
@@ -99,37 +98,33 @@ class Program:
         pieces: list[tuple[Source, bytes]] = []
         for key, _ in self._selector.select(timeout_s):
             content = self._content(key.fd)
-            if content is None:
-                continue
-            if key.data is None:
+            if content and key.data is None:
                 self._take_in(content)
             elif content:
                 pieces.append((key.data, content))
         if self.clear and not pieces:
-            self._close_outputs()
+            # What still holds the output open is not of the program.
+            for handle in list(self._open):
+                self._stop_listening(handle)
         refusal, self._refusal = self._refusal, None
         if refusal is not None:
             raise ProgramFailed(f"the command cannot be started: {refusal}")
         return pieces
 
-    def _content(self, handle: int) -> bytes | None:
+    def _content(self, handle: int) -> bytes:
         try:
             content = os.read(handle, CHUNK_BYTES)
         except BlockingIOError:
-            return None
-        if content:
-            return content
+            return b""
+        if not content:
+            self._stop_listening(handle)
+            if handle == self._status and not self.clear:
+                self._lost_keeper()
+        return content
+
+    def _stop_listening(self, handle: int) -> None:
         self._selector.unregister(handle)
         self._open.discard(handle)
-        if handle == self._status:
-            self._lost_keeper()
-        return None
-
-    def _close_outputs(self) -> None:
-        """Nothing is left of the program: what still holds its output open is not of it."""
-        for handle in list(self._open):
-            self._selector.unregister(handle)
-        self._open.clear()
 
     def _take_in(self, content: bytes) -> None:
         *lines, self._status_text = (self._status_text + content).split(b"\n")
@@ -139,7 +134,7 @@ class Program:
                 case "started":
                     self._process = int(rest)
                 case "refused":
-                    _, _, self._refusal = rest.partition(" ")
+                    self._refusal = rest
                 case "suspended":
                     self._suspended = [int(number) for number in rest.split()]
                 case "ended":
@@ -150,9 +145,7 @@ class Program:
                     self.clear = True
 
     def _lost_keeper(self) -> None:
-        """The keeper has ended. If somebody killed it, the program's group is killed here."""
-        if self.clear:
-            return
+        """Somebody has killed the keeper: the program's group is killed here."""
         self.clear = True
         if self.code is None:
             self.code = -signal.SIGKILL
@@ -198,33 +191,11 @@ class Program:
         program has removed since.
         """
         found: set[Path] = set()
-        inside = f"{folder}{os.sep}"
         for process in self._suspended or ():
-            for name in _open_files_of(process):
-                path = Path(name)
-                if name.startswith(inside) and not path.is_symlink() and path.is_file():
+            for path in _written_by(process):
+                if path.is_relative_to(folder) and path.is_file():
                     found.add(path)
         return sorted(found)
-
-    @property
-    def would_run(self) -> bool:
-        """A process of it computes, or waits to be resumed or for a processor, as far as
-        that can be seen.
-
-        It knows those that were there when the program was last suspended.
-        """
-        return any(facts[0] in b"RTt" for facts in self._facts())
-
-    @property
-    def ticks(self) -> int:
-        """The processor time that these processes have used, in ticks of the system's clock."""
-        return sum(int(facts[11]) + int(facts[12]) for facts in self._facts())
-
-    def _facts(self) -> Iterator[list[bytes]]:
-        for process in self._suspended or ():
-            with suppress(OSError):  # it has ended
-                text = Path(f"/proc/{process}/stat").read_bytes()
-                yield text.rpartition(b")")[2].split()
 
     def close(self) -> bool:
         """Kill what is left; False while something cannot be killed. Repeating it does nothing."""
@@ -246,36 +217,23 @@ class Program:
         return True
 
 
-def _open_files_of(process: int) -> list[str]:
-    """The files that a process has open to write anywhere in them; none where that cannot be
-    seen."""
-    names = []
-    try:
-        handles = os.listdir(f"/proc/{process}/fd")  # noqa: PTH208 - not a folder of files
-    except OSError:
-        return []
-    for handle in handles:
-        try:
-            name = os.readlink(f"/proc/{process}/fd/{handle}")  # noqa: PTH115 - may be no path
-            facts = Path(f"/proc/{process}/fdinfo/{handle}").read_text()
-        except OSError:
-            continue
-        if _may_be_rewritten(facts):
-            names.append(name)
-    return names
-
-
-def _may_be_rewritten(facts: str) -> bool:
-    for line in facts.splitlines():
-        if line.startswith("flags:"):
-            flags = int(line.split()[1], 8)
+def _written_by(process: int) -> list[Path]:
+    """The files that a process has open to write anywhere in them."""
+    found = []
+    # The process may end meanwhile, or belong to another user.
+    with suppress(OSError):
+        for handle in Path(f"/proc/{process}/fd").iterdir():
+            facts = Path(f"/proc/{process}/fdinfo/{handle.name}").read_text()
+            _, _, after = facts.partition("flags:")
+            flags = int(after.split()[0], 8)
             is_written = flags & os.O_ACCMODE != os.O_RDONLY
-            return is_written and not flags & os.O_APPEND
-    return False
+            if is_written and not flags & os.O_APPEND:
+                found.append(handle.readlink())
+    return found
 
 
 def exit_text(code: int) -> str:
-    """How a process ended, by its exit code; below 0 is a signal."""
+    """The end of a process in words, by its exit code; below 0 is a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:

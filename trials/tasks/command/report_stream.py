@@ -2,87 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from trials.contract import Setup
-from trials.tasks.command.command import Command
+from trials.contract import ProgramFailed
+from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
 from trials.tasks.command.readers import CsvRows, JsonLines, LineReader, PatternLines, ReportLine
-from trials.tasks.command.report_lines import Lines, ReportFile
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-"""The delimiters of tables, by the end of the file's name."""
+LONGEST_LINE = 1 << 20
+"""Bytes of a line. One that is longer is not a report, and is passed on in pieces."""
 
 
 class ReportStream:
     """The reports of one start of a program. Its other output goes to the log.
 
     Args:
-        setup: The unit of the budget, and the objective.
-        folder: The folder that the program writes into.
+        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
+        file: The file with the reports; None for standard output.
+        resource: The key of a report that says how far the trial has trained.
+        metric: The study's objective; None for a trial without a study.
         output: The log.
     """
 
-    def __init__(self, command: Command, setup: Setup, folder: Path, output: Output) -> None:
-        self._patterns = command.patterns
-        self._output = output
-        self._lines: dict[Source, Lines] = {"stdout": Lines(), "stderr": Lines()}
-        self._file = None if command.reports is None else ReportFile(folder / command.reports)
-        self._reader = self._reader_of(command, setup)
+    def __init__(
+        self,
+        patterns: Sequence[ReportPattern],
+        file: Path | None,
+        resource: str,
+        metric: str | None,
+        output: Output,
+    ) -> None:
+        self._patterns, self._file, self._output = patterns, file, output
+        self._resource, self._metric = resource, metric
+        self._stamp: object = None
+        """The state of the file when it was last read."""
+        self._reader = self._new_reader()
+        self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
 
-    def _reader_of(self, command: Command, setup: Setup) -> LineReader:
-        delimiter = DELIMITERS.get(PurePosixPath(command.reports or "").suffix)
-        if command.patterns:
-            return PatternLines(command.patterns)
-        if delimiter is None:
-            return JsonLines(command.resource)
-        metric = None if setup.goal is None else setup.goal.metric
-        rows = CsvRows(command.resource, setup.budget.unit, metric, delimiter)
-        if self._file is not None and self._file.first_line:
-            rows.report_in(self._file.first_line)
-        return rows
+    def _new_reader(self) -> LineReader:
+        if self._patterns:
+            return PatternLines(self._patterns)
+        if self._file is None or self._file.suffix != ".csv":
+            return JsonLines(self._resource)
+        return CsvRows(self._resource, self._metric)
 
-    @property
-    def is_reread(self) -> bool:
-        """The file was written anew, so that its reports may have been read before."""
-        return self._file is not None and self._file.is_reread
-
-    @property
-    def repeats(self) -> bool:
-        """A report may say again how far the trial has trained."""
-        return self._reader.repeats or self.is_reread
-
-    def taken(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[Iterable[ReportLine]]:
-        """The reports that are complete with pieces of output, and the new ones of the file, in
-        portions.
+    def reports(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[ReportLine]:
+        """The reports that are complete with pieces of output, and those of a changed file.
 
         Raises:
             ProgramFailed: A report cannot be right, or the file cannot be read.
         """
         for source, piece in pieces:
-            yield self._reports_in(self._lines[source].taken(piece), source)
-        if self._file is not None:
-            for lines in self._file.new_lines():
-                yield self._reports_in(lines, "file")
+            *lines, rest = (self._rests[source] + piece).split(b"\n")
+            for line in lines:
+                yield from self._printed(line + b"\n", source)
+            self._rests[source] = rest
+            if len(rest) > LONGEST_LINE:
+                yield from self._printed(rest, source)
+                self._rests[source] = b""
+        yield from self._in_file(ended=False)
 
-    def rest(self) -> Iterator[Iterable[ReportLine]]:
-        """The reports in last lines, whose ends never came, in portions."""
-        for source, lines in self._lines.items():
-            yield self._reports_in(lines.rest(), source)
-        if self._file is not None:
-            yield self._reports_in(self._file.rest(), "file")
+    def last_reports(self) -> Iterator[ReportLine]:
+        """The reports in last lines, whose ends never came."""
+        for source, rest in self._rests.items():
+            if rest:
+                yield from self._printed(rest, source)
+        yield from self._in_file(ended=True)
 
-    def _reports_in(self, lines: list[bytes], source: str) -> Iterator[ReportLine]:
+    def _printed(self, line: bytes, source: Source) -> Iterator[ReportLine]:
         has_patterns = bool(self._patterns)
-        printed = source == "stdout" or (source == "stderr" and has_patterns)
-        is_read = source == "file" if self._file is not None else printed
-        for line in lines:
-            if source != "file" and has_patterns:
-                self._output.write(line)  # before it is read: it may be refused
-            report = self._reader.report_in(line) if is_read else None
-            if source != "file" and not has_patterns and report is None:
-                self._output.write(line)
+        if has_patterns:
+            self._output.write(line)  # before it is read: it may be refused
+        is_read = self._file is None and (source == "stdout" or has_patterns)
+        report = self._reader.report_in(line) if is_read else None
+        if report is not None:
+            yield report
+        elif not has_patterns:
+            self._output.write(line)
+
+    def _in_file(self, *, ended: bool) -> Iterator[ReportLine]:
+        """All reports of the file, where it has changed: it may have been written anew."""
+        if self._file is None or not self._file.exists():
+            return
+        try:
+            facts = self._file.stat()
+            stamp = facts.st_ino, facts.st_size, facts.st_mtime_ns, ended
+            if stamp == self._stamp:
+                return
+            self._stamp = stamp
+            lines = self._file.read_bytes().split(b"\n")
+        except OSError as error:
+            raise ProgramFailed(f"reports cannot be read: {error}") from error
+        reader = self._new_reader()
+        for line in lines if ended else lines[:-1]:
+            report = reader.report_in(line)
             if report is not None:
                 yield report

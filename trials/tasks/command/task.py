@@ -14,10 +14,8 @@ from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command import GRACE_S, line_of
 from trials.descriptions.command_line import CommandLine
-from trials.tasks.command.command import Command
-from trials.tasks.command.run import CommandRun
+from trials.tasks.command.run import Command, CommandRun
 
 
 class CommandTask:
@@ -35,18 +33,17 @@ class CommandTask:
         self.metrics = report_pattern.metrics_of(task)
         self.settings: Mapping[str, Setting] | None = None
         self._task, self._base = dict(task), base
-        line = line_of(task)
-        base = base / task.get("cwd", ".")
-        if not base.is_dir():
-            raise TaskError.at("task.cwd", f"there is no folder {base}")
-        _refuse_missing(line, base)
+        line = CommandLine(task["run"])
+        folder = base / task.get("cwd", ".")
+        if not folder.is_dir():
+            raise TaskError.at("task.cwd", f"there is no folder {folder}")
+        _demand_program(line, folder)
         self._command = Command(
             line=line,
-            base=base,
+            base=folder,
             reports=task.get("reports"),
             patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
             resource=task.get("resource", report_pattern.RESOURCE),
-            grace_s=float(task.get("grace", GRACE_S)),
             ends_early=task.get("ends_early", False),
             resumes=task.get("resumes", True),
         )
@@ -64,17 +61,16 @@ class CommandTask:
         return CommandRun(self._command, setup)
 
 
-def _refuse_missing(line: CommandLine, base: Path) -> None:
+def _demand_program(line: CommandLine, folder: Path) -> None:
     program = line.program
     if program is None:
         return
     is_path = "/" in program
-    found = shutil.which(str(base / program) if is_path else program)
-    if found is not None:
+    if shutil.which(str(folder / program) if is_path else program) is not None:
         return
-    if is_path and (base / program).is_file():
+    if is_path and (folder / program).is_file():
         what = f"{program} is not executable; make it so, or name what runs it"
     else:
-        where = f"in {base}" if is_path else "on the PATH"
+        where = f"in {folder}" if is_path else "on the PATH"
         what = f"there is no program {program!r} {where}"
     raise TaskError.at("task.run", what)

@@ -4,16 +4,58 @@ from __future__ import annotations
 
 import abc
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from trials.contract import Problem, TaskError
-from trials.tasks.datasets import splitting
-from trials.tasks.datasets.spec import DataSpec
+from trials.descriptions.models import Pretrained, Scratch
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """The data of a task; paths are absolute.
+
+    Args:
+        validation: The validation data, or the fraction of the training data that it is.
+        split_seed: Decides which samples a validation fraction picks.
+    """
+
+    train: Path
+    validation: float | Path
+    test: Path | None
+    split_seed: int
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """Everything else that decides on the prepared data; compared by `repr`."""
+        return (self.split_seed,)
+
+    @property
+    def encoder(self) -> Pretrained | Scratch | None:
+        """The model whose tokenizer encodes the data; None if none does."""
+        return None
+
+    @staticmethod
+    def shared(task: Mapping[str, Any], base: Path) -> dict[str, Any]:
+        """The fields of this class, from a part whose values are right."""
+        validation = task["validation"]
+        return {
+            "train": base / task["train"],
+            "validation": base / validation if isinstance(validation, str) else float(validation),
+            "test": base / task["test"] if "test" in task else None,
+            "split_seed": task.get("split_seed", 0),
+        }
+
 
 SpecT = TypeVar("SpecT", bound=DataSpec)
 Examples = TypeVar("Examples")
+Mask = npt.NDArray[np.bool_]
+"""True for the examples that are taken, shape (n,)."""
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
@@ -53,12 +95,8 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
     def with_test(self, data: Any, test: Examples, settings: Any) -> Any:
         """Encoded data with test samples in place of the validation samples."""
 
-    def unfit(self, train: Examples, *, readable: bool) -> Iterable[Problem]:
-        """Reasons why a training file cannot be learnt from.
-
-        Args:
-            readable: No value of the file has a problem.
-        """
+    def unfit(self, train: Examples) -> Iterable[Problem]:
+        """Reasons why a training file whose values are right cannot be learnt from."""
         return ()
 
     def misfits(self, train: Examples, other: Examples, where: str) -> Iterable[Problem]:
@@ -73,13 +111,13 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         """The labels that a split leaves no training example of."""
         return ()
 
-    def taken(self, examples: Any, mask: splitting.Taken) -> Any:
+    def taken(self, examples: Any, mask: Mask) -> Any:
         """The examples where the mask is true."""
         return list(itertools.compress(examples, mask))
 
     def problems(self) -> list[Problem]:
         """All problems of the files, those of the test file included."""
-        train, problems = self._read(self.spec.train, "task.train")
+        train, problems = self._train()
         _, more = self._parts(train, problems)
         _, of_test = self._other(train, self.spec.test, "task.test")
         return [*more, *of_test]
@@ -90,8 +128,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         Raises:
             TaskError: With every problem of the data or the model.
         """
-        train, problems = self._read(self.spec.train, "task.train")
-        parts, problems = self._parts(train, problems)
+        parts, problems = self._parts(*self._train())
         if problems or parts is None:
             raise TaskError(problems)
         return self.encode(*parts, settings)
@@ -101,6 +138,12 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         assert self.spec.test is not None
         test, _ = self.examples(self.spec.test, "task.test")
         return self.with_test(data, test, settings)
+
+    def _train(self) -> tuple[Examples | None, list[Problem]]:
+        train, problems = self._read(self.spec.train, "task.train")
+        if train is not None and not problems:
+            problems = list(self.unfit(train))
+        return train, problems
 
     def _read(self, path: Path, where: str) -> tuple[Examples | None, list[Problem]]:
         try:
@@ -124,18 +167,18 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         self, train: Examples | None, problems: list[Problem]
     ) -> tuple[tuple[Examples, Examples] | None, list[Problem]]:
         """Training and validation examples, None if they cannot be had; and all problems."""
-        if train is not None:
-            problems = [*problems, *self.unfit(train, readable=not problems)]
         chosen = self.spec.validation
         if isinstance(chosen, Path):
             validation, more = self._other(train, chosen, "task.validation")
-            whole = train is not None and validation is not None
-            return (train, validation) if whole else None, problems + more  # type: ignore[return-value]
+            if train is None or validation is None:
+                return None, problems + more
+            return (train, validation), problems + more
         if train is None or problems:
             return None, problems
-        mask = splitting.stratified(self.strata(train), chosen, self.spec.split_seed)
-        if problems := splitting.too_small(chosen, mask):
-            return None, problems
+        mask = stratified(self.strata(train), chosen, self.spec.split_seed)
+        if not mask.any():
+            what = f"a fraction of {chosen} leaves no validation rows out of {len(mask)}"
+            return None, [Problem("task.validation", f"{what}; give a larger one")]
         parts = self.taken(train, ~mask), self.taken(train, mask)
         lost = ", ".join(self.lost(*parts))
         if not lost:
@@ -143,3 +186,29 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         what = f"leaves no training {self.UNIT} with {lost}"
         hint = "choose another split_seed, or give a file"
         return parts, [Problem("task.validation", f"{what}; {hint}")]
+
+
+def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
+    """The rows that a validation fraction takes: of every class its share, and never its last row.
+
+    Args:
+        fraction: The share to take, in (0, 1).
+        seed: Which rows it is, for a given file.
+
+    Returns: True for the rows taken, shape (n,).
+    """
+    generator = np.random.default_rng(seed)
+    rows_by_class: dict[str, list[int]] = {}
+    for row, label in enumerate(labels):
+        rows_by_class.setdefault(label, []).append(row)
+    taken = np.zeros(len(labels), dtype=bool)
+    owed = 0.0
+    for label in sorted(rows_by_class):
+        rows = generator.permutation(rows_by_class[label])
+        # What rounding leaves over goes to the next class, so that small classes add up to their
+        # share.
+        owed += fraction * len(rows)
+        count = min(round(owed), len(rows) - 1)
+        owed -= count
+        taken[rows[:count]] = True
+    return taken

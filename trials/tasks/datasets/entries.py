@@ -12,15 +12,37 @@ import numpy as np
 from trials.data import cache
 
 _TYPE, _FIELDS = "type", "fields"
-_ARRAY, _FILE, _TUPLE, _MAPPING = "array", "file", "tuple", "mapping"
-"""Keys of the objects that stand for what JSON does not have."""
+_ARRAY, _FILE, _MAPPING = "array", "file", "mapping"
+"""Keys of the objects that stand for what JSON does not have. A list stands for a tuple."""
 
 
 def entry_of(data: object) -> cache.CacheEntry:
     """Prepared data as flat arrays, files, and the facts that say how they belong together."""
-    parts = _Parts()
-    facts = parts.plain(data, "")
-    return cache.CacheEntry(parts.arrays, parts.files, facts)
+    arrays: dict[str, Any] = {}
+    files: dict[str, bytes] = {}
+
+    def plain(value: Any, name: str) -> Any:
+        """A value as JSON, with its arrays and files taken out."""
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+            return {_ARRAY: name}
+        if isinstance(value, bytes):
+            _, _, file = name.rpartition("/")
+            assert file not in files, f"two files of one name: {file}"
+            files[file] = value
+            return {_FILE: file}
+        if isinstance(value, Mapping):
+            return {_MAPPING: {key: plain(part, f"{name}/{key}") for key, part in value.items()}}
+        if dataclasses.is_dataclass(value):
+            fields = {}
+            for field in dataclasses.fields(value):
+                full = f"{name}.{field.name}" if name else field.name
+                fields[field.name] = plain(getattr(value, field.name), full)
+            return {_TYPE: type(value).__name__, _FIELDS: fields}
+        return value
+
+    facts = plain(data, "")
+    return cache.CacheEntry(arrays, files, facts)
 
 
 def digest_of(data: object) -> str:
@@ -32,48 +54,6 @@ def digest_of(data: object) -> str:
     return digest.hexdigest()
 
 
-class _Parts:
-    """The arrays and files of data, as they are taken out of it."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, Any] = {}
-        self.files: dict[str, bytes] = {}
-
-    def plain(self, value: Any, name: str) -> Any:
-        """A value as JSON, with its arrays and files taken out."""
-        if isinstance(value, np.ndarray):
-            self.arrays[name] = value
-            return {_ARRAY: name}
-        if isinstance(value, bytes):
-            _, _, file = name.rpartition("/")
-            return {_FILE: self._file(value, file)}
-        if isinstance(value, tuple):
-            parts = []
-            for number, part in enumerate(value):
-                parts.append(self.plain(part, f"{name}.{number}"))
-            return {_TUPLE: parts}
-        if isinstance(value, Mapping):
-            named = {}
-            for key, part in value.items():
-                named[key] = self.plain(part, f"{name}/{key}")
-            return {_MAPPING: named}
-        if dataclasses.is_dataclass(value):
-            return {_TYPE: type(value).__name__, _FIELDS: self._fields(value, name)}
-        return value
-
-    def _fields(self, value: Any, name: str) -> dict[str, Any]:
-        found = {}
-        for field in dataclasses.fields(value):
-            full = f"{name}.{field.name}" if name else field.name
-            found[field.name] = self.plain(getattr(value, field.name), full)
-        return found
-
-    def _file(self, content: bytes, name: str) -> str:
-        assert name not in self.files, f"two files of one name: {name}"
-        self.files[name] = content
-        return name
-
-
 def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
     """The reverse of `entry_of`.
 
@@ -83,20 +63,16 @@ def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
     named = {kind.__name__: kind for kind in types}
 
     def whole(fact: Any) -> Any:
+        if isinstance(fact, list | tuple):
+            return tuple(map(whole, fact))
         if not isinstance(fact, Mapping):
             return fact
         if _ARRAY in fact:
             return entry.arrays[fact[_ARRAY]]
         if _FILE in fact:
             return entry.files[fact[_FILE]]
-        if _TUPLE in fact:
-            return tuple(map(whole, fact[_TUPLE]))
-        if _MAPPING in fact:
-            return all_whole(fact[_MAPPING])
-        kind = named[fact[_TYPE]]
-        return kind(**all_whole(fact[_FIELDS]))
-
-    def all_whole(facts: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: whole(part) for name, part in facts.items()}
+        parts = fact[_MAPPING] if _MAPPING in fact else fact[_FIELDS]
+        values = {name: whole(part) for name, part in parts.items()}
+        return values if _MAPPING in fact else named[fact[_TYPE]](**values)
 
     return whole(entry.facts)

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from trials.contract import Problem
 
 FIRST = 5
-"""How many rows or classes a problem names."""
-LONGEST_NAME = 1000
-"""Characters in the name of a class, which is written into every checkpoint."""
+"""Rows or classes that a problem names."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -42,25 +40,12 @@ def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArra
 
 
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
-    """The problem of training data with one class only, or with something that is not a class's
-    name."""
-    names = {label for label in labels if label is not None}
-    if problems := too_long(names, where):
-        return problems
+    """The problem of training data with one class only."""
+    names = set(labels) - {None}
     if len(names) != 1:
         return []
     what = f"all training rows have one class, {names.pop()!r}; two are needed"
     return [Problem(where, what)]
-
-
-def too_long(names: Iterable[str], where: str) -> list[Problem]:
-    """The problem of something that is not a class's name."""
-    longest = max(map(len, names), default=0)
-    if longest <= LONGEST_NAME:
-        return []
-    what = f"has a class whose name has {longest} characters; the most is {LONGEST_NAME}"
-    hint = "is it the right column? Name another one, or shorten it"
-    return [Problem(where, f"{what}; {hint}")]
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:
@@ -74,14 +59,8 @@ def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str)
     if not unknown:
         return []
     rows = sum(label in unknown for label in other)
-    names = sorted(map(str, unknown))
+    names = sorted(map(repr, unknown))
+    shown = ", ".join([*names[:FIRST], *(["..."] if len(names) > FIRST else [])])
     classes = "1 class" if len(names) == 1 else f"{len(names)} classes"
-    what = f"has {classes} that no training row has: {_first_of(names)} (rows: {rows})"
+    what = f"has {classes} that no training row has: {shown} (rows: {rows})"
     return [Problem(where, f"{what}; remove them, or train them too")]
-
-
-def _first_of(names: list[str]) -> str:
-    shown = list(map(repr, names[:FIRST]))
-    if len(names) > FIRST:
-        shown.append("...")
-    return ", ".join(shown)

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import trials
 from trials.data import cache
-from trials.descriptions.models import Pretrained, Scratch, references
+from trials.descriptions.models import Pretrained, Scratch
 from trials.disk.whole_folders import digest_of_file
 from trials.tasks.datasets import entries
 
@@ -37,7 +37,7 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
 
 @dataclass(frozen=True)
 class Recipe(Generic[Data]):
-    """How data is prepared, and what it depends on.
+    """The preparation of data, and what it depends on.
 
     Args:
         kind: The first word of the entry's name.
@@ -114,44 +114,26 @@ def _content(source: Path | float) -> object:
 
 def _encoder(model: Pretrained | Scratch) -> object:
     """The identity of a tokenizer: the vocabulary of a model from scratch, or the content of the
-    tokenizer's files, code included. None if code is used that is not among them."""
+    tokenizer's files. None if they are not on this machine, or code of the model is run too."""
     if isinstance(model, Scratch):
         return model.vocabulary
-    folder = model.folder
-    if folder is None:
-        paths = [] if model.trusted else _of_the_hub(model.name)
-    elif model.trusted and _names_code_of_the_hub(folder):
-        paths = []
-    else:
-        paths = _small_files(folder)
-    if not paths:
+    if model.trusted:
         return None
-    files = [(path.name, digest_of_file(path)) for path in paths]
-    return model.trusted, sorted(files)
-
-
-def _names_code_of_the_hub(folder: Path) -> bool:
-    return any("--" in reference for reference in references(folder))
+    paths = _of_the_hub(model.name) if model.folder is None else _small_files(model.folder)
+    return sorted((path.name, digest_of_file(path)) for path in paths) or None
 
 
 def _small_files(folder: Path) -> list[Path]:
-    found = []
-    for path in folder.iterdir():
-        if path.is_file() and path.suffix not in _WEIGHTS:
-            found.append(path)
-    return found
+    files = [path for path in folder.iterdir() if path.is_file()]
+    return [path for path in files if path.suffix not in _WEIGHTS]
 
 
 def _of_the_hub(model: str) -> list[Path]:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    found = []
     try:
-        for name in _HUB_FILES:
-            path = try_to_load_from_cache(model, name)
-            if isinstance(path, str):
-                found.append(Path(path))
+        found = [try_to_load_from_cache(model, name) for name in _HUB_FILES]
     except HFValidationError:  # the name is not a hub id: loading the model reports that
         return []
-    return found
+    return [Path(path) for path in found if isinstance(path, str)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.data import files
-from trials.settings import nearest
 from trials.tasks.datasets.labels import FIRST
 
 MOST_NAMED = 20
@@ -25,7 +25,7 @@ LONGEST_SHOWN = 60
 
 
 def read(path: Path, where: str) -> pd.DataFrame:
-    """Read a data file by its suffix.
+    """Read a data file by its suffix. Its columns have names that are texts.
 
     Args:
         where: The study file's key that names it.
@@ -40,59 +40,35 @@ def read(path: Path, where: str) -> pd.DataFrame:
         raise TaskError.at(where, f"{path} has an unknown format; use a file that ends in {known}")
     demand_plain(path, where, text=suffix != ".parquet")
     try:
-        return reader(path)
+        table = reader(path)
     except pd.errors.EmptyDataError:
         raise TaskError.at(where, f"{path} is empty; name a file with data") from None
     except UnicodeDecodeError as error:
         raise TaskError.at(where, _not_utf_8(path, error)) from None
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
-        kind = path.suffix.lstrip(".").upper()
+        kind = suffix.lstrip(".").upper()
         raise TaskError.at(where, f"{path} cannot be read as {kind}: {why}; fix the file") from None
+    table.columns = table.columns.map(str)
+    return table
 
 
-def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
-    byte = error.object[error.start]
-    return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
-
-
-def demand_plain(path: Path, where: str, *, text: bool) -> None:
-    """See that there is a plain file, and no binary one where it is to be text.
+def with_columns(wanted: Mapping[str, Iterable[str]], path: Path, where: str) -> pd.DataFrame:
+    """The table of a data file that has some columns, and rows.
 
     Args:
-        where: The study file's key that names it.
+        wanted: The columns, by the study file's key that asks for them.
+        where: The study file's key that names the file.
 
     Raises:
-        TaskError: There is no such file, or it is something else.
+        TaskError: The file cannot be read, or has not all columns, or no rows.
     """
-    try:
-        files.refuse_odd(path)
-        if text:
-            files.refuse_binary(path)
-    except FileNotFoundError:
-        hint = _neighbour_of(path)
-        raise TaskError.at(where, f"no such file: {path}; {hint}") from None
-    except ValueError as error:
-        raise TaskError.at(where, f"{path} {error}") from None
-    except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}; check the path and its permissions"
-        raise TaskError.at(where, what) from None
-
-
-def missing_column(table: pd.DataFrame, column: str, where: str, path: Path) -> Problem | None:
-    """The problem of a file without `column`; None if it has it."""
-    columns = list(map(str, table.columns))
-    if column in columns:
-        return None
-    shown = list(map(_shown, columns))
-    hint = "name one of them"
-    if difflib.get_close_matches(column, shown, n=1):
-        hint = nearest(column, shown)
-    named = ", ".join(shown[:MOST_NAMED])
-    unnamed = len(shown) - MOST_NAMED
-    if unnamed > 0:
-        named = f"{named} and {unnamed} more"
-    return Problem(where, f"{path} has no column {column!r}, it has {named}; {hint}")
+    table = read(path, where)
+    if missing := missing_columns(table, wanted, path):
+        raise TaskError(missing)
+    if len(table) == 0:
+        raise TaskError.at(where, f"{path} has no rows; name a file with data")
+    return table
 
 
 def missing_columns(
@@ -103,40 +79,22 @@ def missing_columns(
     Args:
         wanted: The columns, by the study file's key that asks for them.
     """
+    shown = [_shown(name) for name in table.columns]
+    named = ", ".join(shown[:MOST_NAMED])
+    if len(shown) > MOST_NAMED:
+        named = f"{named} and {len(shown) - MOST_NAMED} more"
     problems = []
     for where, columns in wanted.items():
         for column in columns:
-            if missing := missing_column(table, column, where, path):
-                problems.append(missing)
+            if column not in table.columns:
+                what = f"{path} has no column {column!r}, it has {named}"
+                problems.append(Problem(where, f"{what}; {_near(column, shown)}"))
     return problems
 
 
-def text_columns(fields: Mapping[str, str], path: Path, where: str) -> dict[str, list[str | None]]:
-    """The columns of a data file as texts.
-
-    Args:
-        fields: The names of the columns, by the field of the task that states them.
-        where: The study file's key that names it.
-
-    Returns: The columns, by field; None if a row has no value.
-
-    Raises:
-        TaskError: The file cannot be read, has not all columns, or no rows.
-    """
-    table = with_columns(fields, path, where)
-    return {field: texts_in(table, column) for field, column in fields.items()}
-
-
-def with_columns(fields: Mapping[str, str], path: Path, where: str) -> pd.DataFrame:
-    """The table of a data file that has some columns, and rows; arguments and errors as for
-    `text_columns`."""
-    table = read(path, where)
-    wanted = {f"task.{field}": [column] for field, column in fields.items()}
-    if missing := missing_columns(table, wanted, path):
-        raise TaskError(missing)
-    if len(table) == 0:
-        raise TaskError.at(where, f"{path} has no rows; name a file with data")
-    return table
+def _near(name: str, others: Iterable[str], hint: str = "name one of them") -> str:
+    close = difflib.get_close_matches(name, list(others), n=1)
+    return f"did you mean {close[0]}?" if close else hint
 
 
 def gaps_in(
@@ -145,54 +103,21 @@ def gaps_in(
     """The problem of each column that has rows without a value.
 
     Args:
-        columns: What `text_columns` returned.
+        columns: The texts of each column, by field.
         fields: The names of the columns, by field.
     """
     problems = []
     for field, values in columns.items():
         rows = [row for row, value in enumerate(values, start=1) if value is None]
-        if not rows:
-            continue
-        what = missing_values(rows, fields[field], path)
-        problems.append(Problem(f"task.{field}", what))
+        if rows:
+            what = missing_values(rows, fields[field], path)
+            problems.append(Problem(f"task.{field}", what))
     return problems
-
-
-def _shown(name: str) -> str:
-    printable = "".join(letter if letter.isprintable() else "?" for letter in name)
-    if len(printable) <= LONGEST_SHOWN:
-        return printable
-    return f"{printable[:LONGEST_SHOWN]}…"
-
-
-def lines_of(path: Path, where: str) -> list[str]:
-    """The lines of a text file, which end at a line feed, with or without a carriage return before
-    it.
-
-    Raises:
-        TaskError: There is no such file, or it is not UTF-8 text.
-    """
-    demand_plain(path, where, text=True)
-    try:
-        return _lines(path)
-    except UnicodeDecodeError as error:
-        raise TaskError.at(where, _not_utf_8(path, error)) from None
-    except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}; fix the file"
-        raise TaskError.at(where, what) from None
-
-
-def _lines(path: Path) -> list[str]:
-    """The lines of a text file. Texts may hold what `str.splitlines` takes for the end of one, such
-    as U+2028."""
-    with path.open(encoding="utf-8-sig", newline="\n") as file:
-        return [line.removesuffix("\n").removesuffix("\r") for line in file]
 
 
 def missing_values(rows: list[int], column: str, path: Path) -> str:
     """The text of an error about rows, counted from 1, without a value in a column."""
-    shown = list(map(str, rows))
-    return _rows_of(path, f"without {column!r}", shown, "fill or remove them")
+    return _rows_of(path, f"without {column!r}", list(map(str, rows)), "fill or remove them")
 
 
 def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path) -> str:
@@ -212,19 +137,15 @@ def _rows_of(path: Path, what: str, rows: list[str], hint: str) -> str:
     return f"{found} (the first after the header is row 1); {hint}"
 
 
-def holds_texts(values: pd.Series) -> bool:
-    """True if a column was read as texts, as somebody wrote them."""
-    if not pd.api.types.is_string_dtype(values.dtype):
-        return False
-    present = (value for value in values if not pd.isna(value))
-    return all(isinstance(value, str) for value in present)
+def _shown(name: str) -> str:
+    printable = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return printable if len(printable) <= LONGEST_SHOWN else f"{printable[:LONGEST_SHOWN]}…"
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
     """A column as texts, whatever its type: None if it has no value, only white space, or a list
     or object."""
-    values = table[column].tolist()
-    return list(map(_as_text, values))
+    return [_as_text(value) for value in table[column].tolist()]
 
 
 def _as_text(value: Any) -> str | None:
@@ -235,27 +156,59 @@ def _as_text(value: Any) -> str | None:
     # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    text = str(value)
-    return text if text.strip() else None
+    return str(value).strip() or None
 
 
-def _neighbour_of(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return "its folder does not exist either; paths are relative to the study file"
-    others = {file.name for file in folder.iterdir()} - {path.name}
-    close = difflib.get_close_matches(path.name, others, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
-    return "paths are relative to the study file"
+# ----------------------------------------------------------------------------------------- files
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
-    return _read_separated(path, ",")
+def demand_plain(path: Path, where: str, *, text: bool) -> None:
+    """See that there is a plain file, and no binary one where it is to be text.
+
+    Args:
+        where: The study file's key that names it.
+
+    Raises:
+        TaskError: There is no such file, or it is something else.
+    """
+    try:
+        files.refuse_odd(path)
+        if text:
+            files.refuse_binary(path)
+    except FileNotFoundError:
+        others = [file.name for file in path.parent.glob("*")]
+        hint = _near(path.name, others, "paths are relative to the study file")
+        raise TaskError.at(where, f"no such file: {path}; {hint}") from None
+    except ValueError as error:
+        raise TaskError.at(where, f"{path} {error}") from None
+    except OSError as error:
+        what = f"{path} cannot be read: {error.strerror}; check the path and its permissions"
+        raise TaskError.at(where, what) from None
 
 
-def _read_tsv(path: Path) -> pd.DataFrame:
-    return _read_separated(path, "\t")
+def lines_of(path: Path, where: str) -> list[str]:
+    """The lines of a text file, which end at a line feed, with or without a carriage return before
+    it.
+
+    Raises:
+        TaskError: There is no such file, or it is not UTF-8 text.
+    """
+    demand_plain(path, where, text=True)
+    try:
+        return _lines(path)
+    except UnicodeDecodeError as error:
+        raise TaskError.at(where, _not_utf_8(path, error)) from None
+
+
+def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
+    byte = error.object[error.start]
+    return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
+
+
+def _lines(path: Path) -> list[str]:
+    # Texts may hold what `str.splitlines` takes for the end of a line, such as U+2028.
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
+        return [line.removesuffix("\n").removesuffix("\r") for line in file]
 
 
 def _read_separated(path: Path, separator: str) -> pd.DataFrame:
@@ -289,8 +242,7 @@ def refuse_repeated_names(path: Path, separator: str = ",") -> None:
     names = header.iloc[0].dropna()
     repeated = names[names.duplicated()]
     if repeated.size:
-        name = _shown(repeated.iloc[0])
-        raise ValueError(f"its header names the column {name!r} twice")
+        raise ValueError(f"its header names the column {_shown(repeated.iloc[0])!r} twice")
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:
@@ -300,10 +252,8 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"line {number}: {error}") from None
-        except RecursionError:
-            raise ValueError(f"line {number}: is nested too deeply") from None
         if not isinstance(row, dict):
             raise ValueError(f"line {number}: is not an object")
         rows.append(row)
@@ -312,12 +262,10 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-READ_AS_TEXTS = frozenset({".csv", ".tsv"})
-"""Suffixes of files whose fields are kept as they are written."""
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".csv": partial(_read_separated, separator=","),
+    ".tsv": partial(_read_separated, separator="\t"),
     ".parquet": pd.read_parquet,
     ".jsonl": _read_json_lines,
 }
-"""How to read a file, by its suffix."""
+"""The readers of files, by suffix."""

@@ -12,13 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.contract import Finding, Goal, Setup
-from trials.telemetry.findings import (
-    diagnose,
-    divergence,
-    overfitting,
-    plateau,
-)
+from trials.contract import Finding, Setup
+from trials.telemetry.findings import diagnose, divergence, overfitting, plateau
 from trials.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
@@ -58,7 +53,8 @@ class ReportHistory:
         self._count += 1
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)
-        loss = self._validation_loss(metrics)
+        losses = [metrics[name] for name in VALIDATION_LOSSES if name in self._always]
+        loss = losses[0] if losses else 0.0
         self._trace.step(train_loss)
         self._trace.report(self._count, train_loss, loss)
         self._elapsed = elapsed
@@ -68,18 +64,13 @@ class ReportHistory:
     def mark_best(self, metrics: Mapping[str, float], saved: Path | str) -> None:
         """Let `best` name a checkpoint, if its report is the best so far."""
         goal = self._goal
-        if goal is None:
+        value = None if goal is None else metrics.get(goal.metric)
+        if goal is None or value is None or not math.isfinite(value):
             return
-        value = metrics.get(goal.metric)
-        if value is not None and better(goal, value, self._best):
+        best = self._best
+        if best is None or (value > best if goal.maximize else value < best):
             self._best = value
             self._checkpoints.mark_best(saved, value)
-
-    def _validation_loss(self, metrics: Mapping[str, float]) -> float:
-        for name in VALIDATION_LOSSES:
-            if name in self._always:
-                return metrics[name]
-        return 0.0
 
     def findings(self) -> tuple[Finding, ...]:
         """The findings, the most severe first."""
@@ -103,12 +94,3 @@ class ReportHistory:
             "elapsed": self._elapsed,
             "always": sorted(self._always),
         }
-
-
-def better(goal: Goal, value: float, best: float | None) -> bool:
-    """True if a value is finite, and better than the best so far."""
-    if not math.isfinite(value):
-        return False
-    if best is None:
-        return True
-    return value > best if goal.maximize else value < best

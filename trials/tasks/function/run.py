@@ -4,6 +4,7 @@ run."""
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -14,16 +15,15 @@ from typing import Any
 from trials.contract import Finding, Item, Note, Report, Setup, TrialStopped
 from trials.script import in_trial
 from trials.tasks.function.reported import metric_name, number_of
-from trials.tasks.function.thread import idle_thread, taken_lock
 from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all_read
 
 log = logging.getLogger(__name__)
 
 POLL_S = 0.2
-"""How long the run waits for a report before it hands control back, so that a worker can look
+"""The run waits so long for a report before it hands control back, so that a worker can look
 around."""
 GRACE_S = 5.0
-"""How long a closed run waits for its function to end."""
+"""A closed run waits so long for its function to end."""
 
 Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 
@@ -31,9 +31,8 @@ Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 class FunctionRun:
     """One call of a training function (a `contract.Run`).
 
-    The function's thread and the iterating one take turns with two locks: `_go` is released to let
-    the function run, `_news` by the function's thread when there is a report, a question, a note,
-    or the function's end.
+    The function's thread puts its reports, questions and notes into a queue, and None when the
+    function has ended. After each it waits for `_go`.
     """
 
     def __init__(
@@ -44,10 +43,11 @@ class FunctionRun:
         self._total, self._grace_s = setup.budget.total, grace_s
         self._call = FunctionCall(setup)
         self._trial = FunctionTrial(replace(setup, params=params), self._call, self._hand_over)
-        self._go, self._news = taken_lock(), taken_lock()
-        self._started = self._ended = self._waiting = False
+        self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
+        self._go = threading.Semaphore(0)
+        self._is_started = self._is_ended = False
         self._item: Item = None
-        """The last item of the function's thread."""
+        """The item that the function waits in; None while it runs."""
         self._error: BaseException | None = None
         self._returned: object = None
         self._has_reported = False
@@ -60,18 +60,52 @@ class FunctionRun:
         """
         while self.finished is None and not self._call.stopping:
             self._let_go()
-            while not self._news.acquire(timeout=POLL_S):
+            while not self._is_next_here(POLL_S):
                 yield None
                 if self._call.stopping:
                     return
-            if self._ended:
+            if self._item is None:
                 yield from self._end()
                 return
-            self._waiting = True
-            item = self._item
-            assert item is not None
-            self._has_reported |= isinstance(item, Report)
-            yield item
+            self._has_reported |= isinstance(self._item, Report)
+            yield self._item
+
+    def _let_go(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            # A daemon: a function that never reports again must not keep the process alive.
+            threading.Thread(target=self._train, name="training-function", daemon=True).start()
+        elif self._item is not None:
+            self._item = None
+            self._go.release()
+
+    def _is_next_here(self, timeout_s: float) -> bool:
+        """Wait for the next item, or the function's end."""
+        try:
+            self._item = self._items.get(timeout=timeout_s)
+        except queue.Empty:
+            return False
+        self._is_ended = self._item is None
+        return True
+
+    def _end(self) -> Iterator[Item]:
+        error, self._error = self._error, None
+        is_trained = self._call.is_trained
+        if isinstance(error, SystemExit):
+            if error.code not in (None, 0):
+                what = f"the training function called sys.exit({error.code!r})"
+                raise RuntimeError(what) from error
+        elif error is not None and not (is_trained and isinstance(error, TrialStopped)):
+            self.finished = "raised"
+            raise error
+        self.finished = "budget used" if is_trained else "the function returned"
+        metrics = _metrics_in(self._returned)
+        self._returned = None
+        if metrics and (self._has_reported or self._call.checkpoint is not None):
+            yield Note(metrics=metrics)
+        elif metrics:
+            require_all_read(self._trial)
+            yield self._call.report(self._total, metrics)
 
     def answer(self, value: Any) -> None:
         self._call.answer = value
@@ -79,10 +113,7 @@ class FunctionRun:
     def save(self) -> Path | str | None:
         """The checkpoint that came with the report the function waits in; None if it saved none
         for it."""
-        item = self._item
-        if not self._waiting or not isinstance(item, Report):
-            return None
-        return item.checkpoint
+        return self._item.checkpoint if isinstance(self._item, Report) else None
 
     @property
     def best(self) -> Path | str | None:
@@ -97,66 +128,31 @@ class FunctionRun:
     def close(self) -> bool:
         """Raise `TrialStopped` in the function and wait for its end, but not forever: False if it
         continues."""
-        call = self._call
-        call.stopping = True
-        while self._started and not self._ended:
-            if self._waiting:
-                self._waiting = False
-                self._go.release()
-            if not self._news.acquire(timeout=self._grace_s):
-                what = (
-                    "the training function continues in the background until its next trial.report"
-                )
-                log.warning(what)
+        self._call.stopping = True
+        while self._is_started and not self._is_ended:
+            self._let_go()
+            if not self._is_next_here(self._grace_s):
+                what = "the training function continues in the background until its next"
+                log.warning("%s trial.report", what)
                 return False
-            self._waiting = not self._ended
-        call.close()
+        self._call.close()
         error = self._error
         if error is not None and not isinstance(error, TrialStopped):
             log.warning("the stopped training function raised %r", error)
         return True
 
-    def _let_go(self) -> None:
-        if not self._started:
-            self._started = True
-            idle_thread().run(self._in_thread)
-        elif self._waiting:
-            self._waiting = False
-            self._go.release()
-
-    def _end(self) -> Iterator[Item]:
-        error, self._error = self._error, None
-        is_trained = self._call.is_trained
-        if isinstance(error, SystemExit):
-            code = error.code
-            if code not in (None, 0):
-                raise RuntimeError(f"the training function called sys.exit({code!r})") from error
-        elif error is not None and not (is_trained and isinstance(error, TrialStopped)):
-            self.finished = "raised"
-            raise error
-        self.finished = "budget used" if is_trained else "the function returned"
-        metrics = _metrics_in(self._returned)
-        self._returned = None
-        if metrics and (self._has_reported or self._call.checkpoint is not None):
-            yield Note(metrics=metrics)
-        elif metrics:
-            require_all_read(self._trial)
-            yield self._call.report(self._total, metrics)
-
     # In the function's thread:
 
-    def _in_thread(self) -> threading.Lock:
+    def _train(self) -> None:
         try:
             with in_trial(self._trial):
                 self._returned = self._function(self._params, self._trial)
         except BaseException as error:  # noqa: BLE001 - handed to the iterating thread, which raises it
             self._error = error
-        self._ended = True
-        return self._news
+        self._items.put(None)
 
     def _hand_over(self, item: Item) -> None:
-        self._item = item
-        self._news.release()
+        self._items.put(item)
         self._go.acquire()
 
 

@@ -10,11 +10,10 @@ The function runs in a thread of its own, which takes turns with the code that i
 `trial.report` hands the report over and waits until the run is iterated further. In a stopped
 trial, `trial.report` raises `TrialStopped`.
 
-Code that is written for another library is adapted: whoever loads the task gives what turns it into
-such a function.
+Code that is written for another library is adapted: the caller gives what turns it into such a
+function.
 
-A script that knows its trial from `trials.script` is called as it is started by hand: a function
-whose parameters all have defaults with the parameters of its trial by name, and
+A script that knows its trial from `trials.script` runs as it is started by hand:
 ``my_module:__main__`` is the whole file.
 """
 
@@ -69,7 +68,9 @@ class FunctionTask:
         self._task, self._base, self._adapt = dict(task), base, adapt
         self._args: dict[str, Any] = dict(task.get("args") or {})
         if adapt is None:
-            _refuse_library(task)
+            if "library" in task:
+                what = f"code that is written for {task['library']} trains in a study alone"
+                raise TaskError.at("task.library", f"{what}; use hpsearch run")
             self._function = find(task["kind"], base)
         else:
             self._function = adapt(named(task["kind"], base), task)
@@ -99,7 +100,8 @@ def named(kind: str, base: Path) -> Any:
     module = _imported(module_name, base)
     found = getattr(module, name, None)
     if found is None:
-        hint = nearest(name, _functions_in(module))
+        functions = [each for each, value in vars(module).items() if callable(value)]
+        hint = nearest(name, functions)
         raise _mistake(f"{module_name} has no function {name!r}; {hint}")
     return found
 
@@ -117,9 +119,6 @@ def find(kind: str, base: Path) -> Function:
     if not callable(function) or isinstance(function, type):
         raise _mistake(f"{kind} is not a function; write def {name}(params, trial)")
     signature = inspect.signature(function)
-    if _is_of_script(signature):
-        file = getattr(sys.modules[module_name], "__file__", None) or module_name
-        return _called_by_name(function, signature, file)
     try:
         signature.bind(None, None)
     except TypeError:
@@ -132,32 +131,15 @@ def find(kind: str, base: Path) -> Function:
     return found
 
 
-def _is_of_script(signature: inspect.Signature) -> bool:
-    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = signature.parameters.values()
-    return "trial" not in signature.parameters and all(
-        each.kind in plain and each.default is not each.empty for each in parameters
-    )
-
-
-def _called_by_name(
-    function: Callable[..., object], signature: inspect.Signature, file: str
-) -> Function:
-    def train(params: Mapping[str, Any], trial: FunctionTrial) -> object:
-        with _as_script(file, trial):
-            given = {}
-            for name, parameter in signature.parameters.items():
-                given[name] = trial.get(name, parameter.default)
-            return function(**given)
-
-    return train
-
-
 def _whole_file(module_name: str, base: Path) -> Function:
     _look_in(base)
-    file = _file_of(module_name)
-    if file is None:
+    try:
+        spec = importlib.util.find_spec(module_name)
+    except ModuleNotFoundError:  # the package that it would be in
+        spec = None
+    if spec is None or spec.origin is None:
         raise _mistake(f"no module named {module_name!r}; it must be in {base} or be installed")
+    file = spec.origin
     _look_in(Path(file).parent)
 
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
@@ -165,14 +147,6 @@ def _whole_file(module_name: str, base: Path) -> Function:
             runpy.run_path(file, run_name=SCRIPT)
 
     return train
-
-
-def _file_of(module_name: str) -> str | None:
-    try:
-        found = importlib.util.find_spec(module_name)
-    except ModuleNotFoundError:  # the package that it would be in
-        return None
-    return None if found is None else found.origin
 
 
 @contextmanager
@@ -193,14 +167,6 @@ def _look_in(base: Path) -> None:
         sys.path.insert(0, str(base))
 
 
-def _refuse_library(task: Mapping[str, Any]) -> None:
-    library = task.get("library")
-    if library is None:
-        return
-    what = f"code that is written for {library} trains in a study alone; use hpsearch run"
-    raise TaskError.at("task.library", what)
-
-
 def _imported(name: str, base: Path) -> ModuleType:
     try:
         with importing(name):
@@ -208,24 +174,13 @@ def _imported(name: str, base: Path) -> ModuleType:
     except ImportEnds as end:
         sys.modules[name] = end.module
         return end.module
-    except ModuleNotFoundError as error:
-        missing = error.name
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{name}.".startswith(f"{missing}."):
             what = f"no module named {missing!r}; it must be in {base} or be installed"
             raise _mistake(what) from None
-        what = f"importing {name} failed: {error}; install what it imports"
-        raise _mistake(what) from error
-    except Exception as error:
         what = f"importing {name} failed: {type(error).__name__}: {error}; fix the module"
         raise _mistake(what) from error
-
-
-def _functions_in(module: ModuleType) -> list[str]:
-    found = []
-    for name, value in vars(module).items():
-        if callable(value) and not name.startswith("_"):
-            found.append(name)
-    return found
 
 
 def _mistake(what: str) -> TaskError:

@@ -1,4 +1,4 @@
-"""A trial as its training function sees it, and what the run of that function knows of it."""
+"""A trial as its training function sees it, and the state that it shares with the run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
 
 class FunctionCall:
-    """How far a call of a training function has come: shared by the function's `FunctionTrial` and
-    its run.
+    """The state of a call of a training function, which its `FunctionTrial` and its run share.
 
     Attributes:
         checkpoint: The folder of the checkpoint that is continued from, or None.
         checkpoints: Of the trial.
         newest: The newest checkpoint that this call has reported, or None.
         history: Its reports.
+        watch: The time it trains.
         stopping: Whether the trial is over.
         answer: To the last question.
     """
@@ -53,71 +53,50 @@ class FunctionCall:
         self._draft: tuple[Path, Collection[str]] | None = None
         """The draft saved since the last report, and the names of its files of state."""
         self._resource = 0.0
-        self._watch = Stopwatch(_read(self.checkpoint, _ELAPSED) or 0.0)
-        self._watch.go_on()
-
-    def report(self, resource: float, metrics: Mapping[str, Any]) -> Report:
-        """The report of what a function reports.
-
-        Raises:
-            ValueError: As `FunctionTrial.report` says.
-            OSError: What was saved for it cannot be written.
-        """
-        reached = self._reached(resource)
-        values = _numbers(metrics)
-        saved = self._committed(reached)
-        elapsed = self._watch.seconds
-        self.history.note(values, elapsed, saved)
-        best = None if saved is None else self.checkpoints.reported(reached, saved)
-        self._resource = reached
-        self._watch.pause()  # until `go_on`
-        return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
-
-    def _committed(self, resource: float) -> Path | str | None:
-        if self._draft is None:
-            return None
-        (draft, state), self._draft = self._draft, None
-        self.newest = self.checkpoints.commit(draft, Label(resource, state=state))
-        return self.newest
+        self.watch = Stopwatch(_read(self.checkpoint, _ELAPSED) or 0.0)
+        self.watch.go_on()
 
     @property
     def is_trained(self) -> bool:
         """It has reported the full budget of its trial."""
         return self._resource >= self._total
 
-    def afterwards(self, resource: float, metrics: Mapping[str, Any]) -> Note:
-        """A note of metrics reported again at the full budget, to be added to the last report.
-
-        Raises:
-            ValueError: As `FunctionTrial.report` says.
-            TrialStopped: It is a report of more training than the trial has.
-        """
-        if number_of("resource", resource) > self._resource:
-            raise TrialStopped
-        return Note(metrics=_numbers(metrics))
-
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report; None if this call has reported none."""
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
-    def _reached(self, resource: float) -> float:
+    def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
+        """The report of what a function reports. What it reports again at the full budget is a
+        note, which is added to the last report.
+
+        Raises:
+            ValueError: As `FunctionTrial.report` says.
+            OSError: What was saved for it cannot be written.
+            TrialStopped: It is a report of more training than the trial has.
+        """
         reached = number_of("resource", resource)
+        if self.is_trained:
+            if reached > self._resource:
+                raise TrialStopped
+            return Note(metrics=_numbers(metrics))
         if not reached > self._resource:
             what = f"after {self._resource:g}: the resource must rise"
             raise ValueError(f"trial.report({resource}) {what}")
         if reached > MOST_RESOURCE:
             what = "the resource must say how far the trial has trained"
             raise ValueError(f"trial.report({resource}): {what}")
-        return reached
-
-    def wait(self) -> None:
-        """The function waits for an answer. The clock stops until `go_on`."""
-        self._watch.pause()
-
-    def go_on(self) -> None:
-        """The function continues after a report or an answer."""
-        self._watch.go_on()
+        values = _numbers(metrics)
+        saved = best = None
+        if self._draft is not None:
+            (draft, state), self._draft = self._draft, None
+            saved = self.newest = self.checkpoints.commit(draft, Label(reached, state=state))
+        elapsed = self.watch.seconds
+        self.history.note(values, elapsed, saved)
+        if saved is not None:
+            best = self.checkpoints.reported(reached, saved)
+        self._resource = reached
+        return Report(reached, values, elapsed=elapsed, checkpoint=saved, best=best)
 
     @contextmanager
     def saving(self, state: Collection[str]) -> Iterator[Path]:
@@ -125,10 +104,8 @@ class FunctionCall:
         more save before that replaces it."""
         with self.checkpoints.drafting() as folder:
             yield folder
-            elapsed = json.dumps(self._watch.seconds)
-            (folder / _ELAPSED).write_text(elapsed)
-            history = json.dumps(self.history.state_dict())
-            (folder / _HISTORY).write_text(history)
+            (folder / _ELAPSED).write_text(json.dumps(self.watch.seconds))
+            (folder / _HISTORY).write_text(json.dumps(self.history.state_dict()))
         self._discard_draft()
         self._draft = folder, state
 
@@ -139,11 +116,7 @@ class FunctionCall:
             self._draft = None
 
     def raise_if_stopping(self) -> None:
-        """End the function if the trial is over.
-
-        Raises:
-            TrialStopped: It is.
-        """
+        """Raise `TrialStopped` if the trial is over, which ends the function."""
         if self.stopping:
             raise TrialStopped
 
@@ -234,12 +207,7 @@ class FunctionTrial:
         """
         self._call.raise_if_stopping()
         require_all_read(self)
-        if self._call.is_trained:
-            self.note(self._call.afterwards(resource, metrics))
-            return
-        self._hand_over(self._call.report(resource, metrics))
-        self._call.go_on()
-        self._call.raise_if_stopping()
+        self._wait_for(self._call.report(resource, metrics))
 
     def ask(self, name: str, distribution: str) -> Any:
         """Ask the study for the value of a parameter that nobody named before, and wait for it.
@@ -253,10 +221,7 @@ class FunctionTrial:
             TrialStopped: The trial is over.
         """
         self._call.raise_if_stopping()
-        self._call.wait()
-        self._hand_over(Question(name, distribution))
-        self._call.go_on()
-        self._call.raise_if_stopping()
+        self._wait_for(Question(name, distribution))
         return self._call.answer
 
     def note(self, note: Note) -> None:
@@ -266,7 +231,13 @@ class FunctionTrial:
             TrialStopped: The trial is over.
         """
         self._call.raise_if_stopping()
-        self._hand_over(note)
+        self._wait_for(note)
+
+    def _wait_for(self, item: Item) -> None:
+        """Hand an item over, and wait until the run is iterated further."""
+        self._call.watch.pause()
+        self._hand_over(item)
+        self._call.watch.go_on()
         self._call.raise_if_stopping()
 
     @contextmanager

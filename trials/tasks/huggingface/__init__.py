@@ -1,9 +1,9 @@
 """Models of transformers, with their tokenizers and adapters, for the tasks on texts.
 
-- `task`, `spec`: the base of these tasks, and their `task` part
+- `task`: the base of these tasks, and their `task` part
 - `pretrained`, `templates`: models as they are loaded, copied and built
 - `tokenizer`: the model's own, or one that is learnt from the texts
 - `data`, `sequences`: data and models of tasks that predict tokens
-- `lora`, `merging`: adapters, and whole models made of them
+- `lora`: adapters, and whole models made of them
 - `model_files`: a model in the folder of a checkpoint
 """

@@ -33,7 +33,7 @@ class Split:
 
     @property
     def weights(self) -> Ints:
-        """How many targets each sample has, shape (n,)."""
+        """The number of targets of each sample, shape (n,)."""
         is_target = self.targets.tokens != IGNORED
         counted = np.concatenate([[0], np.cumsum(is_target)])
         offsets = self.targets.offsets
@@ -58,7 +58,7 @@ class Scored:
 
     @property
     def missed(self) -> int:
-        """How many targets are not predicted."""
+        """The number of targets that are not predicted."""
         if self.cells is None:
             return 0
         return int(np.count_nonzero(self.cells.tokens == IGNORED))

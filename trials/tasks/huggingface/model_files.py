@@ -12,7 +12,7 @@ import transformers
 from torch import nn
 
 from trials.checkpoints.weights import Weights, write
-from trials.tasks.huggingface import lora, merging
+from trials.tasks.huggingface import lora
 from trials.tasks.huggingface.pretrained import write_description
 
 
@@ -39,7 +39,7 @@ class TransformerFiles:
     def write(self, folder: Path, weights: Weights) -> None:
         write(weights, folder)
         write_description(self._model, folder)
-        lora.describe(self._model, self._base, folder)
+        lora.describe(self._model, folder)
         writes_texts = getattr(self._model.config, "is_encoder_decoder", False)
         generation = getattr(self._model, "generation_config", None)
         if writes_texts and generation is not None:
@@ -48,19 +48,13 @@ class TransformerFiles:
             (folder / name).write_bytes(content)
 
     def read(self, folder: Path) -> None:
-        """Load the weights of a checkpoint.
-
-        Raises:
-            CheckpointError: The checkpoint holds other adapters than the model has.
-            TaskError: Its adapters belong to another base.
-        """
-        lora.read(self._model, self._base, folder, self._device)
+        lora.read(self._model, folder, self._device)
 
     def merge(self, folder: Path) -> None:
-        merging.write(self._model, self._base, folder)
+        lora.merge(self._model, self._base, folder)
 
     def take(self, folder: Path) -> None:
-        merging.take(self._model, folder)
+        lora.take(self._model, folder)
 
 
 class Scores(nn.Module):

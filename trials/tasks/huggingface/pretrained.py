@@ -1,23 +1,17 @@
-"""Pretrained models as they are loaded and written: errors for the user, code that they bring, and
-their identity."""
+"""Pretrained models as they are loaded and written: errors for the user, code that they bring."""
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from trials.contract import Problem, TaskError
-from trials.descriptions.models import CONFIG, KEY, Pretrained, brings_code
+from trials.descriptions.models import KEY, Pretrained
 
 _LOCK = ".hpsearch.lock"
-_WEIGHTS = ("*.safetensors", "*.bin")
-_BLOCK, _BLOCKS = 1 << 16, 256
-"""Of a file of weights, what its fingerprint is taken from: so many evenly spaced blocks of so many
-bytes."""
 _MISTAKES = (
     ImportError, AttributeError, NameError, TypeError, LookupError, SyntaxError, AssertionError,
     NotImplementedError,
@@ -55,71 +49,23 @@ def loading(model: Pretrained) -> Iterator[None]:
         raise TaskError.at("task.model", f"{what}; {hint}") from error
 
 
-def problems_with(model: object, tokens: bool) -> list[Problem]:
-    """The mistake that a local model needs code and is not trusted; for one on the hub, this shows
-    when it is loaded.
+def problems_with(model: object) -> list[Problem]:
+    """The mistakes of a local model that its configuration shows, such as that it needs code and is
+    not trusted. A model on the hub is looked at when it is loaded.
 
     Args:
         model: What a task part names as its model.
     """
-    if not isinstance(model, Pretrained) or model.trusted:
+    if not isinstance(model, Pretrained) or model.trusted or model.folder is None:
         return []
-    if not model.folder or not brings_code(model):
-        return []
-    # Seconds to import, and most models do without.
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoConfig  # seconds to import, and most models do without
 
     try:
         with loading(model):
-            AutoConfig.from_pretrained(model.name, trust_remote_code=model.trusted)
-            if tokens:
-                AutoTokenizer.from_pretrained(model.name, trust_remote_code=model.trusted)
+            AutoConfig.from_pretrained(model.name, trust_remote_code=False)
     except TaskError as error:
         return error.problems
     return []
-
-
-def fingerprint(model: Pretrained, revision: str | None) -> str | None:
-    """Distinguishes the weights of one model from those of another: the SHA-256 of blocks of their
-    files, spread evenly. A large model therefore takes no longer to start, and models that were
-    trained differently differ in nearly all blocks.
-
-    Args:
-        model: A model that has just been loaded.
-        revision: The commit of the hub it was loaded from; None for a local folder.
-
-    Returns: None if its files are not found.
-    """
-    folder = model.folder or _downloaded(model.name, revision)
-    if folder is None:
-        return None
-    files: list[Path] = []
-    for pattern in _WEIGHTS:
-        files += folder.glob(pattern)
-    if not files:
-        return None
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        size = path.stat().st_size
-        digest.update(f"{path.name} {size}\n".encode())
-        for block in _blocks_of(path, size):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _blocks_of(path: Path, size: int) -> Iterator[bytes]:
-    last = max(size - _BLOCK, 0)
-    with path.open("rb") as file:
-        for number in range(_BLOCKS):
-            file.seek(last * number // (_BLOCKS - 1))
-            yield file.read(_BLOCK)
-
-
-def _downloaded(name: str, revision: str | None) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(name, CONFIG, revision=revision)
-    return Path(found).parent if isinstance(found, str) else None
 
 
 def write_description(model: Any, folder: Path) -> None:

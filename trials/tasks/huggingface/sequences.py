@@ -36,53 +36,22 @@ from trials.tasks.workloads.metrics import perplexity
 from trials.tasks.workloads.workload import BuiltInWorkload, SampleSet
 
 
-class TokenLayout:
-    """The inputs of a sample: its tokens and, where the model needs one, a mask. Every target is
-    in the cell of its token."""
-
-    def lengths(self, split: Split) -> Ints:
-        """The tokens of each sample, shape (n,); of each part, shape (n, parts), where it has such
-        as are padded each by itself."""
-        return split.inputs.lengths
-
-    def scored(self, data: SequenceData) -> Split:
-        """The validation samples as the model reads them."""
-        return data.validation
-
-    def samples(
-        self,
-        split: Split,
-        inputs: Padded,
-        residence: Residence,
-        model: transformers.PreTrainedModel,
-    ) -> Samples:
-        """The samples of a split, which become batches.
-
-        Args:
-            inputs: Its tokens and their mask.
-        """
-        targets = Padded(residence, LABELS, split.targets, IGNORED)
-        return Samples(residence, [inputs, targets], [split.inputs.lengths])
-
-
 class SequenceWorkload(BuiltInWorkload):
     """A model of tokens with its data on a device (also a `workload.Adaptable`).
 
     A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` where it
-    has metrics of its own, and `outputs` and the layout where its model reads more than tokens and
-    a mask.
+    has metrics of its own, and `outputs`, `lengths_of`, `scored` and `batches_of` where its model
+    reads more than tokens and a mask.
     """
 
     AUTO: ClassVar[Any]
     """The class of transformers that loads and builds the models."""
     CAUSAL: ClassVar[bool] = False
     """A token sees only those before it."""
-    LAYOUT: ClassVar[type[TokenLayout]] = TokenLayout
 
     def __init__(
         self, named: Pretrained | Scratch, data: SequenceData, settings: Settings, setup: Setup
     ) -> None:
-        layout = self.LAYOUT()
         device = torch.device(setup.device)
         kind = ModelKind(self.AUTO, data.labels, data.padding)
         dtype = lora.base_dtype(settings, device)
@@ -99,17 +68,34 @@ class SequenceWorkload(BuiltInWorkload):
             inputs = Padded(
                 residence, "input_ids", split.inputs, data.padding, "attention_mask", masked
             )
-            samples = layout.samples(split, inputs, residence, model)
-            return SampleSet(samples, layout.lengths(split))
+            return SampleSet(self.batches_of(split, inputs, residence), self.lengths_of(split))
 
         if isinstance(settings, PackingSettings) and settings.packing:
-            lengths = layout.lengths(data.train)
+            lengths = self.lengths_of(data.train)
             train = SampleSet(self._packed(settings, residence, lengths), lengths)
         else:
             train = samples_of(data.train)
-        validation = samples_of(layout.scored(data))
         files = TransformerFiles(model, source.base, data.tokenizer_files, device)
-        super().__init__(model, files, train, validation, settings, device)
+        self.merge, self.take = files.merge, files.take
+        super().__init__(model, files, train, samples_of(self.scored(data)), settings, device)
+
+    def lengths_of(self, split: Split) -> Ints:
+        """The tokens of each sample, shape (n,); of each part, shape (n, parts), where it has such
+        as are padded each by itself."""
+        return split.inputs.lengths
+
+    def scored(self, data: SequenceData) -> Split:
+        """The validation samples as the model reads them."""
+        return data.validation
+
+    def batches_of(self, split: Split, inputs: Padded, residence: Residence) -> Samples:
+        """The samples of a split, which become batches. Every target is in the cell of its token.
+
+        Args:
+            inputs: Its tokens and, where the model needs one, their mask.
+        """
+        targets = Padded(residence, LABELS, split.targets, IGNORED)
+        return Samples(residence, [inputs, targets], [split.inputs.lengths])
 
     @staticmethod
     @abc.abstractmethod
@@ -173,7 +159,7 @@ class SequenceWorkload(BuiltInWorkload):
         return {"loss": loss, **self.measure(loss, counts)}
 
     def _targets(self) -> int:
-        """How many validation targets are scored."""
+        """The number of validation targets that are scored."""
         scored = self._data.scored
         if scored is not None:
             return len(scored.targets.tokens)

@@ -26,7 +26,7 @@ from trials.loop.compiling import NEVER
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
-from trials.tasks.huggingface.pretrained import fingerprint, loading
+from trials.tasks.huggingface.pretrained import loading
 from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS, TOKEN_TYPES
 
 
@@ -39,7 +39,7 @@ class ModelKind:
         labels: The names of its classes; empty if it has none of its own.
         padding: The token that fills a batch; None for models without tokens.
         problem: What a classifier's scores are, by transformers' names (`problem_type`): its
-            pipelines follow it. None for the scores of classes, of which one is right.
+            pipelines follow it. None for the scores of classes that exclude each other.
     """
 
     auto: Any
@@ -138,7 +138,7 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
         )
     revision = getattr(loaded.config, "_commit_hash", None)
     stored = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
-    base = lora.Base(model.name, revision, fingerprint(model, revision), stored)
+    base = lora.Base(model.name, revision, stored)
     if kind.padding is not None:
         _fill_with(kind.padding, loaded)
     loaded.config.architectures = [type(loaded).__name__]

@@ -3,7 +3,6 @@ the texts."""
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,6 @@ TOKEN_TYPES = "token_type_ids"  # noqa: S105 - no password: tokens are words her
 INPUTS = ("input_ids", "attention_mask")
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
-_LONG_WORD = re.compile(r"(\S{1000})(?=\S)")
 
 
 def load(
@@ -124,12 +122,6 @@ def _check(lengths: Mapping[str, int], possible: int) -> None:
             raise TaskError.at(f"settings.{name}", what)
 
 
-def _split_words(texts: Sequence[str]) -> list[str]:
-    """The texts with words that never end cut into several: learning takes time that grows with a
-    word's square."""
-    return [_LONG_WORD.sub(r"\1 ", text) for text in texts]
-
-
 def parts_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
     """True if it puts something between the two texts of a pair; some only join them."""
     of_a_pair: int = tokenizer.num_special_tokens_to_add(pair=True)
@@ -137,21 +129,10 @@ def parts_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
     return of_a_pair > of_a_text
 
 
-def word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+def word_pieces(
+    texts: Sequence[str], vocabulary: int, inputs: Sequence[str] = INPUTS
+) -> PreTrainedTokenizerBase:
     """Lower-cased word pieces, the same for the same texts."""
-    return _fast(_learnt_word_pieces(texts, vocabulary), INPUTS, **_WORD_PIECES)
-
-
-def paired_word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """The same for pairs of texts: with the types of tokens, as BERT reads them."""
-    inputs = [*INPUTS, TOKEN_TYPES]
-    return _fast(_learnt_word_pieces(texts, vocabulary), inputs, **_WORD_PIECES)
-
-
-_WORD_PIECES = {"unk_token": UNKNOWN, "pad_token": PAD, "cls_token": START, "sep_token": END}
-
-
-def _learnt_word_pieces(texts: Sequence[str], vocabulary: int) -> Tokenizer:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
@@ -169,7 +150,7 @@ def _learnt_word_pieces(texts: Sequence[str], vocabulary: int) -> Tokenizer:
     trainer = trainers.WordPieceTrainer(
         vocab_size=max(vocabulary, len(first)), special_tokens=first, show_progress=False
     )
-    tokenizer.train_from_iterator(_split_words(texts), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     pieces = tokenizer.get_vocab()
 
     # A second tokenizer with the same pieces, in which the letters are not special tokens.
@@ -178,11 +159,15 @@ def _learnt_word_pieces(texts: Sequence[str], vocabulary: int) -> Tokenizer:
     plain.pre_tokenizer = tokenizer.pre_tokenizer
     numbered = [(START, pieces[START]), (END, pieces[END])]
     plain.post_processor = processors.TemplateProcessing(
-        single=f"{START} $A {END}",
-        pair=f"{START} $A {END} $B:1 {END}:1",
-        special_tokens=numbered,
+        single=f"{START} $A {END}", pair=f"{START} $A {END} $B:1 {END}:1", special_tokens=numbered
     )
-    return plain
+    special = {"unk_token": UNKNOWN, "pad_token": PAD, "cls_token": START, "sep_token": END}
+    return _fast(plain, inputs, **special)
+
+
+def paired_word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """The same for pairs of texts: with the types of tokens, as BERT reads them."""
+    return word_pieces(texts, vocabulary, [*INPUTS, TOKEN_TYPES])
 
 
 def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
@@ -219,7 +204,7 @@ def _learnt_byte_pairs(texts: Sequence[str], vocabulary: int, special: list[str]
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(_split_words(texts), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
 

@@ -1,22 +1,73 @@
 """The data of an image classification task: images of one shape in one array of bytes, from a
-folder or a .npz file."""
+folder or a .npz file.
+"""
 
 from __future__ import annotations
 
-import itertools
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
+from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
-from trials.tasks.datasets import labels, splitting, tables
-from trials.tasks.datasets.data_set import DataSet
-from trials.tasks.images.spec import ImageSpec
+from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
+
+SIZE = 64
+"""Side of the squares that the images of a folder are scaled to, where nothing else is stated."""
+
+
+@dataclass(frozen=True)
+class ImageSpec(DataSpec):
+    """The part, parsed.
+
+    Args:
+        model: The pretrained model; None for the small residual network.
+        size: In pixels; None if the model decides.
+    """
+
+    model: Pretrained | None
+    size: int | None
+
+    @property
+    def side(self) -> int:
+        """Of the squares that the images of a folder are scaled to, in pixels."""
+        return SIZE if self.size is None else self.size
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        return self.split_seed, self.side
+
+    @staticmethod
+    def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
+        """Parse a part whose keys and values are right.
+
+        Raises:
+            TaskError: The model is not possible.
+        """
+        return ImageSpec(
+            **DataSpec.shared(task, base), model=_model_of(task, base), size=task.get("size")
+        )
+
+
+def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
+    if "model" not in task:
+        if KEY not in task:
+            return None
+        what = "applies to a model, and this task names none; remove it, or add model"
+        raise TaskError.at(f"task.{KEY}", what)
+    model = parse_model(task["model"], base, task.get(KEY, False))
+    if isinstance(model, Scratch):
+        what = "must be a hub id or a local folder; leave it out for a small network from scratch"
+        raise TaskError.at("task.model", what)
+    return model
+
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 """Of the files in a class's folder that are images."""
@@ -34,11 +85,6 @@ class Images:
 
     pixels: Bytes
     names: list[str]
-
-    def rows(self, mask: splitting.Taken) -> Images:
-        """The images where `mask` is true."""
-        names = list(itertools.compress(self.names, mask))
-        return Images(self.pixels[mask], names)
 
 
 @dataclass(frozen=True)
@@ -69,7 +115,7 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
         images = _folder(path, where, self.spec.side) if path.is_dir() else _archive(path, where)
         return images, []
 
-    def unfit(self, train: Images, *, readable: bool) -> list[Problem]:
+    def unfit(self, train: Images) -> list[Problem]:
         return labels.problems_with(train.names, "task.train")
 
     def misfits(self, train: Images, other: Images, where: str) -> Iterator[Problem]:
@@ -82,8 +128,8 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
     def strata(self, train: Images) -> list[str]:
         return train.names
 
-    def taken(self, examples: Images, mask: splitting.Taken) -> Images:
-        return examples.rows(mask)
+    def taken(self, examples: Images, mask: Mask) -> Images:
+        return Images(examples.pixels[mask], super().taken(examples.names, mask))
 
     def encode(self, train: Images, validation: Images, settings: Settings) -> ImageData:
         names = tuple(labels.class_names(train.names))
@@ -126,12 +172,18 @@ def _folder(path: Path, where: str, size: int) -> Images:
 
 
 def _archive(path: Path, where: str) -> Images:
-    _demand_archive(path, where)
+    if path.suffix.lower() != ".npz":
+        what = f"there is no folder {path}, and it is not a .npz file"
+        hint = "name a folder with one folder of images for each class, or a .npz file"
+        raise TaskError.at(where, f"{what}; {hint}")
+    tables.demand_plain(path, where, text=False)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            _demand_arrays(archive, path, where)
             images, names = archive["images"], archive["labels"]
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except KeyError as error:
+        what = f"{path} lacks an array: {error.args[0]}; name two images and labels"
+        raise TaskError.at(where, what) from None
+    except (ValueError, EOFError, OSError, AttributeError, zipfile.BadZipFile) as error:
         what = f"{path} cannot be read as NPZ: {str(error).strip()}; write it with numpy.savez"
         raise TaskError.at(where, what) from None
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or not images.size:
@@ -143,22 +195,3 @@ def _archive(path: Path, where: str) -> Images:
         raise TaskError.at(where, f"{what}; give each image one label")
     pixels = images if images.ndim == 4 else images[..., None]
     return Images(pixels, list(map(str, names.tolist())))
-
-
-def _demand_arrays(archive: Collection[str], path: Path, where: str) -> None:
-    for name in ("images", "labels"):
-        if name not in archive:
-            has = ", ".join(archive) or "none"
-            raise TaskError.at(where, f"{path} has no array {name!r}, it has {has}; name it so")
-
-
-def _demand_archive(path: Path, where: str) -> None:
-    if path.suffix.lower() != ".npz":
-        hint = "name a folder with one folder of images for each class, or a .npz file"
-        if not path.exists():
-            raise TaskError.at(where, f"no such folder: {path}; {hint}")
-        raise TaskError.at(where, f"{path} is neither a folder nor a .npz file; {hint}")
-    tables.demand_plain(path, where, text=False)
-    if not zipfile.is_zipfile(path):
-        what = f"{path} cannot be read as NPZ: it is not an archive; write it with numpy.savez"
-        raise TaskError.at(where, what)

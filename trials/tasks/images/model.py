@@ -1,5 +1,4 @@
-"""How an image classification task trains and evaluates: normalised images, changed at random while
-training."""
+"""The workload of an image classification: normalised images, changed at random while training."""
 
 from __future__ import annotations
 
@@ -90,7 +89,7 @@ class ImageWorkload(OneTargetWorkload):
         train = _split(residence, data.train, data.train_labels, finish)
         validation = _split(residence, data.validation, data.validation_labels)
         self._network, self._targets = network, data.validation_labels
-        self._head = ClassHead(len(data.labels))
+        self._head = ClassHead()
         files = NetworkFiles(network.model, device, network.describe)
         super().__init__(network.model, files, train, validation, settings, device)
 

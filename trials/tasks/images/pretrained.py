@@ -10,12 +10,12 @@ import torch
 import transformers
 from torch import nn
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Setup, TaskError
 from trials.descriptions.images import ImageSettings
 from trials.descriptions.models import Pretrained
 from trials.tasks.huggingface import templates
 from trials.tasks.huggingface.pretrained import write_description
-from trials.tasks.huggingface.templates import ModelKind, Template
+from trials.tasks.huggingface.templates import ModelKind
 from trials.tasks.images import processor
 from trials.tasks.images.data import ImageData
 from trials.tasks.images.model import ImageNetwork, of_channels
@@ -31,11 +31,16 @@ def pretrained(
             are given.
     """
     _refuse_shapes(settings)
-    source = _template(model, data.labels)
-    _demand_channels(source.model, data)
+    kind = ModelKind(transformers.AutoModelForImageClassification, data.labels, padding=None)
+    source = templates.pretrained(model, kind)
+    channels = int(getattr(source.model.config, "num_channels", len("RGB")))
+    given = data.train.shape[3]
+    if given not in (1, channels):
+        what = f"reads images with {channels} channels, and these have {given}"
+        hint = f"give grey images, or images with {channels} channels"
+        raise TaskError.at("task.model", f"{what}; {hint}")
     processing = processor.read(model)
     side = processing.side or data.train.shape[1]
-    channels = _channels(source.model)
     means = _each(processing.means or data.means, channels)
     deviations = _each(processing.deviations or data.deviations, channels)
 
@@ -100,32 +105,12 @@ class ImageScores(nn.Module):
         return scores(self.model, shares, means, deviations, self._side)
 
 
-def _template(model: Pretrained, labels: tuple[str, ...]) -> Template:
-    kind = ModelKind(transformers.AutoModelForImageClassification, labels, padding=None)
-    return templates.pretrained(model, kind)
-
-
 def _each(values: tuple[float, ...], channels: int) -> tuple[float, ...]:
     return values * channels if len(values) == 1 else values
 
 
-def _channels(model: transformers.PreTrainedModel) -> int:
-    return int(getattr(model.config, "num_channels", len("RGB")))
-
-
-def _demand_channels(model: transformers.PreTrainedModel, data: ImageData) -> None:
-    wanted, given = _channels(model), data.train.shape[3]
-    if given not in (1, wanted):
-        what = f"reads images with {wanted} channels, and these have {given}"
-        hint = f"give grey images, or images with {wanted} channels"
-        raise TaskError.at("task.model", f"{what}; {hint}")
-
-
 def _refuse_shapes(settings: ImageSettings) -> None:
-    what = "applies to the small network, and this task names a model; remove it, or task.model"
-    problems = []
     for name in ("depth", "width"):
         if getattr(settings, name) != getattr(ImageSettings, name):
-            problems.append(Problem(f"settings.{name}", what))
-    if problems:
-        raise TaskError(problems)
+            what = "applies to the small network, and this task names a model"
+            raise TaskError.at(f"settings.{name}", f"{what}; remove it, or task.model")

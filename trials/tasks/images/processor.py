@@ -1,4 +1,4 @@
-"""How a pretrained image model wants its images: their size and brightness, as its image processor
+"""The images that a pretrained model expects: their size and brightness, as its image processor
 states.
 
 The processor's file is read, not run: images are scaled and normalised by this package, on the
@@ -18,7 +18,7 @@ from trials.tasks.huggingface.pretrained import loading
 
 FILE = "preprocessor_config.json"
 BICUBIC = 3
-"""How images are scaled (Pillow's number for it)."""
+"""The way in which images are scaled (Pillow's number for it)."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,8 @@ def read(model: Pretrained) -> Processing:
         stated, _ = ImageProcessingMixin.get_image_processor_dict(model.name)
     except OSError:
         stated = {}  # it has none
-    side = _side(stated, model.name)
-    if not side:
-        configured = {"size": getattr(config, "image_size", None)}
-        side = _side(configured, model.name)
+    configured = {"size": getattr(config, "image_size", None)}
+    side = _side(stated, model.name) or _side(configured, model.name)
     return _processing(stated, side)
 
 
@@ -77,32 +75,22 @@ def _processing(stated: dict[str, Any], side: int | None) -> Processing:
     # something else.
     factor = stated.get("rescale_factor", 1 / 255) if stated.get("do_rescale", True) else 1.0
     scale = 255 * factor
-    means_of_shares = tuple(mean / scale for mean in means)
-    deviations_of_shares = tuple(deviation / scale for deviation in deviations)
-    return Processing(side, means_of_shares, deviations_of_shares)
+    of_shares = [tuple(value / scale for value in values) for values in (means, deviations)]
+    return Processing(side, *of_shares)
 
 
 def _side(stated: dict[str, Any], model: str) -> int | None:
     size = stated.get("crop_size") if stated.get("do_center_crop") else None
     if size is None:
         size = stated.get("size")
-    sides = _sides_in(size)
-    if not sides:
-        return None
+    if isinstance(size, dict):
+        size = [size.get(name) for name in ("height", "width", "shortest_edge")]
+    sides = set(size if isinstance(size, list | tuple) else [size]) - {None, 0}
     if len(sides) > 1:
         pixels = " x ".join(map(str, sorted(sides)))
         what = f"{model!r} reads images of {pixels} pixels; choose one that reads squares"
         raise TaskError.at("task.model", what)
-    return int(sides.pop())
-
-
-def _sides_in(size: Any) -> set[Any]:
-    if isinstance(size, dict):
-        named = {size.get("height"), size.get("width"), size.get("shortest_edge")}
-        return named - {None, 0}
-    if isinstance(size, list | tuple):
-        return set(size)
-    return {size} - {None}
+    return int(sides.pop()) if sides else None
 
 
 def write(folder: Path, side: int, means: tuple[float, ...], deviations: tuple[float, ...]) -> None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from trials.contract import Problem, Setup, TaskError
 from trials.descriptions.images import IMAGE_CLASSIFICATION, ImageSettings
 from trials.settings import Settings
-from trials.tasks.images.data import ImageDataSet
-from trials.tasks.images.spec import ImageSpec
+from trials.tasks.images.data import ImageDataSet, ImageSpec
 from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Language modelling: the next token of a text. `task`, `data` and `model`."""
+"""Language modelling: the next token of a text. `task` with its data, and `model`."""

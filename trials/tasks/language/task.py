@@ -1,16 +1,113 @@
 """Language modelling: a model of transformers learns to predict the next token of a text from those
-before it."""
+before it.
+
+A document is a row of a table, or a paragraph of a text file (a line, where there is only one
+paragraph). Documents are split into training and validation first, so that no document is on both
+sides. Every token but a split's first is a target once: the target of each place of a block is the
+token that follows it. Where documents are samples, it is every token but the first of a document,
+and a document that is too long is cut into several samples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from trials.contract import TaskError
-from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING, SAMPLES, PackingSettings
-from trials.tasks.huggingface.task import TextTask
-from trials.tasks.language.data import LanguageDataSet
+import numpy as np
+
+from trials.contract import Problem, TaskError
+from trials.data.batching import Sequences
+from trials.descriptions.text import BLOCKS, LANGUAGE_MODELING, PackingSettings
+from trials.settings import Settings
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.huggingface import tokenizer as text_tokenizer
+from trials.tasks.huggingface.data import SEQUENCE_TYPES, SequenceData, Split, data_of
+from trials.tasks.huggingface.task import TextSpec, TextTask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class LanguageDataSet(DataSet[TextSpec, list[str]]):
+    """Documents, joined into blocks or each by itself."""
+
+    TYPES = SEQUENCE_TYPES
+
+    def examples(self, path: Path, where: str) -> tuple[list[str], list[Problem]]:
+        is_text = path.suffix.lower() == ".txt"
+        documents = _paragraphs(path, where) if is_text else _rows(self.spec, path, where)
+        longest = max(map(len, documents), default=0)
+        if longest < 2:  # a single letter has no next token
+            raise TaskError.at(where, f"{path} has no text; name a file with data")
+        return documents, []
+
+    def encode(self, train: list[str], validation: list[str], settings: Settings) -> SequenceData:
+        length, samples = settings.max_length, self.spec.fields["samples"]
+        byte_pairs = text_tokenizer.byte_pairs
+        tokenizer = text_tokenizer.load(self.spec.model, train, length, byte_pairs)
+        learnt = _cut(tokenizer, train, length, samples)
+        held_out = _cut(tokenizer, validation, length, samples)
+        return data_of(tokenizer, (learnt, held_out))
+
+    def with_test(self, data: SequenceData, test: list[str], settings: Settings) -> SequenceData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
+        length, samples = settings.max_length, self.spec.fields["samples"]
+        return replace(data, validation=_cut(tokenizer, test, length, samples))
+
+
+def _paragraphs(path: Path, where: str) -> list[str]:
+    lines = tables.lines_of(path, where)
+    text = "\n".join(lines)
+    paragraphs = []
+    for part in re.split(r"\n\s*\n", text):
+        if part.strip():
+            paragraphs.append(part.strip("\n"))
+    if len(paragraphs) > 1:
+        return paragraphs
+    return [line for line in lines if line.strip()]
+
+
+def _rows(spec: TextSpec, path: Path, where: str) -> list[str]:
+    column = spec.fields["text"]
+    table = tables.with_columns({"task.text": (column,)}, path, where)
+    return [text for text in tables.texts_in(table, column) if text is not None]
+
+
+def _cut(
+    tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int, samples: str
+) -> Split:
+    # Documents may be longer than the model reads: no warning is due, as they are cut here.
+    encoded = tokenizer(
+        list(documents), add_special_tokens=False, return_attention_mask=False, verbose=False
+    )
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    ended = [[*tokens, *end] for tokens in encoded["input_ids"]]
+    return _blocks(ended, size) if samples == BLOCKS else _apart(ended, size)
+
+
+def _blocks(documents: Sequence[list[int]], size: int) -> Split:
+    stream = Sequences.of(list(documents)).tokens
+    end = len(stream) - 1
+    begins = np.arange(0, end, size, dtype=np.int64)
+    offsets = np.append(begins, end)
+    inputs = Sequences(stream[:-1].copy(), offsets)
+    targets = Sequences(stream[1:].copy(), offsets)
+    return Split(inputs, targets)
+
+
+def _apart(documents: Sequence[list[int]], size: int) -> Split:
+    inputs, targets = [], []
+    for document in documents:
+        read, predicted = document[:-1], document[1:]
+        for begin in range(0, len(read), size):
+            block = slice(begin, begin + size)
+            inputs.append(read[block])
+            targets.append(predicted[block])
+    return Split(Sequences.of(inputs), Sequences.of(targets))
 
 
 class LanguageModeling(TextTask):
@@ -21,10 +118,3 @@ class LanguageModeling(TextTask):
     DATA = LanguageDataSet
     FIELDS: ClassVar = {"text": "text", "samples": BLOCKS}
     WORKLOAD = "trials.tasks.language.model:LanguageWorkload"
-
-    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        super().__init__(task, base)
-        samples = self.spec.fields["samples"]
-        if samples not in SAMPLES:
-            what = f"must be {' or '.join(SAMPLES)}, not {samples!r}"
-            raise TaskError.at("task.samples", what)

@@ -1,1 +1,1 @@
-"""Sequence to sequence: a text to write for another. `task`, `data` and `model`."""
+"""Sequence to sequence: a text to write for another. `task` with its data, and `model`."""

@@ -19,40 +19,13 @@ from trials.data.samples import LABELS, Padded, Samples
 from trials.data.workload import Batch
 from trials.descriptions.models import Scratch
 from trials.tasks.huggingface.data import IGNORED, SequenceData, Split
-from trials.tasks.huggingface.sequences import SequenceWorkload, TokenLayout
-
-
-class PairLayout(TokenLayout):
-    """Source and target, padded each by itself; what the decoder reads follows from the target."""
-
-    def lengths(self, split: Split) -> Ints:
-        return np.stack([split.inputs.lengths, split.targets.lengths], axis=1)
-
-    def scored(self, data: SequenceData) -> Split:
-        assert data.scored is not None
-        return Split(data.validation.inputs, data.scored.targets)
-
-    def samples(
-        self,
-        split: Split,
-        inputs: Padded,
-        residence: Residence,
-        model: transformers.PreTrainedModel,
-    ) -> Samples:
-        def with_decoder_inputs(batch: Batch) -> Batch:
-            decoded = model.prepare_decoder_input_ids_from_labels(labels=batch.labels)
-            return dataclasses.replace(batch, inputs={**batch.inputs, "decoder_input_ids": decoded})
-
-        targets = Padded(residence, LABELS, split.targets, IGNORED)
-        counted = [split.inputs.lengths, split.targets.lengths]
-        return Samples(residence, [inputs, targets], counted, with_decoder_inputs)
+from trials.tasks.huggingface.sequences import SequenceWorkload
 
 
 class PairWorkload(SequenceWorkload):
     """An encoder and decoder with pairs of texts."""
 
     AUTO = transformers.AutoModelForSeq2SeqLM
-    LAYOUT = PairLayout
 
     @staticmethod
     def scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:
@@ -68,6 +41,26 @@ class PairWorkload(SequenceWorkload):
             decoder_start_token_id=data.padding,
             eos_token_id=data.padding + 1,  # as the tokenizer from scratch numbers them
         )
+
+    def lengths_of(self, split: Split) -> Ints:
+        return np.stack([split.inputs.lengths, split.targets.lengths], axis=1)
+
+    def scored(self, data: SequenceData) -> Split:
+        assert data.scored is not None
+        return Split(data.validation.inputs, data.scored.targets)
+
+    def batches_of(self, split: Split, inputs: Padded, residence: Residence) -> Samples:
+        """Source and target, padded each by itself; the decoder reads what precedes in the
+        target."""
+        shift = self._model.prepare_decoder_input_ids_from_labels
+
+        def with_decoder_inputs(batch: Batch) -> Batch:
+            decoded = shift(labels=batch.labels)
+            return dataclasses.replace(batch, inputs={**batch.inputs, "decoder_input_ids": decoded})
+
+        targets = Padded(residence, LABELS, split.targets, IGNORED)
+        counted = [split.inputs.lengths, split.targets.lengths]
+        return Samples(residence, [inputs, targets], counted, with_decoder_inputs)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
         # The decoder's padding stands behind its tokens, which do not see it: it needs no mask.

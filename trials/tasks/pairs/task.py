@@ -1,13 +1,104 @@
 """Sequence to sequence: a model of transformers learns to write a text (a translation, a summary)
-for another."""
+for another.
+
+The special tokens of both, such as the end of the text, are those the tokenizer puts there; every
+token of a target is trained and scored, its end too. Targets may be scored further than they are
+trained, so that trials which cut their training targets at different lengths are scored on the same
+tokens.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
+from trials.contract import Problem
+from trials.data.batching import Sequences
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE, SequenceToSequenceSettings
-from trials.tasks.huggingface.task import TextTask
-from trials.tasks.pairs.data import PairDataSet
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.huggingface import tokenizer as text_tokenizer
+from trials.tasks.huggingface.data import SEQUENCE_TYPES, Scored, SequenceData, Split, data_of
+from trials.tasks.huggingface.task import TextSpec, TextTask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A text, and what to write for it."""
+
+    source: str
+    target: str
+
+
+class PairDataSet(DataSet[TextSpec, list[Pair]]):
+    """Pairs of a text to read and a text to write."""
+
+    TYPES = SEQUENCE_TYPES
+
+    def examples(self, path: Path, where: str) -> tuple[list[Pair], list[Problem]]:
+        fields = self.spec.fields
+        wanted = {f"task.{field}": (column,) for field, column in fields.items()}
+        table = tables.with_columns(wanted, path, where)
+        columns = {field: tables.texts_in(table, column) for field, column in fields.items()}
+        texts = zip(columns["source"], columns["target"], strict=True)
+        pairs = [Pair(str(source), str(target)) for source, target in texts]
+        return pairs, tables.gaps_in(columns, fields, path)
+
+    def encode(
+        self, train: list[Pair], validation: list[Pair], settings: SequenceToSequenceSettings
+    ) -> SequenceData:
+        length = settings.max_length
+        trained, scored = settings.target_lengths
+        texts: list[str] = []
+        for pair in train:
+            texts += (pair.source, pair.target)
+        written = {"max_target_length": trained, "scored_target_length": scored}
+        byte_pairs = text_tokenizer.ended_byte_pairs
+        tokenizer = text_tokenizer.load(self.spec.model, texts, length, byte_pairs, written)
+        learnt = _tokenise(tokenizer, train, length, trained)
+        held_out = _tokenise(tokenizer, validation, length, trained)
+        targets = Scored(_target_tokens(tokenizer, validation, scored))
+        return data_of(tokenizer, (learnt, held_out), scored=targets)
+
+    def with_test(
+        self, data: SequenceData, test: list[Pair], settings: SequenceToSequenceSettings
+    ) -> SequenceData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
+        _, length = settings.target_lengths
+        validation = _tokenise(tokenizer, test, settings.max_length, length)
+        targets = Scored(_target_tokens(tokenizer, test, length))
+        return replace(data, validation=validation, scored=targets)
+
+
+def _tokenise(
+    tokenizer: PreTrainedTokenizerBase,
+    pairs: Sequence[Pair],
+    max_length: int,
+    max_target_length: int,
+) -> Split:
+    sources = [pair.source for pair in pairs]
+    read = tokenizer(sources, truncation=True, max_length=max_length, return_attention_mask=False)
+    inputs = Sequences.of(read["input_ids"])
+    return Split(inputs, _target_tokens(tokenizer, pairs, max_target_length))
+
+
+def _target_tokens(
+    tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_target_length: int
+) -> Sequences:
+    targets = [pair.target for pair in pairs]
+    # Some tokenizers write another language than they read, and must be told which text is which.
+    encoded = tokenizer(
+        text_target=targets,
+        truncation=True,
+        max_length=max_target_length,
+        return_attention_mask=False,
+    )
+    return Sequences.of(encoded["input_ids"])
 
 
 class SequenceToSequence(TextTask):

@@ -2,6 +2,5 @@
 
 - `task`, `spec`, `data`, `model`: the task, its `task` part, its rows, and how it trains
 - `columns`, `encoding`: what the columns of a table are, and how they become numbers
-- `perceptron`: the network
-- `table_model`: a trained network in use
+- `table_model`: the network, and a trained one in use
 """

@@ -25,20 +25,12 @@ MOST_CLASSES = 20
 def numbers_in(table: pd.DataFrame, column: str) -> tuple[Floats, list[int]]:
     """A column as numbers, not-a-number where it has none; and the rows (from 0) that hold
     something else."""
-    values = tables.texts_in(table, column)
-    numbers = np.full(len(values), np.nan)
-    others = []
-    for row, text in enumerate(values):
-        if text is None or text.strip().lower() in MISSING_WORDS:
-            continue
-        try:
-            numbers[row] = float(text)
-        except ValueError:
-            others.append(row)
-            continue
-        if abs(numbers[row]) > LARGEST:
-            others.append(row)
-    return numbers, others
+    texts = pd.Series(tables.texts_in(table, column), dtype=object)
+    is_missing = texts.isna() | texts.str.strip().str.lower().isin(MISSING_WORDS)
+    numbers = pd.to_numeric(texts.mask(is_missing), errors="coerce")
+    is_other = ~is_missing & ~(numbers.abs() <= LARGEST)
+    found: Floats = numbers.to_numpy(np.float64)
+    return found, np.flatnonzero(is_other).tolist()
 
 
 def objective(spec: TabularSpec, train: pd.DataFrame) -> str:
@@ -63,26 +55,19 @@ def columns(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str
     Where one list is stated alone, the other has what is found of its kind among the rest; where
     both are stated, no other column is read.
     """
-    stated_numeric, stated_categorical = spec.numeric, spec.categorical
-    if stated_numeric is not None and stated_categorical is not None:
-        return list(stated_numeric), list(stated_categorical)
-    numeric, categorical = _rest(spec, train)
-    if stated_numeric is not None:
-        numeric = list(stated_numeric)
-    if stated_categorical is not None:
-        categorical = list(stated_categorical)
-    return numeric, categorical
-
-
-def _rest(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str]]:
-    stated = {spec.target, *(spec.numeric or ()), *(spec.categorical or ())}
-    numeric: list[str] = []
-    categorical: list[str] = []
+    numeric, categorical = list(spec.numeric or ()), list(spec.categorical or ())
+    if spec.numeric is not None and spec.categorical is not None:
+        return numeric, categorical
+    stated = {spec.target, *numeric, *categorical}
     for column in train.columns:
-        if column in stated or _constant(train, column):
+        is_constant = len(set(tables.texts_in(train, column))) < 2
+        if column in stated or is_constant:
             continue
-        kind = numeric if _holds_numbers(train, column) else categorical
-        kind.append(column)
+        if _holds_numbers(train, column):
+            if spec.numeric is None:
+                numeric.append(column)
+        elif spec.categorical is None:
+            categorical.append(column)
     return numeric, categorical
 
 
@@ -91,10 +76,6 @@ def _holds_numbers(table: pd.DataFrame, column: str) -> bool:
     if others:
         return False
     return not pd.api.types.is_bool_dtype(table[column])
-
-
-def _constant(table: pd.DataFrame, column: str) -> bool:
-    return len(set(tables.texts_in(table, column))) < 2
 
 
 def settled(spec: TabularSpec, table: pd.DataFrame) -> TabularSpec:

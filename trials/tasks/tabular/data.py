@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from trials.contract import Problem, TaskError
+from trials.contract import Problem
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.settings import Settings
-from trials.tasks.datasets import labels, splitting, tables
-from trials.tasks.datasets.data_set import DataSet
+from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets.data_set import DataSet, Mask
 from trials.tasks.tabular.columns import columns, numbers_in, objective, settled
 from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
 from trials.tasks.tabular.spec import TabularSpec
@@ -52,27 +52,19 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
 
     def examples(self, path: Path, where: str) -> tuple[TableFile, list[Problem]]:
         spec = self.spec
-        table = tables.read(path, where)
-        table.columns = table.columns.map(str)
         named = {
             "task.target": (spec.target,),
             "task.numeric": spec.numeric or (),
             "task.categorical": spec.categorical or (),
         }
-        if missing := tables.missing_columns(table, named, path):
-            raise TaskError(missing)
-        if len(table) == 0:
-            raise TaskError.at(where, f"{path} has no rows; name a file with data")
-        found = TableFile(table, path, where)
+        found = TableFile(tables.with_columns(named, path, where), path, where)
         return found, [*_words_for_numbers(spec, found), *_gaps(spec, found)]
 
-    def unfit(self, train: TableFile, *, readable: bool) -> Iterator[Problem]:
+    def unfit(self, train: TableFile) -> Iterator[Problem]:
         spec, table = self.spec, train.table
-        problems = []
         if objective(spec, table) == CLASSIFICATION:
-            problems = labels.problems_with(tables.texts_in(table, spec.target), "task.target")
-            yield from problems
-        if readable and not problems and not any(columns(spec, table)):
+            yield from labels.problems_with(tables.texts_in(table, spec.target), "task.target")
+        if not any(columns(spec, table)):
             what = f"{spec.train} has no column to predict from; add some"
             yield Problem("task.train", what)
 
@@ -95,7 +87,7 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
             return [""] * len(train)
         return [str(label) for label in tables.texts_in(train.table, self.spec.target)]
 
-    def taken(self, examples: TableFile, mask: splitting.Taken) -> TableFile:
+    def taken(self, examples: TableFile, mask: Mask) -> TableFile:
         return replace(examples, table=examples.table[mask])
 
     def encode(self, train: TableFile, validation: TableFile, settings: Settings) -> TabularData:

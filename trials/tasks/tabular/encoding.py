@@ -1,4 +1,4 @@
-"""How a table becomes arrays of numbers, as learnt from the training rows alone.
+"""The encoding of a table as arrays of numbers, learnt from the training rows alone.
 
 Numbers are standardised. A missing one becomes the mean, with a column beside it that says so.
 Classes are numbered from 1; 0 stands for a missing class and for one that no training row has.
@@ -18,8 +18,8 @@ from trials.tasks.datasets import labels, tables
 from trials.tasks.tabular.columns import Floats, columns, numbers_in, objective
 from trials.tasks.tabular.spec import TabularSpec
 
-Value = str | float | bool
-"""The value of a text: equal for the texts of equal values."""
+EXACT = 1e15
+"""Numbers from here on are not told apart by a float: they stay as they are written."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TabularRows:
 
 @dataclass(frozen=True)
 class TabularEncoding:
-    """How a table becomes arrays; a checkpoint describes its inputs by it.
+    """The encoding of a table; a checkpoint describes its inputs by it.
 
     Args:
         numeric: The columns of numbers.
@@ -49,8 +49,6 @@ class TabularEncoding:
             1.
         classes: The names of the target's classes; None for a quantity.
         target_mean, target_deviation: Of a quantity; 0 and 1 for classes.
-        texts: Whether the training file was read as texts, as CSV is, and not as values of a type,
-            as Parquet is.
     """
 
     numeric: tuple[str, ...]
@@ -61,7 +59,6 @@ class TabularEncoding:
     classes: tuple[str, ...] | None
     target_mean: float
     target_deviation: float
-    texts: bool = True
 
 
 def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
@@ -91,7 +88,6 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
         classes=classes,
         target_mean=target_mean,
         target_deviation=target_deviation,
-        texts=spec.train.suffix.lower() in tables.READ_AS_TEXTS,
     )
 
 
@@ -103,7 +99,7 @@ def _moments(numbers: Floats) -> tuple[float, float]:
 
 
 def _classes_of(table: pd.DataFrame, column: str) -> tuple[str, ...]:
-    found = set(tables.texts_in(table, column)) - {None}
+    found = set(classes_in(table, column)) - {None}
     return tuple(sorted(map(str, found)))
 
 
@@ -122,8 +118,7 @@ def inputs(
     numeric = _side_by_side(_standardised(encoding, table), rows)
     classes = []
     for column, names in encoding.categorical.items():
-        found = classes_in(encoding, table, column)
-        classes.append(_numbered(found, names, first=1))
+        classes.append(_numbered(classes_in(table, column), names, first=1))
     categorical = _side_by_side(classes, rows)
     return numeric.astype(np.float32), categorical.astype(np.int32)
 
@@ -167,47 +162,21 @@ def _numbered(
     return np.array([numbers.get(value, 0) for value in values], dtype=np.int64)
 
 
-# ----------------------------------------------------------- the same class in another file's words
+def classes_in(table: pd.DataFrame, column: str) -> list[str | None]:
+    """The classes that a column names; None if it has no value.
 
-
-def classes_in(encoding: TabularEncoding, table: pd.DataFrame, column: str) -> list[str | None]:
-    """The classes that a column names, in the words of the training file; None if it has no
-    value.
-
-    `true` of a CSV is `True` in Parquet or where pandas guessed types, and `01` is 1. Where one of
-    the two tables was read as texts and the other as values, what is the same value is the same
-    class, unless several classes are.
+    Equal values are one class, however a file or pandas writes them: `true` of a CSV is `True` of
+    Parquet, and `01` is 1.
     """
-    found = tables.texts_in(table, column)
-    if tables.holds_texts(table[column]) == encoding.texts:
-        return found
-    names = encoding.categorical[column]
-    in_their_words: dict[Value, str] = {}
-    for value, same in _by_value(names).items():
-        if len(same) == 1:
-            in_their_words[value] = same[0]
-    known = set(names)
-
-    def named(text: str | None) -> str | None:
-        if text is None or text in known:
-            return text
-        return in_their_words.get(_value(text), text)
-
-    return [named(text) for text in found]
+    return [None if text is None else _by_value(text) for text in tables.texts_in(table, column)]
 
 
-def _by_value(names: Sequence[str]) -> dict[Value, list[str]]:
-    found: dict[Value, list[str]] = {}
-    for name in names:
-        found.setdefault(_value(name), []).append(name)
-    return found
-
-
-def _value(text: str) -> Value:
-    plain = text.strip().lower()
-    if plain in ("true", "false"):
-        return plain == "true"
+def _by_value(text: str) -> str:
+    plain = text.strip()
+    if plain.lower() in ("true", "false"):
+        return plain.lower()
     try:
-        return float(plain)
+        number = float(plain)
     except ValueError:
         return text
+    return f"{number:.15g}" if abs(number) < EXACT else text

@@ -1,4 +1,4 @@
-"""How a tabular task trains and evaluates: a perceptron over a table's rows."""
+"""The workload of a tabular task: a perceptron over a table's rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from trials.descriptions.tabular import TabularSettings
 from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.tabular.data import TabularData
 from trials.tasks.tabular.encoding import TabularRows
-from trials.tasks.tabular.perceptron import Perceptron
-from trials.tasks.tabular.table_model import DESCRIPTION
+from trials.tasks.tabular.table_model import DESCRIPTION, Perceptron
 from trials.tasks.workloads import metrics
 from trials.tasks.workloads.heads import ClassHead, Head, NumberHead
 from trials.tasks.workloads.network_files import NetworkFiles
@@ -52,7 +51,7 @@ class TabularWorkload(OneTargetWorkload):
         if encoding.classes is None:
             self._head = NumberHead(encoding.target_deviation, metrics.of_quantities)
         else:
-            self._head = ClassHead(outputs)
+            self._head = ClassHead()
         files = NetworkFiles(model, device, describe)
         super().__init__(model, files, train, validation, settings, device)
 

@@ -2,30 +2,61 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import safetensors.torch
 import torch
+from torch import nn
 
 from trials.checkpoints.weights import MODEL
 from trials.contract import TaskError
 from trials.descriptions.tabular import TabularSettings
 from trials.tasks.datasets import tables
 from trials.tasks.tabular.columns import numbers_in
-from trials.tasks.tabular.encoding import TabularEncoding, classes_in, inputs
-from trials.tasks.tabular.perceptron import Perceptron
+from trials.tasks.tabular.encoding import TabularEncoding, inputs
 from trials.tasks.workloads.network_files import described
+
+
+class Perceptron(nn.Module):
+    """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
+
+    Args:
+        numbers: How many numbers a row has.
+        classes: How many classes each categorical column has, 0 (missing or unknown) not counted.
+        outputs: How many numbers come out.
+    """
+
+    def __init__(
+        self, numbers: int, classes: list[int], outputs: int, settings: TabularSettings
+    ) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(count + 1, settings.embedding) for count in classes
+        )
+        inputs = numbers + len(classes) * settings.embedding
+        widths = [inputs] + [settings.width] * settings.depth
+        layers: list[nn.Module] = []
+        for before, after in itertools.pairwise(widths):
+            layers += [
+                nn.Linear(before, after),
+                nn.LayerNorm(after),
+                nn.ReLU(),
+                nn.Dropout(settings.dropout or 0.0),
+            ]
+        self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
+
+    def forward(self, numeric: torch.Tensor, categorical: torch.Tensor) -> torch.Tensor:
+        """Numbers (n, numbers) and classes (n, columns) to outputs (n, outputs)."""
+        embedded = [embed(categorical[:, column]) for column, embed in enumerate(self.embeddings)]
+        outputs: torch.Tensor = self.layers(torch.cat([numeric, *embedded], dim=1))
+        return outputs
+
 
 DESCRIPTION = "table.json"
 """The file of a checkpoint that describes how a table becomes the model's inputs."""
-MOSTLY = 0.5
-"""The share of unknown values in a column above which a warning is due."""
-SOME = 5
-"""Classes that a warning names."""
 
 
 class TableModel:
@@ -56,19 +87,15 @@ class TableModel:
 
         Args:
             table: A file (CSV, TSV, Parquet, JSON lines), which is read as the training data were;
-                or a frame, where pandas may have taken `01` for 1 and `NA` for a missing value.
+                or a frame, where pandas may have taken `NA` for a missing value.
 
         Raises:
             ValueError: The file cannot be read, a column is missing, or one of numbers holds
                 something else.
-
-        Warns:
-            UserWarning: Most of a column's values are unknown to the model.
         """
         rows = table if isinstance(table, pd.DataFrame) else _read(Path(table))
         rows = rows.rename(columns=str)
         self._check(rows)
-        self._warn_of_the_unknown(rows)
         encoding = self.encoding
         numeric, categorical = inputs(encoding, rows)
         numbers = torch.from_numpy(numeric)
@@ -96,31 +123,9 @@ class TableModel:
                 what = f"column {column!r} is not a number in row {others[0] + 1}"
                 raise ValueError(f"{what}; correct it, or leave it empty")
 
-    def _warn_of_the_unknown(self, table: pd.DataFrame) -> None:
-        for column in self.encoding.categorical:
-            doubt = self._unknown_in(table, column)
-            if doubt is not None:
-                warnings.warn(doubt, stacklevel=3)
-
-    def _unknown_in(self, table: pd.DataFrame, column: str) -> str | None:
-        names = self.encoding.categorical[column]
-        known = {None, *names}
-        found = classes_in(self.encoding, table, column)
-        unknown = [name for name in found if name not in known]
-        if len(unknown) <= MOSTLY * len(found):
-            return None
-        what = f"{len(unknown)} of {len(found)} values of column {column!r} are unknown"
-        more = ", ..." if len(names) > SOME else ""
-        return f"{what} to the model, such as {unknown[0]!r}; it knows {_listed(names)}{more}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:SOME])
-
 
 def _read(path: Path) -> pd.DataFrame:
     try:
-        table = tables.read(path, "table")
+        return tables.read(path, "table")
     except TaskError as error:
-        raise ValueError("; ".join(problem.what for problem in error.problems)) from None
-    return table
+        raise ValueError(error.problems[0].what) from None

@@ -1,6 +1,6 @@
 """Texts and pairs of texts, with a class, several labels or a number each.
 
-- `task`, `data`, `model`: the tasks, their texts, and how they train
+- `task`, `model`: the tasks with their texts, and how they train
 - `targets`: classes, labels and numbers, from the file to an array
 - `text_model`: a trained model in use
 """

@@ -29,7 +29,7 @@ from trials.tasks.huggingface.templates import (
     uncached,
 )
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
-from trials.tasks.text.data import TextData
+from trials.tasks.text.task import TextData
 from trials.tasks.text.text_model import DESCRIPTION, described_as
 from trials.tasks.workloads import metrics
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead
@@ -93,6 +93,7 @@ class TextWorkload(OneTargetWorkload):
 
         train = split(data.train, data.train_types, data.train_labels)
         validation = split(data.validation, data.validation_types, data.validation_labels)
+        self.merge, self.take = files.merge, files.take
         super().__init__(self._model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
@@ -106,7 +107,7 @@ def _head_of(data: TextData, device: torch.device) -> Head:
     if data.class_weights is not None:
         weights = torch.tensor(data.class_weights, device=device)
     if data.target == CLASS:
-        return ClassHead(len(data.labels), weights)
+        return ClassHead(weights)
     if data.target == LABELS:
         return LabelsHead(weights)
     return NumberHead(data.deviation, metrics.of_numbers)

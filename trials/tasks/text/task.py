@@ -1,28 +1,226 @@
 """Texts and pairs of texts: a model of transformers learns their class, their labels or a
-number."""
+number.
+
+Everything a trial needs is in one `TextData`, made once a node and shared by its workers: the
+tokens, the targets, and the tokenizer's files, which a worker only copies into its checkpoints.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from trials.contract import Problem, TaskError
+from trials.data.batching import Sequences
 from trials.descriptions.text import (
-    BALANCED,
+    CLASS,
     TEXT_CLASSIFICATION,
     TEXT_REGRESSION,
     TextRegressionSettings,
 )
 from trials.settings import Settings
-from trials.tasks.huggingface.task import TextTask
-from trials.tasks.text.data import TextDataSet
+from trials.tasks.datasets import tables
+from trials.tasks.datasets.data_set import DataSet, Mask
+from trials.tasks.huggingface import tokenizer as text_tokenizer
+from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.text.targets import (
+    LABEL,
+    OneClass,
+    OneNumber,
+    SeveralLabels,
+    TargetEncoding,
+    TextTarget,
+    Values,
+)
 
 if TYPE_CHECKING:
     from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
     from trials.final.export import Portable
+
+
+@dataclass(frozen=True)
+class TextData:
+    """Prepared data: plain arrays, which may be read-only, and a little metadata.
+
+    Args:
+        train: The training texts as tokens, special tokens included.
+        train_labels: Their classes, int64, shape (n,); or 1 for the labels that they have and 0 for
+            others, float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
+        validation: The validation texts as tokens.
+        labels: The names of the classes or labels; the number of one is its place.
+        vocabulary: How many tokens the tokenizer knows.
+        tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
+        target: What is learnt of a text, as in `trials.descriptions.text`.
+        mean: Of the numbers of the training texts.
+        deviation: Of those numbers.
+        class_weights: What each class weighs in the loss, float32, shape (labels,); None where all
+            weigh the same.
+        pairs: Whether a sample is a pair of texts.
+        train_types: Of each token of a pair of training texts, which of the two it is of, as the
+            tokenizer numbers them; None for single texts, or where it does not.
+    """
+
+    train: Sequences
+    train_labels: npt.NDArray[Any]
+    validation: Sequences
+    validation_labels: npt.NDArray[Any]
+    labels: tuple[str, ...]
+    padding: int
+    vocabulary: int
+    tokenizer_files: dict[str, bytes]
+    target: str = CLASS
+    mean: float = 0.0
+    deviation: float = 1.0
+    class_weights: npt.NDArray[np.float32] | None = None
+    pairs: bool = False
+    train_types: Sequences | None = None
+    validation_types: Sequences | None = None
+
+    @property
+    def encoding(self) -> TargetEncoding:
+        """The encoding of the targets."""
+        return TargetEncoding(self.labels, self.mean, self.deviation)
+
+
+Text = tuple[str | None, ...]
+"""A text, or two that make a pair."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Texts and what is to be learnt of them, row by row; None if the file has nothing.
+
+    Args:
+        texts: The text of each row, or the two texts of each.
+        values: What `TextTarget.read` has read.
+    """
+
+    texts: list[Text]
+    values: Values
+
+
+class TextDataSet(DataSet[TextSpec, Examples]):
+    """Texts, or pairs of texts, with their targets."""
+
+    TYPES = (TextData, Sequences)
+
+    def __init__(self, spec: TextSpec) -> None:
+        super().__init__(spec)
+        self.target = target_of(spec)
+
+    def examples(self, path: Path, where: str) -> tuple[Examples, list[Problem]]:
+        spec = self.spec
+        wanted = {f"task.{field}": (column,) for field, column in spec.fields.items()}
+        table = tables.with_columns(wanted, path, where)
+        texts = {}
+        for field, column in spec.columns("text").items():
+            texts[field] = tables.texts_in(table, column)
+        problems = tables.gaps_in(texts, spec.fields, path)
+        values, more = self.target.read(table, path)
+        return Examples(list(zip(*texts.values(), strict=True)), values), problems + more
+
+    def unfit(self, train: Examples) -> list[Problem]:
+        return self.target.unfit(train.values, self.spec.train)
+
+    def misfits(self, train: Examples, other: Examples, where: str) -> list[Problem]:
+        return self.target.unseen(train.values, other.values, where)
+
+    def strata(self, train: Examples) -> Sequence[str]:
+        return self.target.strata(train.values)
+
+    def lost(self, train: Examples, validation: Examples) -> list[str]:
+        return self.target.lost(train.values, validation.values)
+
+    def taken(self, examples: Examples, mask: Mask) -> Examples:
+        texts, values = super().taken(examples.texts, mask), super().taken(examples.values, mask)
+        return Examples(texts, values)
+
+    def encode(self, train: Examples, validation: Examples, settings: Settings) -> TextData:
+        target, length = self.target, settings.max_length
+        encoding = target.encoding(train.values)
+        tokenizer = _tokenizer(self.spec, train, length)
+        learnt, learnt_types = _tokenise(tokenizer, train.texts, length)
+        held_out, held_out_types = _tokenise(tokenizer, validation.texts, length)
+        targets = target.encoded(train.values, encoding)
+        return TextData(
+            train=learnt,
+            train_labels=targets,
+            validation=held_out,
+            validation_labels=target.encoded(validation.values, encoding),
+            labels=encoding.labels,
+            padding=text_tokenizer.padding_of(tokenizer),
+            vocabulary=len(tokenizer),
+            tokenizer_files=text_tokenizer.files_of(tokenizer),
+            target=target.KIND,
+            mean=encoding.mean,
+            deviation=encoding.deviation,
+            class_weights=target.weights(targets),
+            pairs=_in_pairs(train.texts),
+            train_types=learnt_types,
+            validation_types=held_out_types,
+        )
+
+    def with_test(self, data: TextData, test: Examples, settings: Settings) -> TextData:
+        tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
+        tokens, types = _tokenise(tokenizer, test.texts, settings.max_length)
+        return dataclasses.replace(
+            data,
+            validation=tokens,
+            validation_types=types,
+            validation_labels=self.target.encoded(test.values, data.encoding),
+        )
+
+
+def target_of(spec: TextSpec) -> TextTarget:
+    """The target that a task learns for each text."""
+    if spec.kind == TEXT_REGRESSION.kind:
+        return OneNumber(spec)
+    return OneClass(spec) if LABEL in spec.fields else SeveralLabels(spec)
+
+
+def _tokenizer(spec: TextSpec, train: Examples, length: int) -> PreTrainedTokenizerBase:
+    texts = [str(text) for row in train.texts for text in row]
+    if not _in_pairs(train.texts):
+        return text_tokenizer.load(spec.model, texts, length)
+    pieces = text_tokenizer.paired_word_pieces
+    tokenizer = text_tokenizer.load(spec.model, texts, length, pieces)
+    if not text_tokenizer.parts_pairs(tokenizer):
+        what = f"the tokenizer of {spec.model} puts nothing between the texts of a pair"
+        hint = "choose a model such as BERT or RoBERTa, or join the texts in one column"
+        raise TaskError.at("task.text", f"{what}; {hint}")
+    return tokenizer
+
+
+def _in_pairs(texts: Sequence[Text]) -> bool:
+    return len(texts[0]) > 1
+
+
+def _tokenise(
+    tokenizer: PreTrainedTokenizerBase, texts: list[Text], max_length: int
+) -> tuple[Sequences, Sequences | None]:
+    """Texts or pairs as tokens, and the types of the tokens of pairs where the model has such. The
+    longer text of a pair is cut first."""
+    parts = [list(map(str, part)) for part in zip(*texts, strict=True)]
+    typed = _in_pairs(texts) and text_tokenizer.TOKEN_TYPES in tokenizer.model_input_names
+    encoded = tokenizer(
+        *parts,
+        truncation=True,
+        max_length=max_length,
+        return_attention_mask=False,
+        return_token_type_ids=typed,
+    )
+    tokens = Sequences.of(encoded["input_ids"])
+    if not typed:
+        return tokens, None
+    return tokens, Sequences.of(encoded[text_tokenizer.TOKEN_TYPES])
 
 
 class TextClassification(TextTask):
@@ -33,13 +231,6 @@ class TextClassification(TextTask):
     DATA = TextDataSet
     FIELDS: ClassVar = {"text": "text", "label": "label"}
     WORKLOAD = "trials.tasks.text.model:TextWorkload"
-    OPTIONS: ClassVar[tuple[str, ...]] = ("separator", "class_weights")
-
-    def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        problems = [*_wrong_columns(task), *_wrong_separator(task), *_wrong_weights(task)]
-        if problems:
-            raise TaskError(problems)
-        super().__init__(task, base)
 
     def portable(self, folder: Path, model: nn.Module) -> Portable:
         """From `input_ids`, `attention_mask` and, of pairs, `token_type_ids` where the model reads
@@ -55,51 +246,3 @@ class TextRegression(TextClassification):
 
     DESCRIPTION = TEXT_REGRESSION
     SETTINGS = TextRegressionSettings
-    OPTIONS = ()
-
-
-def _wrong_columns(task: Mapping[str, Any]) -> Iterator[Problem]:
-    text, label = task["text"], task["label"]
-    if isinstance(text, list) and len(text) != 2:
-        what = f"must be one column, or two for pairs of texts, not {len(text)}"
-        yield Problem("task.text", f"{what}; join the texts of more than two beforehand")
-    if label == []:
-        yield Problem("task.label", "names no column; name one, or those of the labels")
-    for key, named in (("text", text), ("label", label)):
-        columns = named if isinstance(named, list) else []
-        for place, column in enumerate(columns):
-            where = f"task.{key}[{place}]"
-            if not isinstance(column, str):
-                yield Problem(where, f"must be the name of a column, not {column!r}")
-            elif column in columns[:place]:
-                yield Problem(where, f"names {column!r} again; name each column once")
-
-
-def _wrong_separator(task: Mapping[str, Any]) -> Iterator[Problem]:
-    if "separator" not in task:
-        return
-    if not task["separator"].strip():
-        what = 'must have a character that is not white space, such as ";"'
-        yield Problem("task.separator", what)
-    if isinstance(task["label"], list):
-        what = "joins the labels in one column, and label names a column for each"
-        yield Problem("task.separator", f"{what}; remove it, or name the one column")
-
-
-def _wrong_weights(task: Mapping[str, Any]) -> Iterator[Problem]:
-    weights = task.get("class_weights", BALANCED)
-    if isinstance(weights, str):
-        if weights != BALANCED:
-            what = f"must be {BALANCED}, or a mapping of classes to weights, not {weights!r}"
-            yield Problem("task.class_weights", what)
-        return
-    for name, weight in weights.items():
-        if not _is_weight(weight):
-            what = f"must be a number above 0, not {weight!r}"
-            yield Problem(f"task.class_weights.{name}", what)
-
-
-def _is_weight(weight: Any) -> bool:
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        return False
-    return math.isfinite(weight) and weight > 0

@@ -11,12 +11,12 @@ from trials.descriptions.text import CLASS, LABELS
 from trials.tasks.workloads.network_files import described
 
 if TYPE_CHECKING:
-    from trials.tasks.text.data import TextData
+    from trials.tasks.text.task import TextData
 
 DESCRIPTION = "text.json"
 """The file that says what a model reads and what its scores are."""
 
-Answer = str | list[str] | float
+Prediction = str | list[str] | float
 
 
 def described_as(data: TextData, max_length: int) -> bytes:
@@ -60,7 +60,7 @@ class TextModel:
             max_length=self._about["max_length"],
         )
 
-    def predict(self, texts: Sequence[str] | Sequence[Sequence[str]]) -> list[Answer]:
+    def predict(self, texts: Sequence[str] | Sequence[Sequence[str]]) -> list[Prediction]:
         """The class of each text, its labels (those with a probability above a half), or its number
         in the unit of the data.
 
@@ -70,20 +70,19 @@ class TextModel:
         Raises:
             ValueError: They are something else.
         """
-        inputs = [self._input(number, text) for number, text in enumerate(texts)]
-        return [self._answer(found) for found in self._scores(inputs)] if inputs else []
+        inputs = list(map(self._input, texts))
+        return [self._prediction(found) for found in self._scores(inputs)] if inputs else []
 
-    def _input(self, number: int, text: Any) -> Any:
-        pairs = self._about["pairs"]
-        if not pairs and isinstance(text, str):
-            return text
-        if pairs and not isinstance(text, str) and list(map(type, text)) == [str, str]:
-            first, second = text
-            return {"text": first, "text_pair": second}
-        wanted = "pairs of texts" if pairs else "a list of texts"
-        raise ValueError(f"the model reads {wanted}; number {number} is {text!r}")
+    def _input(self, text: Any) -> Any:
+        is_text = isinstance(text, str)
+        if self._about["pairs"] and not is_text and len(text) == 2:
+            return {"text": text[0], "text_pair": text[1]}
+        if self._about["pairs"] or not is_text:
+            wanted = "pairs of texts" if self._about["pairs"] else "a list of texts"
+            raise ValueError(f"the model reads {wanted}, not {text!r}")
+        return text
 
-    def _answer(self, found: list[dict[str, Any]]) -> Answer:
+    def _prediction(self, found: list[dict[str, Any]]) -> Prediction:
         target = self._about["target"]
         if target == CLASS:
             name: str = found[0]["label"]

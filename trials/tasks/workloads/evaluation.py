@@ -1,4 +1,4 @@
-"""How the built-in workloads measure a model without disturbing its training."""
+"""The evaluation of a model, which does not disturb its training."""
 
 from __future__ import annotations
 

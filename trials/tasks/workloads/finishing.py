@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 TOKENS, MASK = "input_ids", "attention_mask"
 """The inputs of every text model, in the order in which `Scores` takes them."""
-ACTIVATIONS = 0.25
-"""The memory that measuring a model takes beside its weights, as a share of them; assumed, and
-rather too much."""
 SAMPLES = ((4, 0), (3, 4), (1, 7))
 """Batches that an exported model is compared on: how many samples, from which on. The last is cut
 to half its length, where lengths may differ."""
@@ -89,10 +86,9 @@ class FinalParts:
         workload.merge(folder)
 
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
-        setup = _with_room(setup, folder)
         settings = self._task.SETTINGS.parse(setup.params)
         precision = Precision(settings.precision, torch.device(setup.device))
-        params = _without(setup.params, "packing", "lora_4bit")
+        params = _unpacked(setup.params)
         workload = self._workload(data, setup, params)
         if isinstance(workload, Adaptable) and setup.params.get("lora"):
             # Fresh adapters change nothing, and the base stays in the type it was trained in.
@@ -108,7 +104,7 @@ class FinalParts:
         Raises:
             ExportError: It cannot be exported, or would not compute the same.
         """
-        params = _without(setup.params, "packing")
+        params = _unpacked(setup.params)
         workload = self._workload(data, setup, params)
         portable = self._task.portable(folder, workload.model)
         samples = [_sample(workload, count, first) for count, first in SAMPLES]
@@ -129,28 +125,9 @@ def _first_half(tensor: torch.Tensor) -> torch.Tensor:
     return tensor[:, : (length + 1) // 2]
 
 
-def _without(params: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """Settings with some of those that are given set to false: a written model is without what they
-    do."""
-    given = [name for name in names if name in params]
-    return {**params, **dict.fromkeys(given, False)}
-
-
-def _with_room(setup: Setup, folder: Path) -> Setup:
-    """On the CPU where a model that was trained in four bits is, whole, too large for the
-    device."""
-    params = setup.params
-    if not params.get("lora") or not params.get("lora_4bit"):
-        return setup
-    release_memory()
-    free, _ = torch.cuda.mem_get_info(setup.device)
-    whole = 0
-    for path in folder.glob("*.safetensors"):
-        whole += path.stat().st_size
-    needed = whole * (1 + ACTIVATIONS)
-    if needed < free:
-        return setup
-    return replace(setup, device="cpu")
+def _unpacked(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings without packing, which some kinds of tasks have."""
+    return {name: value for name, value in params.items() if name != "packing"}
 
 
 def _after(first: Any, second: Any) -> Any:

@@ -34,28 +34,25 @@ class Head(Protocol):
 
 
 class ClassHead:
-    """Scores of classes, of which one is right.
+    """Scores of classes that exclude each other.
 
     Args:
         weights: The weight of each class in the loss, shape (classes,).
     """
 
-    def __init__(self, classes: int, weights: torch.Tensor | None = None) -> None:
-        self._classes, self._weights = classes, weights
+    def __init__(self, weights: torch.Tensor | None = None) -> None:
+        self._weights = weights
 
     def losses(self, outputs: torch.Tensor, truth: torch.Tensor, smoothing: float) -> torch.Tensor:
-        """Cross-entropies, each times the weight of its class."""
         return nn.functional.cross_entropy(
             outputs, truth, self._weights, reduction="sum", label_smoothing=smoothing
         )
 
     def predicted(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The class with the highest score."""
         return outputs.argmax(dim=-1)
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        """Accuracy, macro F1 and Matthews correlation."""
-        return metrics.classification(truth.astype(np.int64), found, self._classes)
+        return metrics.classification(truth.astype(np.int64), found)
 
 
 class LabelsHead:
@@ -77,11 +74,9 @@ class LabelsHead:
         return total / outputs.shape[1]
 
     def predicted(self, outputs: torch.Tensor) -> torch.Tensor:
-        """1 for the labels with a probability above a half."""
         return (outputs > 0).to(torch.int8)
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        """Micro F1, macro F1 and exact match."""
         return metrics.of_labels(truth.astype(np.int8), found)
 
 
@@ -100,14 +95,11 @@ class NumberHead:
         self._deviation, self._measure = deviation, measure
 
     def losses(self, outputs: torch.Tensor, truth: torch.Tensor, smoothing: float) -> torch.Tensor:
-        """Squared errors in deviations of the training data."""
         return nn.functional.mse_loss(outputs.squeeze(-1), truth, reduction="sum")
 
     def predicted(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The standardised number."""
         return outputs.squeeze(-1)
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        """Errors in the unit of the data, and how much of the targets is explained."""
         numbers = truth.astype(np.float64), found.astype(np.float64)
         return self._measure(*numbers, self._deviation)

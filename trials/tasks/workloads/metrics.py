@@ -1,5 +1,5 @@
-"""Metrics from predictions. Those of classes are in plain numpy; the others are scikit-learn's and
-SciPy's, imported when first needed (a second)."""
+"""Metrics from predictions: those of scikit-learn and SciPy, imported when first needed (a
+second)."""
 
 from __future__ import annotations
 
@@ -15,47 +15,26 @@ LARGEST_EXPONENT = 700.0
 """Of e, about, whose power is still a float."""
 
 
-def classification(truth: Labels, predicted: Labels, classes: int) -> dict[str, float]:
-    """Accuracy, macro F1 and Matthews correlation.
+def classification(truth: Labels, predicted: Labels) -> dict[str, float]:
+    """Accuracy, the mean F1 of the classes that occur in truth or predictions, and Matthews
+    correlation, which is 0 if truth or predictions are all one class.
 
     Args:
-        truth: The labels, shape (n,), from 0 to `classes` - 1.
-        predicted: The predictions, the same shape and range.
+        truth: The numbers of the classes, shape (n,).
+        predicted: The predictions, the same shape.
     """
-    pairs = truth * classes + predicted
-    table = np.bincount(pairs, minlength=classes * classes).reshape(classes, classes)
-    return {"accuracy": accuracy(table), "macro_f1": macro_f1(table), "mcc": mcc(table)}
+    from sklearn import metrics
 
-
-def accuracy(table: Labels) -> float:
-    """The share of correct predictions, from a confusion table (rows: truth)."""
-    return float(np.trace(table) / table.sum())
-
-
-def macro_f1(table: Labels) -> float:
-    """The mean F1 of the classes that occur in truth or predictions; 0 for a class without a
-    correct prediction."""
-    correct = np.diag(table)
-    occurrences = table.sum(axis=0) + table.sum(axis=1)
-    seen = occurrences > 0
-    return float(np.mean(2.0 * correct[seen] / occurrences[seen]))
+    return {
+        "accuracy": float(metrics.accuracy_score(truth, predicted)),
+        "macro_f1": float(metrics.f1_score(truth, predicted, average="macro", zero_division=0.0)),
+        "mcc": float(metrics.matthews_corrcoef(truth, predicted)),
+    }
 
 
 def perplexity(loss: float) -> float:
     """e to the power of the mean loss of a token."""
     return math.exp(min(loss, LARGEST_EXPONENT))
-
-
-def mcc(table: Labels) -> float:
-    """Matthews correlation for many classes (Gorodkin 2004); 0 if truth or predictions are all
-    one class."""
-    counts = table.astype(np.float64)
-    truth, predicted, total = counts.sum(axis=1), counts.sum(axis=0), counts.sum()
-    covariance = np.trace(counts) * total - truth @ predicted
-    spread_of_truth = total**2 - truth @ truth
-    spread_of_predicted = total**2 - predicted @ predicted
-    spread = spread_of_predicted * spread_of_truth
-    return float(covariance / math.sqrt(spread)) if spread > 0 else 0.0
 
 
 def of_labels(truth: Labels, found: Labels) -> dict[str, float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import safetensors.torch
 import torch
@@ -26,17 +26,6 @@ class Stored(Protocol):
 
     def read(self, folder: Path) -> None:
         """Load the model's weights."""
-
-
-@runtime_checkable
-class AdaptableFiles(Stored, Protocol):
-    """The files of a model that may have adapters."""
-
-    def merge(self, folder: Path) -> None:
-        """Make a whole model of the adapters in a folder, those that the model has."""
-
-    def take(self, folder: Path) -> None:
-        """Take over the weights of a whole model, where nothing has been trained yet."""
 
 
 class NetworkFiles:

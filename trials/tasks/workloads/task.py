@@ -21,8 +21,7 @@ from trials.descriptions.description import TaskDescription
 from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
-from trials.tasks.datasets.data_set import DataSet
-from trials.tasks.datasets.spec import DataSpec
+from trials.tasks.datasets.data_set import DataSet, DataSpec
 
 if TYPE_CHECKING:
     from torch import nn
@@ -96,7 +95,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
 
     def recipe(self, settings: Settings) -> prepared.Recipe[Any]:
-        """How its data is prepared."""
+        """The recipe of its data."""
         spec = self.spec_for(settings)
         data = self.DATA(spec)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]

@@ -19,7 +19,7 @@ from trials.optim.precision import Precision
 from trials.settings import Settings
 from trials.tasks.workloads import evaluation
 from trials.tasks.workloads.heads import Head
-from trials.tasks.workloads.network_files import AdaptableFiles, Stored
+from trials.tasks.workloads.network_files import Stored
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,6 @@ class BuiltInWorkload(abc.ABC):
         self.model = model
         self.samples, self.lengths = train.samples, train.lengths
         self.weights, self.write, self.read = files.weights, files.write, files.read
-        if isinstance(files, AdaptableFiles):
-            self.merge, self.take = files.merge, files.take
         self._validation, self._eval_lengths = validation.samples, validation.lengths
         # Longest first: samples of a batch pad little, and too large a batch fails at once.
         self._order = np.argsort(-totals(self._eval_lengths), kind="stable")

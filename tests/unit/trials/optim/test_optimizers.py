@@ -24,7 +24,7 @@ from trials.optim import optimizers
 from trials.optim.depths import depths, hidden_matrices
 from trials.optim.lion import Lion
 from trials.settings import OPTIMIZERS, Settings
-from trials.tasks.tabular.perceptron import Perceptron
+from trials.tasks.tabular.table_model import Perceptron
 
 CPU = torch.device("cpu")
 

@@ -83,13 +83,13 @@ def test_data_that_cannot_be_used_is_told(lab):
     (lab.folder / "torn" / "cat").mkdir(parents=True)
     (lab.folder / "torn" / "cat" / "a.png").write_text("no image")
     said = {
-        "named.npz": "has no array 'images', it has pixels, labels",
+        "named.npz": "lacks an array: images",
         "floats.npz": "are float64 of shape (10, 12, 12); give bytes (uint8)",
         "short.npz": "labels of",
         "one.npz": "all training rows have one class, 'same'",
         "broken.npz": "cannot be read as NPZ",
         "absent.npz": "no such file",
-        "absent": "no such folder",
+        "absent": "there is no folder",
         "nothing": "has no images; put those of each class into a folder of its name",
         "torn": "a.png cannot be read as an image",
     }
@@ -105,7 +105,7 @@ def test_data_that_cannot_be_used_is_told(lab):
         "has images of shape (6, 12, 1), the training images have (12, 12, 1)" in what
         for what in found
     )
-    assert "must be at least 1 pixel, not 0" in lab.problems(size=0)["task.size"]
+    assert "must be at least 1, not 0" in lab.problems(size=0)["task.size"]
     assert lab.problems(test="train.npz") == {}
 
 

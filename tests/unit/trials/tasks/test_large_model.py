@@ -37,8 +37,7 @@ CHILD = """
 import gc, json, sys
 from pathlib import Path
 import peft, torch, transformers
-from trials import tasks; from trials.final import training as final; \
-from trials.tasks.huggingface import merging
+from trials import tasks; from trials.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.contract import Setup
@@ -59,7 +58,6 @@ run.close()
 del run
 gc.collect()
 trained = peak()
-merging.SHARD_BYTES = 1 << 26
 say = lambda line: None
 short = budget_from({"steps": 1})
 plan = final.Plan(params, 5, short, False, "cpu", None, {}, Arithmetic(1))

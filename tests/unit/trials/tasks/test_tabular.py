@@ -185,7 +185,7 @@ def test_good_data_has_no_problems(folder):
             "is not a number in 121 rows, the first of them row 1",
         ),
         ({"numeric": ["kind"]}, "task.numeric", "names 'kind', which stands under target too"),
-        ({"numeric": [3]}, "task.numeric", "must be a list of column names, not 3"),
+        ({"numeric": [3]}, "task.numeric", "must be a list of texts, and has 3"),
         ({"numeric": "area"}, "task.numeric", "must be a list, not 'area'"),
         (
             {"target": "colour", "objective_kind": "regression"},
@@ -198,7 +198,7 @@ def test_good_data_has_no_problems(folder):
             "task.objective_kind",
             "must be classification or regression",
         ),
-        ({"validation": 1.5}, "task.validation", "must be a fraction between 0 and 1"),
+        ({"validation": 1.5}, "task.validation", "must be between 0 and 1"),
         ({"validation": 0.001}, "task.validation", "leaves no validation rows out of 121"),
         ({"numeric": [], "categorical": []}, "task.train", "has no column to predict from"),
     ],

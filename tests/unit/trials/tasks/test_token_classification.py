@@ -16,7 +16,7 @@ from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.optim.precision import Precision
 from trials.tasks.datasets.entries import digest_of
 from trials.tasks.huggingface.data import IGNORED
-from trials.tasks.tokens import data as token_data
+from trials.tasks.tokens import task as token_data
 
 NAMES, CITIES = ["Ada", "Grace", "Alan"], ["Paris", "Oslo", "Rome"]
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 60}

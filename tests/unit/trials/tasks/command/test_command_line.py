@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 from trials.contract import TaskError
@@ -13,7 +11,7 @@ VALUES = {"lr": 0.5, "name": "a 'b' $HOME; rm -rf *", "on": True, "none": None, 
 
 
 def filled(text: str) -> list[str]:
-    return CommandLine(text, shell=False).filled(VALUES)
+    return CommandLine(text).filled(VALUES)
 
 
 @pytest.mark.parametrize(
@@ -44,22 +42,6 @@ def test_values_are_put_in_after_the_split(text: str, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "printed"),
-    [
-        ("printf '%s,' --lr {lr} {name}", f"--lr,0.5,{VALUES['name']},"),
-        ("printf '%s,' a --none {none} b", "a,b,"),
-        ("printf '%s,' a --fast --none={none} b", "a,--fast,b,"),
-        ("x={n}; printf '%s,' $x | cat", "3,"),
-        ("printf '%s,' ${{HOME:+there}}", "there,"),
-    ],
-)
-def test_in_a_line_for_a_shell_values_are_quoted(text: str, printed: str) -> None:
-    words = CommandLine(text, shell=True).filled(VALUES)
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout == printed
-
-
-@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty"),
@@ -73,14 +55,13 @@ def test_in_a_line_for_a_shell_values_are_quoted(text: str, printed: str) -> Non
 )
 def test_a_line_that_cannot_be_read_says_why(text: str, said: str) -> None:
     with pytest.raises(TaskError) as caught:
-        CommandLine(text, shell=False)
+        CommandLine(text)
     assert said in str(caught.value)
 
 
 def test_it_knows_its_program_and_the_words_that_may_be_files() -> None:
-    line = CommandLine("python train.py --lr {lr} '{{x}}'", shell=False)
+    line = CommandLine("python train.py --lr {lr} '{{x}}'")
     assert line.program == "python"
     assert line.plain_words == ["python", "train.py", "--lr", "{x}"]
     assert line.names == {"lr"}
-    assert CommandLine("{lr} x", shell=False).program is None
-    assert CommandLine("python x", shell=True).program is None
+    assert CommandLine("{lr} x").program is None

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.patience import wait_until
-from support.running.command_runs import Python, Start, first_of, is_gone, log_of, reports_of
+from support.running.command_runs import Python, Start, first_of, is_gone, log_of, reports_of, shell
 from trials.contract import ProgramFailed
 from trials.disk.log_file import EARLIER, MOST_BYTES
 from trials.tasks.command.output import Output
@@ -43,7 +43,7 @@ def processes_in(folder: Path) -> list[int]:
 
 @LINUX
 def test_all_descendants_end_with_the_attempt(start: Start, python: Python, tmp_path: Path) -> None:
-    run = start(python(FAMILY + "while True: signal.pause()\n"), grace=0.3)
+    run = start(python(FAMILY + "while True: signal.pause()\n"))
     first_of(run)
     processes = processes_in(tmp_path)
     assert not any(map(is_gone, processes))
@@ -58,7 +58,7 @@ def test_a_program_that_becomes_a_daemon_leaves_nothing_and_is_told(
     run = start(python(FAMILY))
     with pytest.raises(ProgramFailed) as caught:
         reports_of(run)
-    assert "it left 3 processes behind, now killed" in str(caught.value)
+    assert "it left 3 other processes behind, now killed" in str(caught.value)
     assert all(map(is_gone, processes_in(tmp_path)))
 
 
@@ -115,7 +115,7 @@ def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) 
         "signal.signal(signal.SIGTERM, end)\n"
         "print(json.dumps({'resource': 1, 'a': 1}))\nwhile True: signal.pause()\n"
     )
-    run = start(f"{slow} {{folder}} | cat", shell=True)
+    run = start(shell(f"{slow} {{folder}} | cat"))
     items = iter(run)
     next(item for item in items if item is not None)
     next(items)
@@ -134,7 +134,7 @@ def test_a_log_takes_no_more_than_two_parts(tmp_path: Path) -> None:
 
 
 def test_a_progress_bar_is_told_by_what_it_showed_last(start: Start, tmp_path: Path) -> None:
-    run = start("printf 'a\\rb\\rthe end\\n'; exit 3", shell=True)
+    run = start(shell("printf 'a\\rb\\rthe end\\n'; exit 3"))
     with pytest.raises(ProgramFailed, match="exit code 3: the end"):
         reports_of(run)
     assert "the end" in log_of(tmp_path)

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from support.running.command_runs import Python, Start, first_of, log_of, reports_of
+from support.running.command_runs import Python, Start, first_of, log_of, reports_of, shell
 from trials.contract import Goal, ProgramFailed
 from trials.descriptions.builtin import describe
-from trials.descriptions.report_pattern import ReportPattern, offered, visible
-from trials.tasks.command.report_lines import ReportFile
+from trials.descriptions.report_pattern import ReportPattern, visible
 
 
 def seen(run: Any) -> list[tuple[float, dict[str, float]]]:
@@ -96,10 +95,10 @@ def test_a_pattern_that_reads_nothing_of_use_fails(start: Start, report: str, sa
         ("epoch ({resource} acc {accuracy}", "is not a regular expression: missing )"),
         ("acc {accuracy}", "does not say how far the trial has trained; write {resource}"),
         ("epoch {resource}", "names no metric"),
-        (["epoch {resource}", 3], "must be a text or a list of texts, not 3"),
+        (["epoch {resource}", 3], "must be a list of texts, and has 3"),
         (["epoch {resource} acc {a}", "done"], "has a text without a name in braces"),
         ("{resource} {a} {a}", "has {a} twice"),
-        ([], "does not say how far"),
+        ([], "must be a list of at least 1"),
     ],
 )
 def test_a_pattern_that_cannot_be_right_is_a_mistake_in_the_study_file(
@@ -120,35 +119,6 @@ def test_metrics_that_no_pattern_names_are_not_reported() -> None:
 def test_numbers_are_read_as_programs_print_them(text: str) -> None:
     found = ReportPattern("loss={loss}").numbers_in(f"loss={text}% of 3")
     assert found["loss"] == pytest.approx(float(text), nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("lines", "metric", "pattern"),
-    [
-        (["Epoch 3/10 | train_acc 0.5 | val_acc=0.81"], "accuracy", None),
-        (["Epoch 0 - accuracy: 0.7 - val_accuracy: 0.81"], "accuracy", None),
-        (["Epoch 1/3", "step 9 - loss: 0.5 - val_loss: 0.43"], "loss", "step {resource}.*"),
-        (["Epoch 1", "loss: 0.5"], "loss", ["Epoch {resource}", "loss: {loss}"]),
-        (["{'eval_loss': 0.31, 'epoch': 1.0}"], "loss", None),
-    ],
-)
-def test_a_pattern_is_offered_that_finds_the_metric(
-    lines: list[str], metric: str, pattern: str | list[str] | None
-) -> None:
-    offer = offered(lines, metric)
-    assert offer is not None
-    if isinstance(pattern, list):
-        assert offer == pattern
-        return
-    assert isinstance(offer, str)
-    assert offer.startswith(pattern or "")
-    found = [numbers for line in lines if (numbers := ReportPattern(offer).numbers_in(line))]
-    assert found[0]["resource"] > 0
-    assert found[0][metric] in (0.81, 0.43, 0.31), "the one of held-out data"
-
-
-def test_nothing_is_offered_for_lines_without_the_metric() -> None:
-    assert offered(["epoch 1 took 3 s", "loss 0.5"], "accuracy") is None
 
 
 def test_of_a_line_remains_what_a_terminal_shows() -> None:
@@ -174,27 +144,25 @@ def test_a_table_that_is_written_anew_each_time_is_read(start: Start, python: Py
     assert [at for at, _ in reports] == sorted({at for at, _ in reports})
 
 
-def test_rows_without_the_objective_are_not_reports_and_the_unit_names_the_column(
-    start: Start, python: Python
-) -> None:
+def test_rows_without_the_objective_are_not_reports(start: Start, python: Python) -> None:
     program = python(
-        "with open(sys.argv[1] + '/m.tsv', 'w') as file:\n"
-        "    file.write('epoch\\tloss\\tacc\\n1\\t0.3\\t\\n1\\t\\t0.5\\n3\\t0.2\\t0.6\\n')\n"
+        "with open(sys.argv[1] + '/m.csv', 'w') as file:\n"
+        "    file.write('epoch,loss,acc\\n1,0.3,\\n1,,0.5\\n3,0.2,0.6\\n')\n"
     )
-    run = start(f"{program} {{folder}}", reports="m.tsv", goal=Goal("acc", True))
+    run = start(f"{program} {{folder}}", reports="m.csv", resource="epoch", goal=Goal("acc", True))
     assert seen(run) == [(1.0, {"acc": 0.5}), (3.0, {"loss": 0.2, "acc": 0.6})]
 
 
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("round,acc", "no column resource or epochs or epoch; it has round, acc"),
+        ("round,acc", "no column epoch; it has round, acc"),
         ("epoch,loss", "no column acc; it has epoch, loss"),
     ],
 )
 def test_a_table_without_a_needed_column_fails(start: Start, header: str, said: str) -> None:
     command = f"echo {header} > {{folder}}/m.csv"
-    run = start(command, shell=True, reports="m.csv", goal=Goal("acc", True))
+    run = start(shell(command), reports="m.csv", resource="epoch", goal=Goal("acc", True))
     with pytest.raises(ProgramFailed, match=said):
         reports_of(run)
 
@@ -221,21 +189,11 @@ def test_a_trial_that_continues_reports_only_new_rows_of_its_table(
 ) -> None:
     command = f"{python(text)} {{folder}}"
     (tmp_path / "stop").touch()
-    first = start(command, reports="log.csv")
+    first = start(command, reports="log.csv", resource="epoch")
     assert first_of(first).resource == 1.0
     saved = first.save()
     assert saved is not None
     (tmp_path / "stop").unlink()
-    second = start(command, reports="log.csv", resume_from=saved, attempt=2)
+    second = start(command, reports="log.csv", resource="epoch", resume_from=saved, attempt=2)
     assert [at for at, _ in seen(second)][-1] == 3.0
     assert not [each for each in second.findings() if each.name == "began_again"]
-
-
-def test_a_file_of_the_same_length_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.jsonl"
-    file = ReportFile(path)
-    for n in range(3):
-        path.write_bytes(b'{"resource": %d}\n' % n)
-        assert [line for lines in file.new_lines() for line in lines] == [b'{"resource": %d}\n' % n]
-        assert [line for lines in file.new_lines() for line in lines] == []
-    assert file.is_reread

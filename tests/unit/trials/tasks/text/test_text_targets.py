@@ -23,13 +23,11 @@ from trials.tasks.text.targets import SeveralLabels
 WORDS = ("card", "rate", "fee")
 PAIRS = {"text": ["question", "answer"], "label": "topic"}
 COLUMNS = {"label": ["card", "fee"]}
-JOINED = {"label": "tags", "separator": ";"}
 NUMBER = {"kind": "text_regression", "label": "score"}
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}}
 SHAPES = {
     "pairs": PAIRS,
     "columns": COLUMNS,
-    "joined": JOINED,
     "number": NUMBER,
     "pairs with labels": {**COLUMNS, "text": ["question", "answer"]},
 }
@@ -131,21 +129,19 @@ def test_a_tokenizer_that_does_not_part_pairs_is_refused(tmp_path):
         prepared(tmp_path, {"max_length": 32}, **PAIRS, model="gpt")
 
 
-def test_columns_of_0_and_1_and_joined_names_say_the_same(tmp_path):
+def test_columns_of_0_and_1_are_labels(tmp_path):
     write(tmp_path, rows())
-    columns, joined = (prepared(tmp_path, **shape) for shape in (COLUMNS, JOINED))
-    assert columns.labels == joined.labels == ("card", "fee")
+    columns = prepared(tmp_path, **COLUMNS)
+    assert columns.labels == ("card", "fee")
     table = rows()
     truth = table[["card", "fee"]].to_numpy(dtype=np.float32)
     found = np.concatenate([columns.train_labels, columns.validation_labels])
     assert sorted(map(tuple, found)) == sorted(map(tuple, truth))
-    assert np.array_equal(columns.train_labels, joined.train_labels)
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "train.jsonl"])
-def test_labels_may_be_lists_and_marks_may_be_numbers_or_true_and_false(name, tmp_path):
+def test_marks_may_be_numbers_or_true_and_false(name, tmp_path):
     table = rows()
-    table["tags"] = [[t.strip() for t in tags.split(";") if t] for tags in table["tags"]]
     table["card"] = table["card"] == "1"
     table["fee"] = table["fee"].astype(float)
     if name.endswith("parquet"):
@@ -153,9 +149,8 @@ def test_labels_may_be_lists_and_marks_may_be_numbers_or_true_and_false(name, tm
     else:
         table.to_json(tmp_path / name, orient="records", lines=True)
     write(tmp_path, rows())
-    for shape in (COLUMNS, JOINED):
-        found, expected = (prepared(tmp_path, **shape, train=file) for file in (name, "train.csv"))
-        assert np.array_equal(found.train_labels, expected.train_labels)
+    found, expected = (prepared(tmp_path, **COLUMNS, train=file) for file in (name, "train.csv"))
+    assert np.array_equal(found.train_labels, expected.train_labels)
 
 
 def test_rare_labels_get_their_share_of_the_validation_rows_and_of_the_training_rows():
@@ -196,19 +191,6 @@ def test_balanced_weights_are_those_of_scikit_learn_and_of_labels_what_lacks_eac
     assert weights.class_weights == pytest.approx(expected)
     several = prepared(tmp_path, **COLUMNS, class_weights="balanced", validation="train.csv")
     assert several.class_weights == pytest.approx([10 / 20, 20 / 10])
-
-
-def test_stated_weights_count_for_the_classes_that_they_name_and_1_for_the_others(tmp_path):
-    write(tmp_path, rows())
-    data = prepared(tmp_path, label="topic", class_weights={"fee": 7})
-    assert dict(zip(data.labels, data.class_weights.tolist(), strict=True)) == {
-        "card": 1.0,
-        "fee": 7.0,
-        "rate": 1.0,
-    }
-    data = prepared(tmp_path, label="card", class_weights={0: 0.5, 1: 2})
-    assert data.class_weights.tolist() == [0.5, 2.0]
-    assert prepared(tmp_path, label="topic").class_weights is None
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -257,48 +239,11 @@ BAD_FILES = {
         "task.label[1]",
         "1 row of {path} where 'fee' is not 0 or 1: row 3 ('2') " + IN_ROW,
     ),
-    "a number of its own in each row": (
-        {"label": "score"},
-        rows().assign(score=[f"{row / 7:.3f}" for row in range(24)]),
-        "task.label",
-        "has a number of its own in 'score', which would be its class; to learn a number for each "
-        "text, use kind: text_regression",
-    ),
     "a missing mark": (
         COLUMNS,
         spoilt("fee", ""),
         "task.label[1]",
         "1 row of {path} without 'fee': row 3",
-    ),
-    "a label that no text has": (
-        COLUMNS,
-        rows().assign(fee="0"),
-        "task.label[1]",
-        "no row of {path} has the label 'fee'; leave",
-    ),
-    "a label that all texts have": (
-        COLUMNS,
-        rows().assign(card="1"),
-        "task.label[0]",
-        "all rows of {path} have the label 'card'",
-    ),
-    "joined labels that all texts have": (
-        JOINED,
-        rows().assign(tags="a;b"),
-        "task.label",
-        "all rows of {path} have the label",
-    ),
-    "no joined labels at all": (
-        JOINED,
-        rows().assign(tags=""),
-        "task.label",
-        "no row of {path} has a label",
-    ),
-    "another separator": (
-        JOINED,
-        rows().assign(tags="a|b"),
-        "task.separator",
-        "every row of {path} has one label by",
     ),
     "a word for a number": (
         NUMBER,
@@ -334,7 +279,7 @@ BAD_FILES = {
         NUMBER,
         rows().assign(score="3"),
         "task.label",
-        "all rows of {path} have the number 3 in 'score'",
+        "all rows of {path} have one number in 'score'",
     ),
 }
 
@@ -354,60 +299,23 @@ def test_mistakes_in_validation_and_test_files_name_the_file(tmp_path):
     assert (
         f"1 row of {other} where 'score' is not a finite number: row 9 ('x')" in found["task.label"]
     )
-    write(tmp_path, spoilt("tags", "card;new"), "tags.csv")
-    found = problems(tmp_path, **JOINED, validation="tags.csv", test="tags.csv")
-    assert "1 class that no training row has: 'new' (rows: 1)" in found["task.validation"]
-    assert "1 class that no training row has: 'new' (rows: 1)" in found["task.test"]
-
-
-def test_a_list_where_one_class_is_asked_for_names_the_way_to_several(tmp_path):
-    table = rows()
-    table["tags"] = [[tags] for tags in table["tags"]]
-    table.to_parquet(tmp_path / "train.parquet")
-    found = problems(tmp_path, train="train.parquet", label="tags")
-    assert found["task.label"].endswith(
-        "has a list in 'tags'; if a text may have several labels, add separator: \",\""
-    )
 
 
 BAD_PARTS = {
-    "three texts": ({"text": ["a", "b", "c"]}, "task.text", "two for pairs of texts, not 3"),
-    "one text in a list": ({"text": ["text"]}, "task.text", "two for pairs of texts, not 1"),
+    "three texts": ({"text": ["a", "b", "c"]}, "task.text", "must be a list of 2, not of 3"),
+    "one text in a list": ({"text": ["text"]}, "task.text", "must be a list of 2, not of 1"),
     "a column that is no name": (
         {"text": ["text", 5]},
-        "task.text[1]",
-        "must be the name of a column",
+        "task.text",
+        "must be a list of texts, and has 5",
     ),
-    "the same text twice": ({"text": ["text", "text"]}, "task.text[1]", "names 'text' again"),
-    "no label": ({"label": []}, "task.label", "names no column"),
-    "a label twice": ({"label": ["card", "card"]}, "task.label[1]", "names 'card' again"),
-    "an empty separator": ({"separator": " "}, "task.separator", "not white space"),
-    "a separator of columns": (
-        {**COLUMNS, "separator": ";"},
-        "task.separator",
-        "a column for each",
-    ),
-    "an unknown word": ({"class_weights": "balance"}, "task.class_weights", "must be balanced, or"),
-    "a weight of 0": (
-        {"class_weights": {"fee": 0}},
-        "task.class_weights.fee",
-        "must be a number above",
-    ),
-    "a weight in words": ({"class_weights": {"fee": "2"}}, "task.class_weights.fee", "not '2'"),
-    "an infinite weight": (
-        {"class_weights": {"fee": float("inf")}},
-        "task.class_weights.fee",
-        "above 0",
-    ),
-    "an unknown class": (
-        {"class_weights": {"feee": 2}},
-        "task.class_weights.feee",
-        "is not a class of the training data; did you mean fee?",
-    ),
-    "an unknown label": (
-        {**COLUMNS, "class_weights": {"rate": 2}},
-        "task.class_weights.rate",
-        "known are card, fee",
+    "the same text twice": ({"text": ["text", "text"]}, "task.text", "names 'text' twice"),
+    "no label": ({"label": []}, "task.label", "must be a list of at least 1"),
+    "a label twice": ({"label": ["card", "card"]}, "task.label", "names 'card' twice"),
+    "an unknown word": (
+        {"class_weights": "balance"},
+        "task.class_weights",
+        "must be balanced, not",
     ),
     "weights of numbers": (
         {**NUMBER, "class_weights": "balanced"},
@@ -436,7 +344,6 @@ STUDY = {
 METRICS = {
     "pairs": ("accuracy", "pearson"),
     "columns": ("micro_f1", "accuracy"),
-    "joined": ("exact_match", "mcc"),
     "number": ("spearman", "accuracy"),
 }
 """A metric that each shape has, and one that it has not."""
