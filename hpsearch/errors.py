@@ -92,8 +92,8 @@ class StoreBusy(StoreUnreachable):
 
 
 class Damaged(Unreachable):
-    """The database holds what this program never writes: `what`, as the rest of "it has ...",
-    `where` if its study, trial and column are known. Waiting does not help."""
+    """The database holds what this program never writes: `what`, or `where` if its study and trial
+    are known as well. Waiting does not help."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Damaged(Unreachable):
         where: str | None = None,
         hint: str = "restore a backup; this lists all that is damaged: hpsearch db check",
     ) -> None:
-        found = f"it has {what}" if where is None else where
+        found = what if where is None else where
         super().__init__(f"the database is damaged: {found}", hint)
         self.what = what
 

@@ -10,7 +10,7 @@ from hpsearch.asking.answer import Answer
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
-from hpsearch.store.codec import storable
+from hpsearch.store.codec import clean
 from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
@@ -151,7 +151,7 @@ class AskedTrial:
 
 def _place(checkpoint: object) -> str:
     place = os.fspath(checkpoint) if isinstance(checkpoint, os.PathLike) else checkpoint
-    if not isinstance(place, str) or not place or not storable(place):
+    if not isinstance(place, str) or not place or clean(place) != place:
         what = f"trial.report: the checkpoint {checkpoint!r:.100} is not a path"
         raise UserError(what, "give the path or URL from which the trial can continue")
     return str(place)

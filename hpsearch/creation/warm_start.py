@@ -12,7 +12,7 @@ from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Damaged, UserError, tell
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
-from hpsearch.store.shapes import written_in
+from hpsearch.store.reading.queries import written_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of

@@ -56,7 +56,7 @@ class StudyPages:
 
     def all(self, request: Request) -> Response:
         """The list of studies, the newest first."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             found = list_studies(connection)
         return html("studies", studies=found)
 
@@ -81,7 +81,7 @@ class StudyPages:
             given: What stood in the form.
         """
         revision = self._store.revision(number)  # read first: what comes later is seen as a change
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, number)
             values = _standing(connection, study)
         spec = spec_for_forms(self._store, study.name) if self._form_token else None
@@ -101,7 +101,7 @@ class StudyPages:
 
     def now(self, request: Request) -> Response:
         """How a study stands, as a part of its page."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, study_in(request))
             values = _standing(connection, study)
         return html("study_now", **values)
@@ -162,7 +162,7 @@ class _Reports:
         return known[1]
 
     def _make(self, number: int) -> str:
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, number)
             story = study_story(connection, study, time.time())
         text = html("study_report", page=page(story)).body

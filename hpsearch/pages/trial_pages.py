@@ -56,7 +56,7 @@ class TrialPages:
         where, sort = asked.get("where", "").strip(), asked.get("sort", "").strip()
         page = number_in(asked.get("page", "0"))
         wrong, rows = None, []
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, study_in(request))
             limits = {"limit": ROWS + 1, "skip": page * ROWS}
             try:
@@ -93,7 +93,7 @@ class TrialPages:
             given: What stood in the form.
         """
         revision = self._store.revision(study_number)
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
             values = _story(connection, study, number)
         spec = spec_for_forms(self._store, study.name) if self._form_token else None
@@ -113,7 +113,7 @@ class TrialPages:
 
     def now(self, request: Request) -> Response:
         """What is known of a trial, as a part of its page."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, study_in(request))
             values = _story(connection, study, trial_in(request))
         return html("trial_now", **values)
@@ -123,7 +123,7 @@ class TrialPages:
         numbers = list(dict.fromkeys(map(number_in, request.query_params.getlist("trial"))))
         if not 2 <= len(numbers) <= MOST_COMPARED:
             raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, study_in(request))
             details = [_detail(connection, study, number) for number in numbers]
         return html(

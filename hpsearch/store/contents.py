@@ -5,18 +5,17 @@ All functions here work in a transaction of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Attempt, ReportRecord, Request, Trial
+from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
 from hpsearch.errors import Damaged, StudyNotFound
-from hpsearch.store import leases, rows, shapes
+from hpsearch.store import leases, rows
 from hpsearch.store.schema import (
     attempts,
     decisions,
@@ -26,6 +25,9 @@ from hpsearch.store.schema import (
     studies,
     trials,
 )
+from trials.settings import nearest
+
+LONGEST_HINT = 200  # characters of a list of studies
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
 _STUDY = select(studies.c.revision, *rows.STUDY_COLUMNS).where(_OF_STUDY)
@@ -52,11 +54,11 @@ _TOUCH = (
 _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
-_REQUESTS = select(*rows.REQUEST_COLUMNS).order_by(requests.c.id)
-_IS_WAITING = (requests.c.study_id == bindparam("of_study")) & requests.c.handled.is_(None)
-_WAITING = _REQUESTS.where(_IS_WAITING)
-_WAITING_IDS = select(requests.c.id).where(_IS_WAITING).order_by(requests.c.id)
-_REQUEST = _REQUESTS.where(requests.c.id == bindparam("of_request"))
+_WAITING = (
+    select(*rows.REQUEST_COLUMNS)
+    .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
+    .order_by(requests.c.id)
+)
 
 Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the same key
 
@@ -83,36 +85,29 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
     found = connection.execute(_STUDY, which).one_or_none()
     if found is None:
         raise leases.gone(study_id)
-    changed = _changed_trials(connection, which)
-    history.study = rows.study_record(found[1:])
-    for trial in changed.values():
-        odd = shapes.miscounted(trial.values, history.study.directions)
-        if odd is not None:
-            raise Damaged(odd)
+    history.study = StudyRecord(*found[1:])
+    for trial in trials_since(connection, study_id, since_revision).values():
         if trial.number > len(history.trials):
-            raise Damaged(f"no trial {len(history.trials)}, but trials after it")
+            raise Damaged(f"trial {len(history.trials)} of {history.study.name} is missing")
         history.replace(trial)
     return int(found.revision)
 
 
-def _changed_trials(connection: Connection, which: Mapping[str, int]) -> dict[int, Trial]:
+def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
+    """The trials of a study that were touched after a revision, with their attempts and reports, by
+    number."""
+    which = {"of_study": study_id, "since": revision}
     changed: dict[int, Trial] = {}
     for row in connection.execute(_TRIALS, which):
-        trial = rows.trial_record(row)
+        trial = Trial(*row)
         changed[trial.number] = trial
     for row in connection.execute(_ATTEMPTS, which):
         attempt = Attempt(*row)
-        _known(changed, attempt.trial).attempts.append(attempt)
+        changed[attempt.trial].attempts.append(attempt)
     for row in connection.execute(_REPORTS, which):
         report = ReportRecord(*row)
-        _known(changed, report.trial).reports[report.resource] = report
+        changed[report.trial].reports[report.resource] = report
     return changed
-
-
-def _known(changed: Mapping[int, Trial], number: int) -> Trial:
-    if number not in changed:
-        raise Damaged(f"no trial {number}, but attempts or reports of it")
-    return changed[number]
 
 
 def write(
@@ -120,7 +115,7 @@ def write(
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
-        values = rows.study_values(changes.study)
+        values = rows.new_values(changes.study)
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
     of_study = {"study_id": study_id}
     at_revision = {"study_id": study_id, "revision": revision}
@@ -130,28 +125,20 @@ def write(
     _write_rows(connection, _DECIDE, changes.decisions, of_study)
     _write_rows(connection, _SETTLE, changes.environments, of_study)
     if changes.requests:
-        connection.execute(_ANSWER, [rows.answer_values(each) for each in changes.requests])
+        connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
 
 
 def waiting(connection: Connection, study_id: int) -> list[Request]:
     """The requests to a study that have not been answered, the oldest first."""
-    which = {"of_study": study_id}
-    try:
-        return [Request(*row) for row in connection.execute(_WAITING, which)]
-    except Damaged:
-        numbers = connection.scalars(_WAITING_IDS, which).all()
-    return [request_of(connection, number) for number in numbers]
+    found = connection.execute(_WAITING, {"of_study": study_id})
+    return [Request(*row) for row in found]
 
 
-def request_of(connection: Connection, number: int) -> Request:
-    """The request of an id. One that cannot be read is refused already: others write the table, and
-    nothing in it may end a study."""
-    try:
-        return Request(*connection.execute(_REQUEST, {"of_request": number}).one())
-    except Damaged as damage:
-        refused = f"it cannot be read: {damage.what}"
-        return Request(number, RequestKind.STOP, {}, "", 0.0, refused=refused)
+def _answer(request: Request) -> dict[str, Any]:
+    """The columns that a driver writes of a request."""
+    values = {"handled": request.handled, "refused": request.refused, "trial": request.trial}
+    return {"of_request": request.id, **values}
 
 
 def _write_rows(
@@ -178,20 +165,8 @@ def _touch_parents(connection: Connection, study_id: int, changes: Changes, revi
 def not_found(connection: Connection, name: str) -> StudyNotFound:
     """The error that no study has a name, which names the nearest or some that there are."""
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
-    near = nearest(str(name), names)
-    if near:
-        hint = f"did you mean {near}? `hpsearch ls` lists them all"
-    elif names:
-        verb = "are" if len(names) > 1 else "is"
-        more = ", …" if len(names) > 10 else ""
-        hint = f"there {verb}: {', '.join(names[:10])}{more}"
+    if names:
+        hint = f"{shorten(nearest(name, names), LONGEST_HINT)}; `hpsearch ls` lists them all"
     else:
         hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
     return StudyNotFound(f"no study is named {name} in this database", hint)
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be; None if none is near."""
-    by_lower = {each.lower(): each for each in known}
-    found = get_close_matches(word.lower(), by_lower, n=1)
-    return by_lower[found[0]] if found else None

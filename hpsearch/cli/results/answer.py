@@ -30,7 +30,7 @@ def print_answer(store: Store, name: str, suggested: Callable[[str], str]) -> No
         name: The study.
         suggested: Completes a command, such as ``best NAME``, to one for this database.
     """
-    with store.viewing() as connection:
+    with store.reading() as connection:
         study = find_study(connection, name)
         found = _answer(connection, study, suggested)
     # The study has ended as it has, whether or not somebody still reads this.

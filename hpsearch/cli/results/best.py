@@ -14,11 +14,11 @@ from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_wi
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.ranking.selection import Ranked
+from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialRow,
     best_trials,
-    recorded_arithmetic,
     seen_at,
 )
 from hpsearch.store.reading.trust import StudyTrust, study_trust

@@ -15,7 +15,6 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
-from hpsearch.store.reading.names import metrics_in
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialRow,
@@ -241,7 +240,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
     )
     shown = (trials.c.resource, trials.c.value, trials.c.speed)
     live = (
-        select(attempts, *shown, metrics_in(latest), verdict.label("verdict"))
+        select(attempts, *shown, latest.c.metrics, verdict.label("verdict"))
         .join_from(attempts, trials, same_trial)
         .outerjoin(latest, at_latest)
         .where(
