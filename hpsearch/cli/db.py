@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from hpsearch.cli.output import note
-from hpsearch.errors import UserError, hearing
+from hpsearch.errors import UserError
 from hpsearch.store import schema
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
@@ -35,8 +35,7 @@ def check_database(name: str | None, storage: str) -> None:
     Raises:
         UserError: Problems were found; it lists all of them.
     """
-    # What readers would tell of is listed here.
-    with closing(Store.open(storage, create=False)) as store, hearing():
+    with closing(Store.open(storage, create=False)) as store:
         with store.reading() as connection:
             study_id = None if name is None else find_study(connection, name).id
             found = violations(connection, study_id)

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 from starlette.responses import HTMLResponse
 
-from hpsearch.errors import heard
 from hpsearch.pages.files import file_address
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
@@ -35,7 +34,7 @@ def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
         code: The status of the answer.
         values: What the template names.
     """
-    text = _templates().get_template(f"{template}.html.j2").render(values, damage=heard())
+    text = _templates().get_template(f"{template}.html.j2").render(values)
     return HTMLResponse(text, code, {"Cache-Control": "no-store"})
 
 

@@ -25,7 +25,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.errors import (
@@ -34,7 +34,6 @@ from hpsearch.errors import (
     StudyHeld,
     StudyNotFound,
     Unreachable,
-    hearing,
 )
 from hpsearch.pages.addresses import number_in
 from hpsearch.pages.changes import Changing
@@ -107,7 +106,7 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     }
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Bodies), Middleware(_Hearing)],
+        middleware=[Middleware(Bodies)],
         exception_handlers=handlers,  # type: ignore[arg-type]
     )
 
@@ -119,17 +118,6 @@ class _Short(IntegerConvertor):
 
 
 register_url_convertor("short", _Short())
-
-
-class _Hearing:
-    """Lets each page say what could not be read for it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with hearing():
-            await self._app(scope, receive, send)
 
 
 class _Optunas:

@@ -166,7 +166,7 @@ def not_found(connection: Connection, name: str) -> StudyNotFound:
     """The error that no study has a name, which names the nearest or some that there are."""
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
     if names:
-        hint = f"{shorten(nearest(name, names), LONGEST_HINT)}; `hpsearch ls` lists them all"
+        hint = f"{shorten(nearest(name, names), LONGEST_HINT)} (all: hpsearch ls)"
     else:
         hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
     return StudyNotFound(f"no study is named {name} in this database", hint)

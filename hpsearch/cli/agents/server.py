@@ -22,7 +22,7 @@ from hpsearch.cli.agents.reading import Plain, Reader
 from hpsearch.cli.options import LARGEST_COUNT
 from hpsearch.cli.results.compare import MOST_COMPARED
 from hpsearch.domain.facts import RequestKind
-from hpsearch.errors import HpsearchError, hearing
+from hpsearch.errors import HpsearchError
 from hpsearch.store.store import Store
 from hpsearch.study_run.requests import ask
 
@@ -78,24 +78,11 @@ def _told(tool: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(tool)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            with hearing() as told:
-                answer = tool(*args, **kwargs)
+            return tool(*args, **kwargs)
         except HpsearchError as error:
             raise ToolError(str(error)) from None
-        for damage in told:
-            answer = _with(answer, str(damage))
-        return answer
 
     return call
-
-
-def _with(answer: Any, damage: str) -> Any:
-    """An answer that says what it lacks."""
-    if isinstance(answer, str):
-        return f"{answer}\n\n{damage}\n"
-    if isinstance(answer, list):
-        return [*answer, {"damage": damage}]
-    return {**answer, "damage": damage}
 
 
 def _add_reading(server: MCPServer[Any], reader: Reader) -> None:

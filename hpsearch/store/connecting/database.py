@@ -104,6 +104,8 @@ class Database:
                 return StoreUnreachable(where, "check the options after the ? in the URL")
             if hint is None:
                 return None
+        if "malformed JSON" in reason:
+            return Damaged(reason, where)
         if "malformed" in reason:
             return Damaged(reason, where, "check the path, or restore a backup of the file")
         is_busy = "locked" in reason or isinstance(error.orig, psycopg.errors.LockNotAvailable)
