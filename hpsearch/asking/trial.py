@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpsearch.asking.answer import Answer
+from hpsearch.asking.verdict import Verdict
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
@@ -37,7 +37,7 @@ class AskedTrial:
         resume_from: The checkpoint to continue from, as it was given with a report; None to start
             afresh.
         resource: How far it had trained at that checkpoint; 0 to start afresh.
-        ended: The answer that ended it for this process; None while it goes on.
+        ended: The verdict that ended it for this process; None while it goes on.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AskedTrial:
         seed: int,
         resume_from: str | None,
         resource: float,
-        report: Callable[[AskedTrial, float, dict[str, float], str | None], Answer],
+        report: Callable[[AskedTrial, float, dict[str, float], str | None], Verdict],
     ) -> None:
         budget = trial_budget(spec)
         self.number, self.attempt = key
@@ -60,7 +60,7 @@ class AskedTrial:
         self.report_at = tuple(map(_whole, budget.report_at))
         self.resume_from = resume_from
         self.resource = _whole(resource)
-        self.ended: Answer | None = None
+        self.ended: Verdict | None = None
         self._spec = spec
         self._report = report
         self._reported = resource
@@ -72,7 +72,7 @@ class AskedTrial:
 
     def report(
         self, resource: float, metrics: Metrics, checkpoint: str | os.PathLike[str] | None = None
-    ) -> Answer:
+    ) -> Verdict:
         """Report how far the trial has trained, and what it measured there.
 
         Args:
@@ -96,11 +96,11 @@ class AskedTrial:
         reached = self._reached(resource)
         values = self._values(reached, metrics)
         place = None if checkpoint is None else _place(checkpoint)
-        answer = self._report(self, reached, values, place)
+        verdict = self._report(self, reached, values, place)
         self._reported = reached
-        if not answer:
-            self.ended = answer
-        return answer
+        if not verdict:
+            self.ended = verdict
+        return verdict
 
     def _reached(self, resource: float) -> float:
         try:

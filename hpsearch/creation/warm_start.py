@@ -12,8 +12,8 @@ from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
-from hpsearch.store.reading.queries import written_in
 from hpsearch.store.store import Store
+from hpsearch.store.study_texts import written_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
 from hpsearch.study_file.types import AUTO

@@ -24,8 +24,9 @@ from hpsearch.errors import Damaged
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import RULES, StudyTrials, violations
 from hpsearch.store.contents import trials_since
-from hpsearch.store.reading.queries import budget_in, find_study
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, Simulation, spec_with

@@ -139,23 +139,6 @@ def test_a_folder_of_another_study_is_refused_with_its_name(store: Store, root: 
     assert mark_of(home.folder) == home.mark
 
 
-@pytest.mark.parametrize("below", ["", "/deep/down"])
-def test_a_folder_in_a_trials_is_refused_as_it_would_go_with_the_trial(
-    store: Store, root: str, below: str
-) -> None:
-    home = run(store, surpassed("flowers", 2), root)
-    record = store.find_study("flowers")
-    inside_trial = f"{home.folder}/trial-00001{below}"
-    for refused in (
-        lambda: folder_of_new(surpassed("trees"), inside_trial),
-        lambda: folder_of(surpassed("flowers"), record, inside_trial),
-    ):
-        with pytest.raises(UserError, match="is in the folder of a trial of the study flowers"):
-            refused()
-    beside = folder_of_new(surpassed("trees"), f"{root}/trial-00001{below}")
-    assert beside.folder.startswith(f"{root}/trial-00001")
-
-
 def test_a_study_may_be_given_its_own_folder(store: Store, root: str) -> None:
     home = run(store, surpassed("flowers"), root)
     record = store.find_study("flowers")

@@ -28,7 +28,7 @@ from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
-from hpsearch.store.reading.queries import written_in
+from hpsearch.store.study_texts import written_in
 from hpsearch.store.version import stored_version
 
 OURS = "hpsearch:"

@@ -27,8 +27,9 @@ from hpsearch.forecast import footprint
 from hpsearch.forecast.plan import workers_of
 from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
-from hpsearch.store.reading.queries import find_study, written_in
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.store.study_texts import written_in
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of

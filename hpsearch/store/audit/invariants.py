@@ -17,8 +17,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.store import contents, damage
 from hpsearch.store.damage import Violation
-from hpsearch.store.reading.queries import budget_in
 from hpsearch.store.schema import studies
+from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.models import StudyBudget
 
 SAME_SECONDS = 1e-6

@@ -11,17 +11,14 @@ import enum
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import Any
 
-import yaml
-from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, case, func, or_, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, StudyState, Trial
-from hpsearch.errors import Damaged, StudyNotFound, UserError
+from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.store import heartbeats
@@ -40,27 +37,10 @@ from hpsearch.store.schema import (
     studies,
     trials,
 )
+from hpsearch.store.study_texts import budget_in, written_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
-
-
-def written_in(spec: str) -> dict[str, Any]:
-    """A study file as it is written; empty for a study that was not made from one."""
-    try:
-        content = yaml.safe_load(spec)
-    except yaml.YAMLError:
-        raise Damaged("studies.spec holds a study file that is not YAML") from None
-    return content if isinstance(content, dict) else {}
-
-
-@lru_cache(maxsize=256)
-def budget_in(spec: str) -> StudyBudget | None:
-    """The budget of a study file; None without a valid one."""
-    try:
-        return StudyBudget.model_validate(written_in(spec).get("budget"))
-    except ValidationError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +131,11 @@ class TrialRow(Trial):
 
     def as_plain(self) -> dict[str, Any]:
         """The fields that are shown, as plain values by name."""
-        shown = {}
+        plain: dict[str, Any] = {}
         for name in SHOWN:
-            shown[name] = _plain_value(getattr(self, name))
-        return {**shown, "violation": self.violation, "metrics": dict(self.metrics)}
+            value = getattr(self, name)
+            plain[name] = value.value if isinstance(value, enum.Enum) else value
+        return {**plain, "violation": self.violation, "metrics": dict(self.metrics)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,25 +201,20 @@ def only_study(connection: Connection) -> StudyHead:
 
 
 def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
+    cells = dict(row._mapping)
+    for name in ("lease_owner", "live"):
+        del cells[name]
     askers = asking.get(row.id)
-    cells = {
-        name: cell for name, cell in row._mapping.items() if name not in ("lease_owner", "live")
-    }
-    cells["directions"] = tuple(row.directions)
     driver = _driver(row) or (heartbeats.named(askers) if askers else None)
     return StudyHead(**cells, driver=driver)
 
 
 def _driver(row: Row[Any]) -> str | None:
-    """The driver of a study; None if nobody drives it.
-
-    A process of this machine that has died drives it no more, although its lease still runs: a
-    driver that is ended in the middle of a transaction may not be able to give it back.
-    """
-    owner = row.lease_owner
-    if not row.live or is_dead(owner):
+    """The driver of a study; None if nobody drives it. A process of this machine that has died does
+    not, although its lease still runs."""
+    if not row.live or is_dead(row.lease_owner):
         return None
-    return shown(owner)
+    return shown(row.lease_owner)
 
 
 def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:
@@ -414,7 +390,3 @@ def _trial_rows(connection: Connection, statement: Select[Any]) -> list[TrialRow
     for row in rows:
         row.metrics = row.metrics or {}
     return rows
-
-
-def _plain_value(value: Any) -> Any:
-    return value.value if isinstance(value, enum.Enum) else value
