@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,7 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
     """Create a study to ask, or go on with the one that has this study file already; see
     `hpsearch.create`."""
     wanted = read(spec)
-    store = _store_at(url, create=True)
-    try:
+    with _closed_if_it_fails(url, create=True) as store:
         record = _found_or_new(store, wanted)
         if not record.spec or not is_same(wanted, spec_of(record)):
             raise StudyExists(
@@ -97,15 +97,11 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
                 "or give the new study another name",
             )
         return _opened(store, record, None)
-    except BaseException:
-        store.close()
-        raise
 
 
 def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy:
     """Go on with a study of the database; see `hpsearch.resume`."""
-    store = _store_at(url, create=False)
-    try:
+    with _closed_if_it_fails(url, create=False) as store:
         record = store.find_study(name)
         if not record.spec:
             raise UserError(f"study {name} was made through Optuna and has no study file to ask by")
@@ -113,14 +109,17 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
         if budget:
             text = record.spec = with_budget(record.spec, plain(budget))
         return _opened(store, record, text)
+
+
+@contextmanager
+def _closed_if_it_fails(url: str, *, create: bool) -> Iterator[Store]:
+    refuse_in_memory(parse_url(url))
+    store = Store.open(url, create=create)
+    try:
+        yield store
     except BaseException:
         store.close()
         raise
-
-
-def _store_at(url: str, *, create: bool) -> Store:
-    refuse_in_memory(parse_url(url))
-    return Store.open(url, create=create)
 
 
 def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:

@@ -123,12 +123,12 @@ class AskedStudy:
             trial.report(trial.budget, metrics)
         elif failed is not None:
             error, text = _kind_of(kind), _text_of("failed", failed)
-            self._end(trial, lambda transaction: transaction.fail(trial.key, error, text))
+            self._act(trial, lambda transaction: transaction.fail(trial.key, error, text))
         elif interrupted is not None:
             why = _text_of("interrupted", interrupted)
-            self._end(trial, lambda transaction: transaction.interrupt(trial.key, why))
+            self._act(trial, lambda transaction: transaction.interrupt(trial.key, why))
         else:
-            self._end(trial, lambda transaction: transaction.finish(trial.key))
+            self._act(trial, lambda transaction: transaction.finish(trial.key))
 
     def close(self, why: str = "its process ended without telling it") -> None:
         """Give back the trials that were not told, and let go of the connection.
@@ -226,10 +226,14 @@ class AskedStudy:
         self, trial: AskedTrial, resource: float, metrics: dict[str, float], checkpoint: str | None
     ) -> Verdict:
         self._refuse_closed()
+        return self._act(
+            trial, lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
+        )
+
+    def _act(self, trial: AskedTrial, act: Callable[[Transaction], Verdict]) -> Verdict:
+        """Act on a trial in a transaction; the trial is let go where that ends it."""
         try:
-            verdict = self._session.take(
-                lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
-            )
+            verdict = self._session.take(act)
         except AttemptLost as error:
             self._forget(trial, Verdict(False, error.message))
             raise
@@ -237,20 +241,12 @@ class AskedStudy:
             self._forget(trial, verdict)
         return verdict
 
-    def _end(self, trial: AskedTrial, act: Callable[[Transaction], Verdict]) -> None:
-        try:
-            verdict = self._session.take(act)
-        except AttemptLost as error:
-            self._forget(trial, Verdict(False, error.message))
-            raise
-        self._forget(trial, verdict)
-
     def _give_back(self, trial: AskedTrial, why: str) -> None:
         if trial.key not in self._session.held:
             return  # the transaction that made it has failed
         try:
             with suppress(AttemptLost):
-                self._end(trial, lambda transaction: transaction.interrupt(trial.key, why))
+                self._act(trial, lambda transaction: transaction.interrupt(trial.key, why))
         except HpsearchError as error:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
@@ -273,7 +269,7 @@ class AskedStudy:
         while time.monotonic() < give_up:
             time.sleep(pause_s)
             pause_s = min(LONGEST_LOOK_S, pause_s * 2)
-            if session.have_news(since):
+            if session.store.revision(session.study_id) != since:
                 return
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:

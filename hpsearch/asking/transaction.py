@@ -88,8 +88,6 @@ class Transaction:
             self.brain.close(self.now)
             self.brain = None
 
-    # ------------------------------------------------------------------------------------- asking
-
     def hand_out(self, worker: str, node: str) -> ev.Launch | None:
         """A trial for this process; None if there is none now."""
         brain = self.brain
@@ -110,8 +108,6 @@ class Transaction:
                 return order
         brain.on_event(ev.SlotDown(slot, "no work"), self.now)
         return None
-
-    # ------------------------------------------------------------------------------------ telling
 
     def report(
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None

@@ -14,7 +14,7 @@ from hpsearch.store.codec import clean
 from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
+from trials.tasks.function.reported import metric_name, number_of
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -111,8 +111,6 @@ class AskedTrial:
         if not self._reported < reached:
             what = f"the resource must rise, and is {self._reported:g}"
             raise UserError(f"trial.report({resource}): {what}", hint)
-        if reached > MOST_RESOURCE:
-            raise UserError(f"trial.report({resource}): no trial trains so far", hint)
         return reached
 
     def _values(self, resource: float, metrics: Metrics) -> dict[str, float]:
@@ -138,15 +136,6 @@ class AskedTrial:
 
     def __repr__(self) -> str:
         return f"<trial {self.number}, attempt {self.attempt}: {self.params}>"
-
-    def _repr_html_(self) -> str:
-        from hpsearch.report.one_trial import asked_html
-
-        name = f"trial {self.number}, attempt {self.attempt}"
-        left = f"to train from {self.resource:g} to {self.budget:g} {self.unit}"
-        if self.ended is not None:
-            left = f"ended: {self.ended.why}"
-        return asked_html(name, left, self.params)
 
 
 def _place(checkpoint: object) -> str:

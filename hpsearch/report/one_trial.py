@@ -12,7 +12,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.answer import parameter_table, whole_configuration
+from hpsearch.report.answer import whole_configuration
 from hpsearch.report.wording import PageAnswer, Pieces, ReportPage, foreign
 from hpsearch.store.reading.course import goals_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, best_trials, trial_detail
@@ -112,21 +112,6 @@ class StudyTrial:
             sure = luck(ranked)
             lines.append((f"{sure[:1].upper()}{sure[1:]}.",))
         return lines
-
-
-def asked_html(name: str, state: str, params: Mapping[str, Any]) -> str:
-    """A trial that a program has asked for, for notebooks.
-
-    Args:
-        name: What it is called.
-        state: What is to be done with it, or how it ended.
-        params: Its parameters, by name.
-    """
-    from hpsearch.report.rendering import summary_html
-
-    tables = [parameter_table("Parameters", params)]
-    answer = PageAnswer((foreign(state),), (), False, "", (), tables)
-    return summary_html(ReportPage(foreign(name), (), answer, (), ()))
 
 
 def study_trial(connection: Connection, study: StudyHead, wanted: int | None) -> StudyTrial:

@@ -1,4 +1,5 @@
 """The contents of a study: reading them into a history, and writing what a history has touched.
+Every field of a record is the column of its name.
 
 All functions here work in a transaction of the caller's.
 """
@@ -6,16 +7,18 @@ All functions here work in a transaction of the caller's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cache
 from textwrap import shorten
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
 from hpsearch.errors import Damaged, StudyNotFound
-from hpsearch.store import leases, rows
+from hpsearch.store import leases, schema
 from hpsearch.store.schema import (
     attempts,
     decisions,
@@ -29,18 +32,37 @@ from trials.settings import nearest
 
 LONGEST_HINT = 200  # characters of a list of studies
 
+
+@cache
+def column_names(record: type) -> Mapping[str, str]:
+    """The column of each field that is one, in their order."""
+    stored = [field for field in fields(record) if "elsewhere" not in field.metadata]
+    return {field.name: schema.column_name(field) for field in stored}
+
+
+def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
+    """The columns that a record is built from."""
+    return tuple(table.c[name] for name in column_names(record).values())
+
+
+STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
+TRIAL_COLUMNS = columns_in(schema.trials, Trial)
+ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
+REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
+REQUEST_COLUMNS = columns_in(schema.requests, Request)
+
 _OF_STUDY = studies.c.id == bindparam("of_study")
-_STUDY = select(studies.c.revision, *rows.STUDY_COLUMNS).where(_OF_STUDY)
+_STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
 _CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_TRIALS = select(*rows.TRIAL_COLUMNS).where(_CHANGED).order_by(trials.c.number)
+_TRIALS = select(*TRIAL_COLUMNS).where(_CHANGED).order_by(trials.c.number)
 _ATTEMPTS = (
-    select(*rows.ATTEMPT_COLUMNS)
+    select(*ATTEMPT_COLUMNS)
     .join_from(trials, attempts)
     .where(_CHANGED)
     .order_by(attempts.c.trial, attempts.c.number)
 )
 _REPORTS = (
-    select(*rows.REPORT_COLUMNS)
+    select(*REPORT_COLUMNS)
     .join_from(trials, reports)
     .where(_CHANGED)
     .order_by(reports.c.trial, reports.c.resource)
@@ -55,7 +77,7 @@ _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
 _WAITING = (
-    select(*rows.REQUEST_COLUMNS)
+    select(*REQUEST_COLUMNS)
     .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
     .order_by(requests.c.id)
 )
@@ -75,6 +97,21 @@ def upserts(dialect: str) -> Upserts:
         others = {name: given[name] for name in names if name not in keys}
         statements[table.name] = statement.on_conflict_do_update(index_elements=keys, set_=others)
     return statements
+
+
+def values_of(record: Any, **more: Any) -> dict[str, Any]:
+    """The columns that a record's fields are, and more beside them."""
+    values = {}
+    for field, column in column_names(record.__class__).items():
+        values[column] = getattr(record, field)
+    return values | more
+
+
+def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
+    """The same without its id, which the database gives it."""
+    values = values_of(record, **more)
+    del values["id"]
+    return values
 
 
 def read(connection: Connection, history: History, since_revision: int) -> int:
@@ -115,7 +152,7 @@ def write(
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
-        values = rows.new_values(changes.study)
+        values = new_values(changes.study)
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
     of_study = {"study_id": study_id}
     at_revision = {"study_id": study_id, "revision": revision}
@@ -146,7 +183,7 @@ def _write_rows(
 ) -> None:
     if not records:
         return
-    values = [rows.values_of(each, **more) for each in records]
+    values = [values_of(each, **more) for each in records]
     connection.execute(statement, values)
 
 

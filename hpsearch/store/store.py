@@ -19,7 +19,7 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, Unreachable
-from hpsearch.store import contents, damage, leases, rows, version
+from hpsearch.store import contents, damage, leases, version
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import write_ahead
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
@@ -135,7 +135,7 @@ class Store:
         statement = insert(studies).returning(studies.c.id)
         try:
             with self._database.transaction("write") as connection:
-                record.id = connection.execute(statement, rows.new_values(record)).scalar_one()
+                record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._upserts, record.id, whole, revision=0)
         except IntegrityError:
@@ -148,14 +148,13 @@ class Store:
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
         with self.reading() as connection:
-            statement = select(*rows.STUDY_COLUMNS).order_by(studies.c.id)
+            statement = select(*contents.STUDY_COLUMNS).order_by(studies.c.id)
             return [StudyRecord(*row) for row in connection.execute(statement)]
 
     def study_names(self) -> list[str]:
         """The names of all studies, oldest first."""
         with self.reading() as connection:
-            names = select(studies.c.name).order_by(studies.c.id)
-            return list(connection.scalars(names))
+            return list(connection.scalars(select(studies.c.name).order_by(studies.c.id)))
 
     def refuse_read_only(self) -> None:
         """Find out early if the database can be written to. Raises StoreUnreachable if it
@@ -163,23 +162,17 @@ class Store:
         with self.writing() as connection:
             connection.execute(update(studies).where(false()).values(name=studies.c.name))
 
-    def has_study(self, name: str) -> bool:
-        """True if there is a study of a name."""
-        with self.reading() as connection:
-            named = select(studies.c.id).where(studies.c.name == name)
-            return connection.scalar(named) is not None
-
     def find_study(self, name: str) -> StudyRecord:
         """The study of a name."""
         with self.reading() as connection:
-            named = select(*rows.STUDY_COLUMNS).where(studies.c.name == name)
+            named = select(*contents.STUDY_COLUMNS).where(studies.c.name == name)
             row = connection.execute(named).one_or_none()
             if row is None:
                 raise contents.not_found(connection, name)
             return StudyRecord(*row)
 
     def delete_study(self, study_id: int) -> None:
-        """Remove a study with all its rows."""
+        """Remove a study with all its contents."""
         with self._database.transaction("write") as connection:
             of_id = delete(studies).where(studies.c.id == study_id)
             deleted = connection.execute(of_id)
@@ -264,7 +257,7 @@ class Store:
             return self._add_request(connection, study.id, request)
 
     def _add_request(self, connection: Connection, study_id: int, request: Request) -> int:
-        values = rows.new_values(request, study_id=study_id)
+        values = contents.new_values(request, study_id=study_id)
         added = insert(requests).values(values).returning(requests.c.id)
         return int(connection.execute(added).scalar_one())
 
@@ -276,7 +269,7 @@ class Store:
     def find_request(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
-            found = select(*rows.REQUEST_COLUMNS).where(requests.c.id == request_id)
+            found = select(*contents.REQUEST_COLUMNS).where(requests.c.id == request_id)
             return Request(*connection.execute(found).one())
 
     # -------------------------------------------------------------------------------------- writing

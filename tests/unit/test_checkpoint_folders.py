@@ -308,15 +308,6 @@ def test_the_uid_survives_every_commit(store: Store, root: str) -> None:
     assert said == {"study": "flowers", "uid": home.mark.uid}
 
 
-def test_a_check_finds_a_folder_that_another_study_owns(store: Store, root: str) -> None:
-    home = run(store, surpassed("flowers", 2), root)
-    folder_at(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
-    said = [str(violation) for violation in unusable(store)]
-    assert said == [
-        f"flowers: its folder of checkpoints {home.folder} is marked as another study's, trees"
-    ]
-
-
 def test_a_copied_folder_is_refused(store: Store, tmp_path: Path) -> None:
     home = run(store, surpassed("flowers"), str(tmp_path))
     record = replace(store.find_study("flowers"), uid="another")

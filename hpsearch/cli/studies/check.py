@@ -141,7 +141,7 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         return False
     check_version(version, url)
     with closing(Store.open(storage, create=False)) as store:
-        if store.has_study(spec.study):
+        if spec.study in store.study_names():
             return True
         earlier_studies(store, spec)
         return False

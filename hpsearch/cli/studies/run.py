@@ -102,7 +102,7 @@ def run_study(path: Path, options: RunOptions) -> None:
     if options.address is not None:
         refuse_unreachable(options.address)
     with closing(Store.open(options.storage)) as store:
-        if store.has_study(spec.study):
+        if spec.study in store.study_names():
             refuse_if_held(store, spec.study)
             resume = options.suggested(f"resume {spec.study}")
             raise StudyExists(

@@ -1,5 +1,5 @@
 """The checkpoints that a database names: each must be there, and whole where a trial is to continue
-from it; and a study's folder must be its own.
+from it.
 
 The one check of `hpsearch db check` that reads files: each file of each checkpoint, to compare it
 with its manifest.
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpsearch.checkpoint_folders import mark_of
-from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.errors import Damaged, UserError
+from hpsearch.domain.records import Trial
+from hpsearch.errors import Damaged
 from hpsearch.store.damage import Violation
 from hpsearch.store.store import Store
 from trials.checkpoints.manifests import check
@@ -19,14 +18,12 @@ from trials.checkpoints.manifests import check
 
 def unusable(store: Store, name: str | None = None) -> list[Violation]:
     """The trials of one study, or of all, with a checkpoint that is missing, damaged or out of
-    reach; and the studies whose folder is another's. Nothing is locked meanwhile: if a trial
+    reach. Nothing is locked meanwhile: if a trial
     names newer checkpoints by then, those are looked at."""
     found: list[Violation] = []
     for each in [name] if name else store.study_names():
         try:
-            history = store.load(each)
-            found += _owned_by_another(history.study)
-            for trial in history.trials:
+            for trial in store.load(each).trials:
                 found += _unusable_of(store, each, trial)
         except Damaged:
             continue  # other checks find it
@@ -59,15 +56,3 @@ def _problem(trial: Trial) -> str | None:
     except Exception as error:  # noqa: BLE001 - each store has errors of its own
         return str(error) or type(error).__name__
     return None
-
-
-def _owned_by_another(study: StudyRecord) -> Iterator[Violation]:
-    if study.checkpoints is None or study.uid is None:
-        return
-    try:
-        owner = mark_of(study.checkpoints)
-    except UserError:  # it cannot be reached: its checkpoints say so
-        return
-    if owner is not None and study.uid != owner.uid:
-        folder = f"its folder of checkpoints {study.checkpoints}"
-        yield Violation(study.name, None, f"{folder} is marked as another study's, {owner.study}")

@@ -14,7 +14,8 @@ from sqlalchemy.exc import ArgumentError
 from hpsearch.errors import UserError
 
 _DRIVERS = {
-    "sqlite": "sqlite+pysqlite",
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -29,10 +30,9 @@ def parse_url(text: str) -> URL:
         url = make_url(text)
     except (ArgumentError, ValueError):  # its text may hold a password: it is not repeated
         raise UserError("the storage is not given as a database URL", _SUPPORTED) from None
-    kind = "sqlite" if url.drivername == "sqlite+pysqlite" else url.drivername
-    if kind not in _DRIVERS:
-        raise UserError(f"databases of the kind {kind} are not supported", _SUPPORTED)
-    url = url.set(drivername=_DRIVERS[kind])
+    if url.drivername not in _DRIVERS:
+        raise UserError(f"databases of the kind {url.drivername} are not supported", _SUPPORTED)
+    url = url.set(drivername=_DRIVERS[url.drivername])
     if not is_sqlite(url):
         return url
     if url.host is not None:

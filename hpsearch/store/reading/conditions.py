@@ -36,20 +36,10 @@ _EQUAL = ("=", "==")
 _DATES = "such as: '2026-01-31', '2026-01-31 18:00' or '2026-01-31T18:00Z'"
 
 
-def where(text: str, names: Names) -> ColumnElement[bool]:
-    """Compile a --where expression. Raises FilterError if it does not parse, names something
+def compiled(text: str, option: Option, names: Names) -> Any:
+    """A --where expression as a condition, a --sort expression as columns to order by: numbers
+    before texts, absent values last. Raises FilterError if it does not parse, names something
     unknown, or compares a column with what it never holds."""
-    condition: ColumnElement[bool] = _compiled(text, "--where", names)
-    return condition
-
-
-def order_by(text: str, names: Names) -> list[ColumnElement[Any]]:
-    """Compile a --sort expression: numbers before texts, absent values last. Raises FilterError."""
-    columns: list[ColumnElement[Any]] = _compiled(text, "--sort", names)
-    return columns
-
-
-def _compiled(text: str, option: Option, names: Names) -> Any:
     try:
         return _Compiler(text, option, names).transform(parsed(text, option))
     except VisitError as error:

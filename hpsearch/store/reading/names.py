@@ -161,10 +161,8 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
 
 def _key_in(names: Collection[str], name: str, prefix: str) -> str | None:
     """The name that is meant by one that may have the prefix; None if none is."""
-    if name in names:
-        return name
-    rest = name.removeprefix(prefix)
-    return rest if rest in names else None
+    key = name if name in names else name.removeprefix(prefix)
+    return key if key in names else None
 
 
 def names_of(connection: Connection, study_id: int) -> Names:

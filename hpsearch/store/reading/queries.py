@@ -22,12 +22,11 @@ from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.store import heartbeats
-from hpsearch.store.contents import not_found
+from hpsearch.store.contents import REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.reading import conditions
+from hpsearch.store.reading.conditions import compiled
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
-from hpsearch.store.rows import REQUEST_COLUMNS
 from hpsearch.store.schema import (
     attempts,
     column_name,
@@ -96,13 +95,6 @@ class StudyHead:
         stated = self.written.get("objective")
         first = stated[0] if isinstance(stated, list) and stated else stated
         return str(first.get("metric", "")) if isinstance(first, dict) else ""
-
-    @property
-    def limited(self) -> bool:
-        """True if trials may have to keep limits; True where the study file cannot rule it out."""
-        if not self.spec:
-            return True
-        return bool(self.written.get("constraints"))
 
     @property
     def direction(self) -> str:
@@ -186,18 +178,13 @@ def study_of_id(connection: Connection, study_id: int) -> StudyHead:
 def only_study(connection: Connection) -> StudyHead:
     """The study of a database that has one. Raises StudyNotFound if it has none, UserError if
     several."""
-    most = 5
-    rows = connection.execute(_NEWEST_FIRST.limit(most + 1)).all()
-    if len(rows) == 1:
-        return _head(rows[0], heartbeats.askers(connection, rows[0].id))
+    rows = connection.execute(_NEWEST_FIRST.limit(2)).all()
     if not rows:
-        raise StudyNotFound(
-            "the database has no studies yet", "`hpsearch run STUDY.yaml` makes one"
-        )
-    names = ", ".join(row.name for row in rows[:most])
-    if len(rows) > most:
-        names += ", …"
-    raise UserError("the database has several studies; name one", f"the latest: {names}")
+        hint = "`hpsearch run STUDY.yaml` makes one"
+        raise StudyNotFound("the database has no studies yet", hint)
+    if len(rows) > 1:
+        raise UserError("the database has several studies; name one", "see them: hpsearch ls")
+    return _head(rows[0], heartbeats.askers(connection, rows[0].id))
 
 
 def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
@@ -255,9 +242,9 @@ def trial_rows(
     statement = _trials_of(study)
     names = names_of(connection, study.id) if where or sort else None
     if where and names:
-        statement = statement.where(conditions.where(where, names))
+        statement = statement.where(compiled(where, "--where", names))
     if sort and names:
-        statement = statement.order_by(*conditions.order_by(sort, names))
+        statement = statement.order_by(*compiled(sort, "--sort", names))
     if top is not None:
         statement = statement.order_by(*_best_first(study))
         limit = top
@@ -300,11 +287,9 @@ def best_trials(
 def _compared(connection: Connection, study: StudyHead, where: str | None) -> list[TrialRow]:
     """The trials that `where` selects, and the repeats of any, with what they are ranked by."""
     wanted = [trials.c[name] for name in _RANKED_BY]
-    if study.limited:
-        wanted.append(trials.c.system_attrs)
     statement = select(*wanted).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
     if where:
-        selected = conditions.where(where, names_of(connection, study.id))
+        selected = compiled(where, "--where", names_of(connection, study.id))
         is_repeat = trials.c.role == Role.CONFIRM.value
         statement = statement.where(or_(selected, is_repeat))
     rows = connection.execute(statement.order_by(trials.c.number))
@@ -313,7 +298,7 @@ def _compared(connection: Connection, study: StudyHead, where: str | None) -> li
 
 _RANKED_BY = (
     *("number", "state", "role", "repeats", "resource", "value"),
-    *("expected", "expected_deviation", "expected_low", "expected_high"),
+    *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
 
 
