@@ -14,7 +14,7 @@ from types import TracebackType
 from hpsearch.asking.session import AskingSession, Pulse
 from hpsearch.asking.transaction import Transaction
 from hpsearch.asking.trial import AskedTrial, Metrics
-from hpsearch.asking.verdict import Verdict
+from hpsearch.asking.verdict import ReportVerdict
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import AttemptLost, HpsearchError, UserError
@@ -224,18 +224,18 @@ class AskedStudy:
 
     def _report(
         self, trial: AskedTrial, resource: float, metrics: dict[str, float], checkpoint: str | None
-    ) -> Verdict:
+    ) -> ReportVerdict:
         self._refuse_closed()
         return self._act(
             trial, lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
         )
 
-    def _act(self, trial: AskedTrial, act: Callable[[Transaction], Verdict]) -> Verdict:
+    def _act(self, trial: AskedTrial, act: Callable[[Transaction], ReportVerdict]) -> ReportVerdict:
         """Act on a trial in a transaction; the trial is let go where that ends it."""
         try:
             verdict = self._session.take(act)
         except AttemptLost as error:
-            self._forget(trial, Verdict(False, error.message))
+            self._forget(trial, ReportVerdict(False, error.message))
             raise
         if not verdict:
             self._forget(trial, verdict)
@@ -253,7 +253,7 @@ class AskedStudy:
         finally:
             self._session.held.pop(trial.key, None)  # the next transaction finds it
 
-    def _forget(self, trial: AskedTrial, verdict: Verdict) -> None:
+    def _forget(self, trial: AskedTrial, verdict: ReportVerdict) -> None:
         trial.ended = verdict
         self._session.held.pop(trial.key, None)
         with self._lock:

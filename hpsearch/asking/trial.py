@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpsearch.asking.verdict import Verdict
+from hpsearch.asking.verdict import ReportVerdict
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
@@ -49,7 +49,7 @@ class AskedTrial:
         seed: int,
         resume_from: str | None,
         resource: float,
-        report: Callable[[AskedTrial, float, dict[str, float], str | None], Verdict],
+        report: Callable[[AskedTrial, float, dict[str, float], str | None], ReportVerdict],
     ) -> None:
         budget = trial_budget(spec)
         self.number, self.attempt = key
@@ -60,7 +60,7 @@ class AskedTrial:
         self.report_at = tuple(map(_whole, budget.report_at))
         self.resume_from = resume_from
         self.resource = _whole(resource)
-        self.ended: Verdict | None = None
+        self.ended: ReportVerdict | None = None
         self._spec = spec
         self._report = report
         self._reported = resource
@@ -72,7 +72,7 @@ class AskedTrial:
 
     def report(
         self, resource: float, metrics: Metrics, checkpoint: str | os.PathLike[str] | None = None
-    ) -> Verdict:
+    ) -> ReportVerdict:
         """Report how far the trial has trained, and what it measured there.
 
         Args:

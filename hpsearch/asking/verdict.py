@@ -17,7 +17,7 @@ _ENDINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReportVerdict:
     """The verdict on a report: true in an ``if`` where the trial goes on.
 
     Args:
