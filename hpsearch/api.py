@@ -182,7 +182,7 @@ class StudyReader:
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, StudyHead]]:
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             yield connection, find_study(connection, self.name)
 
 

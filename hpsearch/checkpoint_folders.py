@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from hpsearch.errors import UserError
 from trials.checkpoints.checkpoint_folder import FolderError
-from trials.checkpoints.folders import absolute, folder_at, inside, is_url, split, trial_of
+from trials.checkpoints.folders import absolute, folder_at, inside, is_url, trial_of
 
 if TYPE_CHECKING:  # workers import this module too, and need no records
     from hpsearch.domain.records import StudyRecord
@@ -120,31 +120,12 @@ def usable(checkpoints: Path | str) -> str:
         hint = "install the package it names, or give a folder that all workers share"
         raise UserError(str(error), hint) from error
     if not is_url(checkpoints):
-        _refuse_no_folder(Path(checkpoints))
+        path = Path(checkpoints)
+        for part in (path, *path.parents):
+            if part.exists() and not part.is_dir():
+                what = f"checkpoints cannot be kept at {path}: {part} is not a folder"
+                raise UserError(what, "name another with --checkpoints")
     return absolute(checkpoints)
-
-
-def _refuse_no_folder(path: Path) -> None:
-    """Check that a path is a folder, or that a folder could be made there."""
-    if not str(path).isprintable():
-        what = f"checkpoints cannot be kept at {str(path)!r}"
-        raise UserError(what, "name a folder of printable letters")
-    try:
-        obstacle = _obstacle(path)
-    except OSError as error:
-        what = f"checkpoints cannot be kept at {str(path)[:60]!r}: {error.strerror}"
-        raise UserError(what, "name another folder with --checkpoints") from None
-    if obstacle is not None:
-        what = f"checkpoints cannot be kept at {path}: {obstacle} is not a folder"
-        raise UserError(what, "name another with --checkpoints")
-
-
-def _obstacle(path: Path) -> Path | None:
-    """The part of the way to a folder that is there already and is not a folder."""
-    for part in (path, *path.parents):
-        if part.exists() and not part.is_dir():
-            return part
-    return None
 
 
 def new_uid() -> str:
@@ -154,27 +135,13 @@ def new_uid() -> str:
 
 def folder_in(root: str, study: str, uid: str) -> StudyFolder:
     """The folder of a study in a root; the root itself where that is the study's folder already.
-    Raises UserError if the root is another study's own folder, or lies in a study's, or cannot be
-    read."""
-    _refuse_inside(root)
+    Raises UserError if the root is another study's own folder, or cannot be read."""
     mark, owner = Mark(study, uid), mark_of(root)
     if owner is None:
         return StudyFolder(mark, str(inside(root, folder_name(study, uid))))
     if owner.uid != uid:
         raise _anothers(root, owner)
     return StudyFolder(mark, root)
-
-
-def _refuse_inside(root: str) -> None:
-    """Refuse what lies in a trial's folder: it would go with the trial."""
-    folder, name = split(root)
-    while name:
-        owner = mark_of(str(folder)) if trial_of(name) is not None else None
-        if owner is not None:
-            what = f"{root} is in the folder of a trial of the study {owner.study}"
-            hint = "name another folder with --checkpoints"
-            raise UserError(f"{what}, and would be removed with it", hint)
-        folder, name = split(folder)
 
 
 def folder_name(study: str, uid: str) -> str:
@@ -194,8 +161,8 @@ def mark_of(folder: str) -> Mark | None:
     if text is None:
         return None
     try:
-        said = json.loads(text)
-        return Mark(str(said["study"]), str(said["uid"]))
+        content = json.loads(text)
+        return Mark(str(content["study"]), str(content["uid"]))
     except (ValueError, KeyError, TypeError):
         raise UserError(
             f"the mark of the checkpoint folder {folder} cannot be read",

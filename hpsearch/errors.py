@@ -24,11 +24,6 @@ Everything else that escapes is a bug and keeps its traceback (exit 1).
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 
 class HpsearchError(Exception):
     """Base of all errors written for the reader: `message` says what is wrong and where, `hint`
@@ -92,8 +87,8 @@ class StoreBusy(StoreUnreachable):
 
 
 class Damaged(Unreachable):
-    """The database holds what this program never writes: `what`, as the rest of "it has ...",
-    `where` if its study, trial and column are known. Waiting does not help."""
+    """The database holds what this program never writes: `what`, or `where` if its study and trial
+    are known as well. Waiting does not help."""
 
     def __init__(
         self,
@@ -101,37 +96,9 @@ class Damaged(Unreachable):
         where: str | None = None,
         hint: str = "restore a backup; this lists all that is damaged: hpsearch db check",
     ) -> None:
-        found = f"it has {what}" if where is None else where
+        found = what if where is None else where
         super().__init__(f"the database is damaged: {found}", hint)
         self.what = what
-
-
-_LEFT_OUT: ContextVar[list[Damaged] | None] = ContextVar("left_out", default=None)
-
-
-@contextmanager
-def hearing() -> Iterator[list[Damaged]]:
-    """The damage that readers come upon within the block, which leave out what they cannot read."""
-    left_out: list[Damaged] = []
-    before = _LEFT_OUT.set(left_out)
-    try:
-        yield left_out
-    finally:
-        _LEFT_OUT.reset(before)
-
-
-def tell(error: Damaged) -> None:
-    """Say that something was left out: to whoever is `hearing`, and else as a warning."""
-    left_out = _LEFT_OUT.get()
-    if left_out is None:
-        warnings.warn(str(error), stacklevel=2)
-    elif str(error) not in map(str, left_out):
-        left_out.append(error)
-
-
-def heard() -> list[Damaged]:
-    """The damage found so far in the block of `hearing` around; none outside one."""
-    return _LEFT_OUT.get() or []
 
 
 class ClusterLost(Unreachable):

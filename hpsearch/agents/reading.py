@@ -86,7 +86,7 @@ class Reader:
 
     @contextmanager
     def _viewing(self) -> Iterator[Connection]:
-        with closing(Store.open(self._storage, create=False)) as store, store.viewing() as view:
+        with closing(Store.open(self._storage, create=False)) as store, store.reading() as view:
             yield view
 
 

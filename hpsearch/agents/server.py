@@ -20,7 +20,7 @@ from pydantic import Field
 
 from hpsearch.agents.reading import Plain, Reader
 from hpsearch.domain.facts import RequestKind
-from hpsearch.errors import HpsearchError, hearing
+from hpsearch.errors import HpsearchError
 from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.store.reading.queries import LARGEST_NUMBER
 from hpsearch.store.store import Store
@@ -78,24 +78,11 @@ def _explained(tool: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(tool)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            with hearing() as damages:
-                result = tool(*args, **kwargs)
+            return tool(*args, **kwargs)
         except HpsearchError as error:
             raise ToolError(str(error)) from None
-        for damage in damages:
-            result = _with(result, str(damage))
-        return result
 
     return call
-
-
-def _with(result: Any, damage: str) -> Any:
-    """A result with a note on what it lacks."""
-    if isinstance(result, str):
-        return f"{result}\n\n{damage}\n"
-    if isinstance(result, list):
-        return [*result, {"damage": damage}]
-    return {**result, "damage": damage}
 
 
 def _add_reading(server: MCPServer[Any], reader: Reader) -> None:

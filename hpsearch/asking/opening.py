@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,6 @@ from hpsearch.study_file.reading import parse, text_of
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
 from trials.descriptions.description import ASK
-
-LONGEST_PLACE = 1000
-"""Characters of the name of a place in a study file: a mapping that contains itself has longer
-ones."""
 
 SpecSource = Mapping[str, Any] | str | os.PathLike[str]
 """A study file as users give it: its content as a mapping, its path, or its text."""
@@ -61,51 +58,37 @@ def is_same(one: StudySpec, other: StudySpec) -> bool:
 def _with_task(text: str) -> str:
     """The text of a study file with a task; the same where it has one, or is not a mapping."""
     value = yaml_source.read(text).value
-    if not isinstance(value, dict) or value.get("task") is not None:
+    if not isinstance(value, dict) or "task" in value:
         return text
-    if "task" not in value:
-        added = f"{text.rstrip()}\ntask: {{kind: {ASK.kind}}}\n"
-        if yaml_source.read(added).value == {**value, "task": {"kind": ASK.kind}}:
-            return added
-    return _dumped({**value, "task": {"kind": ASK.kind}})
+    return f"{text.rstrip()}\ntask: {{kind: {ASK.kind}}}\n"
 
 
 def _dumped(spec: Mapping[str, Any]) -> str:
-    text: str = yaml.safe_dump(plain(spec, "spec"), sort_keys=False, allow_unicode=True)
+    try:
+        text: str = yaml.safe_dump(plain(spec), sort_keys=False, allow_unicode=True)
+    except yaml.representer.RepresenterError as error:
+        what = f"spec holds a value that a study file does not have: {error.args[-1]!r:.100}"
+        hint = "a study file has mappings, lists, numbers, text, true, false and null"
+        raise UserError(what, hint) from None
     return text
 
 
-def plain(value: Any, where: str) -> Any:
-    """A value as YAML has it: tuples as lists, any mapping as a dict, numbers as Python's. Raises
-    UserError, with the place `where`, for a value that YAML does not have."""
-    if len(where) > LONGEST_PLACE:
-        raise UserError(f"{where[:60]}... is nested too deeply", "does it contain itself?")
+def plain(value: Any) -> Any:
+    """A value as YAML has it: tuples as lists, any mapping as a dict, numbers as Python's."""
     if isinstance(value, Mapping):
-        return {_scalar(key): plain(each, f"{where}[{key!r}]") for key, each in value.items()}
+        return {plain(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each, f"{where}[{i}]") for i, each in enumerate(value)]
-    scalar = _scalar(value)
-    if scalar is None or type(scalar) in (bool, int, float, str):
-        return scalar
-    what = f"{where} is of type {type(value).__name__}"
-    raise UserError(what, "a study file has mappings, lists, numbers, text, true, false and null")
-
-
-def _scalar(value: Any) -> Any:
+        return [plain(each) for each in value]
     if isinstance(value, str):
         return str(value)
-    try:
-        return value.item()
-    except (AttributeError, TypeError, ValueError, RuntimeError):  # it has none, or several
-        return value
+    return value.item() if hasattr(value, "item") else value
 
 
 def create(url: str, spec: SpecSource) -> AskedStudy:
     """Create a study to ask, or go on with the one that has this study file already; see
     `hpsearch.create`."""
     wanted = read(spec)
-    store = _store_at(url, create=True)
-    try:
+    with _closed_if_it_fails(url, create=True) as store:
         record = _found_or_new(store, wanted)
         if not record.spec or not is_same(wanted, spec_of(record)):
             raise StudyExists(
@@ -114,39 +97,38 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
                 "or give the new study another name",
             )
         return _opened(store, record, None)
-    except BaseException:
-        store.close()
-        raise
 
 
 def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy:
     """Go on with a study of the database; see `hpsearch.resume`."""
-    store = _store_at(url, create=False)
-    try:
+    with _closed_if_it_fails(url, create=False) as store:
         record = store.find_study(name)
         if not record.spec:
             raise UserError(f"study {name} was made through Optuna and has no study file to ask by")
         text = None
         if budget:
-            text = record.spec = with_budget(record.spec, plain(budget, "budget"))
+            text = record.spec = with_budget(record.spec, plain(budget))
         return _opened(store, record, text)
+
+
+@contextmanager
+def _closed_if_it_fails(url: str, *, create: bool) -> Iterator[Store]:
+    refuse_in_memory(parse_url(url))
+    store = Store.open(url, create=create)
+    try:
+        yield store
     except BaseException:
         store.close()
         raise
-
-
-def _store_at(url: str, *, create: bool) -> Store:
-    refuse_in_memory(parse_url(url))
-    return Store.open(url, create=create)
 
 
 def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:
     try:
         return store.find_study(spec.study)
     except StudyNotFound:
-        told = told_to(store, spec)
+        earlier = told_to(store, spec)
     try:
-        return create_study(store, spec, None, told=told).study
+        return create_study(store, spec, None, told=earlier).study
     except StudyExists:  # another process was faster
         return store.find_study(spec.study)
 

@@ -35,7 +35,6 @@ from hpsearch.study_run.brain import build_study
 log = logging.getLogger("hpsearch")
 
 T = TypeVar("T")
-Act = Callable[[Transaction], T]
 
 _HELD: dict[str, dict[Key, int]] = {}
 """By the uid of a study, the attempts that this process has asked for and that run, each with the
@@ -72,10 +71,6 @@ class AskingSession:
     def ttl_s(self) -> float:
         """After how many seconds of silence a process is taken for dead."""
         return self.spec.resources.lease_s
-
-    def have_news(self, since: int) -> bool:
-        """True if anybody has written to the study since a revision."""
-        return self.store.revision(self.study_id) != since
 
     def take(
         self, act: Callable[[Transaction], T], opens: Callable[[Transaction], None] | None = None
@@ -126,14 +121,12 @@ class AskingSession:
         except _NothingNew:
             return result[0]
         except BaseException:
-            for key in launched:  # true if they are in the database is seen in the next one
+            for key in launched:  # the next transaction sees if they are in the database
                 self.held.pop(key, None)
             self._begin_again(self._history.study)
             raise
         self._revision = entry.revision
         return result[0]
-
-    # ------------------------------------------------------------------------------ the beginning
 
     def _transaction(self, connection: Connection, entry: leases.Entry) -> Transaction:
         if entry.revision != self._revision + 1:
@@ -203,8 +196,6 @@ class AskingSession:
                 request.refused = leases.FORGOTTEN
             for command in transaction.brain.on_request(request, transaction.now):
                 transaction.free_slot_of((command.trial, command.attempt))
-
-    # ------------------------------------------------------------------------------------ the end
 
     def _write(self, connection: Connection, transaction: Transaction, revision: int) -> None:
         history, study_id = self._history, self.study_id

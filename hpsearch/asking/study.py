@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 
-from hpsearch.asking.answer import Answer
 from hpsearch.asking.session import AskingSession, Pulse
 from hpsearch.asking.transaction import Transaction
 from hpsearch.asking.trial import AskedTrial, Metrics
+from hpsearch.asking.verdict import ReportVerdict
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import AttemptLost, HpsearchError, UserError
@@ -71,13 +71,13 @@ class AskedStudy:
         """
         self._refuse_closed()
         while self.ended is None:
-            found, running, revision = self._session.take(self._looked_for)
+            found = self._session.take(self._looked_for)
             if found.trial is not None:
                 return found.trial
             self.ended = found.ended
             if self.ended is None:
-                self._refuse_waiting_for_itself(running)
-                self._wait_for_news(revision)
+                self._refuse_waiting_for_itself(found.running)
+                self._wait_for_news(found.revision)
         return None
 
     def tell(
@@ -123,12 +123,12 @@ class AskedStudy:
             trial.report(trial.budget, metrics)
         elif failed is not None:
             error, text = _kind_of(kind), _text_of("failed", failed)
-            self._end(trial, lambda transaction: transaction.fail(trial.key, error, text))
+            self._act(trial, lambda transaction: transaction.fail(trial.key, error, text))
         elif interrupted is not None:
             why = _text_of("interrupted", interrupted)
-            self._end(trial, lambda transaction: transaction.interrupt(trial.key, why))
+            self._act(trial, lambda transaction: transaction.interrupt(trial.key, why))
         else:
-            self._end(trial, lambda transaction: transaction.finish(trial.key))
+            self._act(trial, lambda transaction: transaction.finish(trial.key))
 
     def close(self, why: str = "its process ended without telling it") -> None:
         """Give back the trials that were not told, and let go of the connection.
@@ -178,22 +178,22 @@ class AskedStudy:
 
     # -------------------------------------------------------------------------- in a transaction
 
-    def _looked_for(self, transaction: Transaction) -> tuple[_Asked, set[Key], int]:
-        found = self._asked(transaction)
-        return found, transaction.running(), transaction.revision
-
-    def _asked(self, transaction: Transaction) -> _Asked:
+    def _looked_for(self, transaction: Transaction) -> _Found:
         order = transaction.hand_out(shown(self._session.owner), socket.gethostname())
-        if order is not None:
-            return _Asked(self._made(transaction, order))
+        trial = None if order is None else self._made(transaction, order)
+        ended = None if trial is not None else self._ended_by_now(transaction)
+        return _Found(trial, ended, transaction.running(), transaction.revision)
+
+    def _ended_by_now(self, transaction: Transaction) -> str | None:
+        """Why there will be no trial any more; None if there may be one."""
         if transaction.stop_requested:
-            return _Asked(ended=f"it was stopped: hpsearch stop {self.name}")
-        ending = None if transaction.brain is None else transaction.brain.reason
+            return f"it was stopped: hpsearch stop {self.name}"
+        brain = transaction.brain
         transaction.close_if_finished()
-        study = transaction.history.study
         if transaction.brain is None:
-            ending = study.reason or f"the study is {study.state.value}"
-        return _Asked(ended=ending)
+            study = transaction.history.study
+            return study.reason or f"the study is {study.state.value}"
+        return None if brain is None else brain.reason
 
     def _made(self, transaction: Transaction, order: ev.Launch) -> AskedTrial:
         attempt = transaction.history.trials[order.trial].attempts[-1]
@@ -224,41 +224,37 @@ class AskedStudy:
 
     def _report(
         self, trial: AskedTrial, resource: float, metrics: dict[str, float], checkpoint: str | None
-    ) -> Answer:
+    ) -> ReportVerdict:
         self._refuse_closed()
-        try:
-            answer = self._session.take(
-                lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
-            )
-        except AttemptLost as error:
-            self._forget(trial, Answer(False, error.message))
-            raise
-        if not answer:
-            self._forget(trial, answer)
-        return answer
+        return self._act(
+            trial, lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
+        )
 
-    def _end(self, trial: AskedTrial, act: Callable[[Transaction], Answer]) -> None:
+    def _act(self, trial: AskedTrial, act: Callable[[Transaction], ReportVerdict]) -> ReportVerdict:
+        """Act on a trial in a transaction; the trial is let go where that ends it."""
         try:
-            answer = self._session.take(act)
+            verdict = self._session.take(act)
         except AttemptLost as error:
-            self._forget(trial, Answer(False, error.message))
+            self._forget(trial, ReportVerdict(False, error.message))
             raise
-        self._forget(trial, answer)
+        if not verdict:
+            self._forget(trial, verdict)
+        return verdict
 
     def _give_back(self, trial: AskedTrial, why: str) -> None:
         if trial.key not in self._session.held:
             return  # the transaction that made it has failed
         try:
             with suppress(AttemptLost):
-                self._end(trial, lambda transaction: transaction.interrupt(trial.key, why))
+                self._act(trial, lambda transaction: transaction.interrupt(trial.key, why))
         except HpsearchError as error:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
         finally:
             self._session.held.pop(trial.key, None)  # the next transaction finds it
 
-    def _forget(self, trial: AskedTrial, answer: Answer) -> None:
-        trial.ended = answer
+    def _forget(self, trial: AskedTrial, verdict: ReportVerdict) -> None:
+        trial.ended = verdict
         self._session.held.pop(trial.key, None)
         with self._lock:
             self._open.pop(trial.key, None)
@@ -273,7 +269,7 @@ class AskedStudy:
         while time.monotonic() < give_up:
             time.sleep(pause_s)
             pause_s = min(LONGEST_LOOK_S, pause_s * 2)
-            if session.have_news(since):
+            if session.store.revision(session.study_id) != since:
                 return
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
@@ -304,11 +300,13 @@ class AskedStudy:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A trial for a process that asks, or why there is none."""
+class _Found:
+    """The result of one look for a trial."""
 
-    trial: AskedTrial | None = None
-    ended: str | None = None  # why there will be no trial any more; None if there may be one
+    trial: AskedTrial | None
+    ended: str | None  # why there will be no trial any more; None if there may be one
+    running: set[Key]
+    revision: int  # the study's, before the look
 
 
 def _text_of(name: str, why: object) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hpsearch.asking.answer import GOES_ON, Answer, said_of
+from hpsearch.asking.verdict import GOES_ON, ReportVerdict, ending_of
 from hpsearch.brain.attempts import Live
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -88,8 +88,6 @@ class Transaction:
             self.brain.close(self.now)
             self.brain = None
 
-    # ------------------------------------------------------------------------------------- asking
-
     def hand_out(self, worker: str, node: str) -> ev.Launch | None:
         """A trial for this process; None if there is none now."""
         brain = self.brain
@@ -111,11 +109,9 @@ class Transaction:
         brain.on_event(ev.SlotDown(slot, "no work"), self.now)
         return None
 
-    # ------------------------------------------------------------------------------------ telling
-
     def report(
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
-    ) -> Answer:
+    ) -> ReportVerdict:
         """A trial's process has measured it."""
         live = self._current(key)
         if live is None:
@@ -131,19 +127,19 @@ class Transaction:
                 self._watch_time(live)
         return self._settled(live, checkpoint)
 
-    def finish(self, key: Key) -> Answer:
+    def finish(self, key: Key) -> ReportVerdict:
         """A trial's process has ended it by itself."""
         return self._ended_by(key, ev.Finished(*key, why="told so by its process"))
 
-    def fail(self, key: Key, kind: ErrorKind, text: str) -> Answer:
+    def fail(self, key: Key, kind: ErrorKind, text: str) -> ReportVerdict:
         """A trial's process says that the trial cannot be trained."""
         return self._ended_by(key, ev.Failed(*key, kind, text))
 
-    def interrupt(self, key: Key, why: str) -> Answer:
+    def interrupt(self, key: Key, why: str) -> ReportVerdict:
         """A trial's process gives it back as it was at its last report."""
         return self._ended_by(key, ev.Stopped(*key, why=why))
 
-    def _ended_by(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> Answer:
+    def _ended_by(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
         live = self._current(key)
         if live is None:
             ends = {ev.Finished: Outcome.COMPLETE, ev.Failed: Outcome.FAILED}
@@ -172,7 +168,7 @@ class Transaction:
             key = (attempt.trial, attempt.number)
             brain.on_event(ev.Failed(*key, ErrorKind.TIMEOUT, text), self.now)
 
-    def _settled(self, live: Live, checkpoint: str | None) -> Answer:
+    def _settled(self, live: Live, checkpoint: str | None) -> ReportVerdict:
         brain = self._brain()
         key = (live.attempt.trial, live.attempt.number)
         if self.stop_requested:
@@ -181,9 +177,9 @@ class Transaction:
         brain.on_tick(self.now)
         self._obey(live, checkpoint)
         if self._current(key) is not None:
-            return Answer(True, self._why(key[0]) or GOES_ON)
-        why = live.stopping or self._why(key[0]) or said_of(live.attempt)
-        return Answer(False, why)
+            return ReportVerdict(True, self._why(key[0]) or GOES_ON)
+        why = live.stopping or self._why(key[0]) or ending_of(live.attempt)
+        return ReportVerdict(False, why)
 
     def _obey(self, live: Live, checkpoint: str | None) -> None:
         key = (live.attempt.trial, live.attempt.number)
@@ -210,11 +206,11 @@ class Transaction:
                 return decision.why
         return None
 
-    def _ended_before(self, key: Key, *, came_through: bool) -> Answer:
+    def _ended_before(self, key: Key, *, came_through: bool) -> ReportVerdict:
         attempt = self._attempt(key)
         was_stopped = attempt is not None and attempt.outcome is Outcome.PRUNED  # by a request
         if attempt is not None and (came_through or was_stopped):
-            return Answer(False, said_of(attempt))
+            return ReportVerdict(False, ending_of(attempt))
         why = None if attempt is None else attempt.note
         raise AttemptLost(
             f"attempt {key[1]} of trial {key[0]} is not current any more: "

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hpsearch.asking.answer import Answer
+from hpsearch.asking.verdict import ReportVerdict
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
-from hpsearch.store.codec import storable
+from hpsearch.store.codec import clean
 from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
+from trials.tasks.function.reported import metric_name, number_of
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -37,7 +37,7 @@ class AskedTrial:
         resume_from: The checkpoint to continue from, as it was given with a report; None to start
             afresh.
         resource: How far it had trained at that checkpoint; 0 to start afresh.
-        ended: The answer that ended it for this process; None while it goes on.
+        ended: The verdict that ended it for this process; None while it goes on.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AskedTrial:
         seed: int,
         resume_from: str | None,
         resource: float,
-        report: Callable[[AskedTrial, float, dict[str, float], str | None], Answer],
+        report: Callable[[AskedTrial, float, dict[str, float], str | None], ReportVerdict],
     ) -> None:
         budget = trial_budget(spec)
         self.number, self.attempt = key
@@ -60,7 +60,7 @@ class AskedTrial:
         self.report_at = tuple(map(_whole, budget.report_at))
         self.resume_from = resume_from
         self.resource = _whole(resource)
-        self.ended: Answer | None = None
+        self.ended: ReportVerdict | None = None
         self._spec = spec
         self._report = report
         self._reported = resource
@@ -72,7 +72,7 @@ class AskedTrial:
 
     def report(
         self, resource: float, metrics: Metrics, checkpoint: str | os.PathLike[str] | None = None
-    ) -> Answer:
+    ) -> ReportVerdict:
         """Report how far the trial has trained, and what it measured there.
 
         Args:
@@ -96,11 +96,11 @@ class AskedTrial:
         reached = self._reached(resource)
         values = self._values(reached, metrics)
         place = None if checkpoint is None else _place(checkpoint)
-        answer = self._report(self, reached, values, place)
+        verdict = self._report(self, reached, values, place)
         self._reported = reached
-        if not answer:
-            self.ended = answer
-        return answer
+        if not verdict:
+            self.ended = verdict
+        return verdict
 
     def _reached(self, resource: float) -> float:
         try:
@@ -111,8 +111,6 @@ class AskedTrial:
         if not self._reported < reached:
             what = f"the resource must rise, and is {self._reported:g}"
             raise UserError(f"trial.report({resource}): {what}", hint)
-        if reached > MOST_RESOURCE:
-            raise UserError(f"trial.report({resource}): no trial trains so far", hint)
         return reached
 
     def _values(self, resource: float, metrics: Metrics) -> dict[str, float]:
@@ -142,7 +140,7 @@ class AskedTrial:
 
 def _place(checkpoint: object) -> str:
     place = os.fspath(checkpoint) if isinstance(checkpoint, os.PathLike) else checkpoint
-    if not isinstance(place, str) or not place or not storable(place):
+    if not isinstance(place, str) or not place or clean(place) != place:
         what = f"trial.report: the checkpoint {checkpoint!r:.100} is not a path"
         raise UserError(what, "give the path or URL from which the trial can continue")
     return str(place)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 
 from hpsearch.cli.output import note
-from hpsearch.errors import UserError, hearing
+from hpsearch.errors import UserError
 from hpsearch.store import schema
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
-from hpsearch.store.reading.queries import id_of_study
+from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store, upgrade
 from hpsearch.words.numbers import count
 
@@ -35,12 +35,11 @@ def check_database(name: str | None, storage: str) -> None:
     Raises:
         UserError: Problems were found; it lists all of them.
     """
-    # What readers would tell of is listed here.
-    with closing(Store.open(storage, create=False)) as store, hearing():
-        with store.viewing() as connection:
-            study_id = None if name is None else id_of_study(connection, name)
+    with closing(Store.open(storage, create=False)) as store:
+        with store.reading() as connection:
+            study_id = None if name is None else find_study(connection, name).id
             found = violations(connection, study_id)
-        found += unusable(store, study_id)
+        found += unusable(store, name)
     if found:
         problems = [f"  {each}" for each in found]
         lines = [f"{count(len(found), 'problem')} found:", *problems]

@@ -10,7 +10,7 @@ from contextlib import suppress
 from hpsearch.cli import streams
 from hpsearch.cli.commands.app import app
 from hpsearch.cli.output import note
-from hpsearch.errors import ClusterLost, Damaged, HpsearchError, UserError, hearing
+from hpsearch.errors import ClusterLost, HpsearchError, UserError
 
 # isort: split
 # Importing them adds their commands to the program, in the order of its help.
@@ -36,14 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
-    with hearing() as told:
-        code = _answered(arguments)
-    for damage in told:
-        note(f"hpsearch: {damage}")
-    return Damaged.exit_code if told and not code else code
-
-
-def _answered(arguments: Sequence[str] | None) -> int | str | None:
     try:
         return _run(arguments)
     except streams.ReaderGone:

@@ -28,7 +28,7 @@ def reading(storage: str) -> Iterator[Connection]:
 @contextmanager
 def viewing(storage: str) -> Iterator[Connection]:
     """As `reading`, for a command that only shows what it reads: damaged rows are left out."""
-    with closing(Store.open(storage, create=False)) as store, store.viewing() as connection:
+    with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
         yield connection
 
 

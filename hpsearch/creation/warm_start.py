@@ -10,10 +10,10 @@ from typing import Any
 
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import Damaged, UserError, tell
+from hpsearch.errors import UserError
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
-from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
+from hpsearch.store.study_texts import written_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of
 from hpsearch.study_file.types import AUTO
@@ -63,19 +63,12 @@ def _unfit(name: str, why: str) -> UserError:
 
 
 def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """The latest finished studies of the same kind of task and the same objective. Damaged ones are
-    left out, and `hpsearch.errors.tell` says so."""
+    """The latest finished studies of the same kind of task and the same objective."""
     found: list[EarlierStudy] = []
     for record in reversed(store.studies()):
         if not _is_alike(record, spec):
             continue
-        try:
-            history = store.load(record.name)
-        except Damaged as error:
-            without = f"study {record.name}, which warm_start does without, has {error.what}"
-            tell(Damaged(error.what, without))
-            continue
-        told = told_by(history, spec.space)
+        told = told_by(store.load(record.name), spec.space)
         if told is not None:
             found.append(told)
         if len(found) == MOST:

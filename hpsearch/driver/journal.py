@@ -117,7 +117,7 @@ class Journal:
 
     def _renew(self) -> Entry:
         lease_s = self._patience.lease_s
-        return self._store.renew(self._lease, lease_s, self._clock(), self._revision)
+        return self._store.renew(self._lease, lease_s, self._clock())
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Call the database, again and again while it does not answer. Trials continue meanwhile.

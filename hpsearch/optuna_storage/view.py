@@ -53,7 +53,6 @@ class HistoryStorage(BaseStorage):
         self._clock = clock
         self._lock = threading.RLock()
         self._frozen: list[FrozenTrial] = []
-        self._waiting: set[int] = set()
         self._distributions: dict[str, BaseDistribution] = {}
         self._seen = 0
 
@@ -203,12 +202,7 @@ class HistoryStorage(BaseStorage):
         with self._lock:
             self._study(study_id)
             trials = self._refresh()
-            if states == (TrialState.WAITING,):
-                chosen = [trials[number] for number in sorted(self._waiting)]
-            elif states is None:
-                chosen = list(trials)
-            else:
-                chosen = [trial for trial in trials if trial.state in states]
+            chosen = [trial for trial in trials if states is None or trial.state in states]
             if deepcopy:
                 return copy.deepcopy(chosen)
             return chosen
@@ -238,10 +232,6 @@ class HistoryStorage(BaseStorage):
             frozen = freeze(self.history.study, trial)
             self._frozen[number : number + 1] = [frozen]  # in its place, or at the end
             self._distributions.update(trial.distributions)
-            if trial.state is State.QUEUED:
-                self._waiting.add(number)
-            else:
-                self._waiting.discard(number)
         return self._frozen
 
 

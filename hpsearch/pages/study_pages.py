@@ -51,7 +51,7 @@ class StudyPages:
 
     def all(self, request: Request) -> Response:
         """The list of studies, the newest first."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             found = list_studies(connection)
         return html("studies", studies=found)
 
@@ -76,7 +76,7 @@ class StudyPages:
             form: The values of the form.
         """
         revision = self._store.revision(number)  # read first: what comes later is seen as a change
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, number)
             values = _standing(connection, study)
         spec = spec_for_forms(self._store, study.name) if self._form_token else None
@@ -96,7 +96,7 @@ class StudyPages:
 
     def now(self, request: Request) -> Response:
         """The state of a study, as a part of its page."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             values = _standing(connection, study)
         return html("study_now", **values)
@@ -115,7 +115,7 @@ class StudyPages:
 
     def _make_report(self, number: int, revision: int) -> Response:
         """The report of a study at a revision."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, number)
             story = study_story(connection, study, time.time())
         return html("study_report", page=page(story))

@@ -62,7 +62,7 @@ class TrialPages:
         where, sort = asked.get("where", "").strip(), asked.get("sort", "").strip()
         page = number_in(asked.get("page", "0"))
         wrong, rows = None, []
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             limits = {"limit": ROWS + 1, "skip": page * ROWS}
             try:
@@ -99,7 +99,7 @@ class TrialPages:
             form: The values of the form.
         """
         revision = self._store.revision(study_number)
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
             values = _facts(connection, study, number)
         spec = spec_for_forms(self._store, study.name) if self._form_token else None
@@ -119,7 +119,7 @@ class TrialPages:
 
     def now(self, request: Request) -> Response:
         """The facts about a trial, as a part of its page."""
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             values = _facts(connection, study, request.path_params["trial"])
         return html("trial_now", **values)
@@ -129,7 +129,7 @@ class TrialPages:
         numbers = list(dict.fromkeys(map(number_in, request.query_params.getlist("trial"))))
         if not 2 <= len(numbers) <= MOST_COMPARED:
             raise HTTPException(400, f"choose 2 to {MOST_COMPARED} trials to compare")
-        with self._store.viewing() as connection:
+        with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
             details = [_detail(connection, study, number) for number in numbers]
         return html(

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
@@ -204,31 +204,7 @@ def _mark_ties(
     return ranked
 
 
-def tied_with(first: Ranked[Any], trial: Candidate, direction: str) -> bool:
-    """True if a trial that was not repeated cannot be told from the first one.
-
-    Args:
-        first: The first of a ranking.
-        trial: Another trial that can be ranked.
-        direction: ``minimize`` or ``maximize``.
-    """
-    place: Ranked[Any] = Ranked(trial, _value(trial), None, tied=False)
-    sign = sign_of(direction)
-    return _may_be_equal(place, first, None) and _has_shown(place, first, sign)
-
-
-def range_of_ties(first: Ranked[Of]) -> tuple[float, float]:
-    """Between which values a trial is worth a comparison with the first one (`tied_with`), if its
-    own worth has no interval.
-
-    A little wider than what is tied, so that rounding loses nothing.
-    """
-    _, low, high = _span(first)
-    rounding = 1e-9 * (abs(low) + abs(high)) + 2 * EQUAL
-    return low - rounding, high + rounding
-
-
-def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats | None) -> bool:
+def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats) -> bool:
     """True if nothing tells two trials apart.
 
     Equal values at equal resource are equal, whatever is expected. Two that were both repeated are
@@ -239,7 +215,7 @@ def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats | None) -
     """
     if one.trial.violation != first.trial.violation:
         return False
-    if repeats is not None and one.confirmed is not None and first.confirmed is not None:
+    if one.confirmed is not None and first.confirmed is not None:
         return not repeats.behind(one.trial.number)
     if not (_in_full(one) and _in_full(first)) and not compares(one.trial, first.trial):
         return False

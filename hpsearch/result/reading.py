@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.course import goals_of
 from hpsearch.store.reading.queries import (
+    COMPARED,
     StudyHead,
     TrialRow,
     best_trials,
@@ -14,9 +15,6 @@ from hpsearch.store.reading.queries import (
     trial_rows,
 )
 from hpsearch.store.reading.trust import study_trust
-
-RIVALS = 20
-"""The trials that are ranked at least, to find those that cannot be told from the best one."""
 
 
 def study_result(
@@ -34,7 +32,7 @@ def study_result(
         FilterError: `where` does not parse or names something unknown.
     """
     has_order = bool(study.directions) and "not_set" not in study.directions
-    most = max(top, RIVALS) if study.has_best else None
+    most = max(top, COMPARED) if study.has_best else None
     ranked = best_trials(connection, study, most, where=where) if has_order else []
     goals = goals_of(study)
     metrics = [goal.metric for goal in goals]

@@ -2,11 +2,12 @@
 
 store: whole studies, transactions and leases.
 schema: the tables, made from the records; `version` brings older databases to them.
-owners: who drives a study, by process and machine; `heartbeats`, who asks for its trials.
+owners: who drives a study, by process and host; `heartbeats`, who asks for its trials.
 connecting: connections to a database, by its URL.
-contents: a study read into a history, and what a history has touched; `rows`, records as rows.
-codec: values as JSON; `shapes`, what each JSON column may hold.
-cells: what the cells of each column may hold; `damage` finds what is not so.
+contents: a study read into a history, and what a history has touched.
+cells: the types of columns, which check what they read; `codec`, values as JSON.
+study_texts: the text of a study file, as far as it can be read.
 reading: questions about studies and trials (`queries`, `standing`, `frames`, `course`).
-audit: what must always be true of a database (`invariants`, `checkpoints`).
+audit: what must always be true of a database (`invariants`, `checkpoints`); `damage` finds cells
+that cannot be read.
 """

@@ -1,22 +1,24 @@
 """The contents of a study: reading them into a history, and writing what a history has touched.
+Every field of a record is the column of its name.
 
 All functions here work in a transaction of the caller's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from textwrap import shorten
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Attempt, ReportRecord, Request, Trial
+from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
 from hpsearch.errors import Damaged, StudyNotFound
-from hpsearch.store import leases, rows, shapes
+from hpsearch.store import leases, schema
 from hpsearch.store.schema import (
     attempts,
     decisions,
@@ -26,19 +28,41 @@ from hpsearch.store.schema import (
     studies,
     trials,
 )
+from trials.settings import nearest
+
+LONGEST_HINT = 200  # characters of a list of studies
+
+
+@cache
+def column_names(record: type) -> Mapping[str, str]:
+    """The column of each field that is one, in their order."""
+    stored = [field for field in fields(record) if "elsewhere" not in field.metadata]
+    return {field.name: schema.column_name(field) for field in stored}
+
+
+def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
+    """The columns that a record is built from."""
+    return tuple(table.c[name] for name in column_names(record).values())
+
+
+STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
+TRIAL_COLUMNS = columns_in(schema.trials, Trial)
+ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
+REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
+REQUEST_COLUMNS = columns_in(schema.requests, Request)
 
 _OF_STUDY = studies.c.id == bindparam("of_study")
-_STUDY = select(studies.c.revision, *rows.STUDY_COLUMNS).where(_OF_STUDY)
+_STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
 _CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_TRIALS = select(*rows.TRIAL_COLUMNS).where(_CHANGED).order_by(trials.c.number)
+_TRIALS = select(*TRIAL_COLUMNS).where(_CHANGED).order_by(trials.c.number)
 _ATTEMPTS = (
-    select(*rows.ATTEMPT_COLUMNS)
+    select(*ATTEMPT_COLUMNS)
     .join_from(trials, attempts)
     .where(_CHANGED)
     .order_by(attempts.c.trial, attempts.c.number)
 )
 _REPORTS = (
-    select(*rows.REPORT_COLUMNS)
+    select(*REPORT_COLUMNS)
     .join_from(trials, reports)
     .where(_CHANGED)
     .order_by(reports.c.trial, reports.c.resource)
@@ -52,11 +76,11 @@ _TOUCH = (
 _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
-_REQUESTS = select(*rows.REQUEST_COLUMNS).order_by(requests.c.id)
-_IS_WAITING = (requests.c.study_id == bindparam("of_study")) & requests.c.handled.is_(None)
-_WAITING = _REQUESTS.where(_IS_WAITING)
-_WAITING_IDS = select(requests.c.id).where(_IS_WAITING).order_by(requests.c.id)
-_REQUEST = _REQUESTS.where(requests.c.id == bindparam("of_request"))
+_WAITING = (
+    select(*REQUEST_COLUMNS)
+    .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
+    .order_by(requests.c.id)
+)
 
 Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the same key
 
@@ -75,6 +99,21 @@ def upserts(dialect: str) -> Upserts:
     return statements
 
 
+def values_of(record: Any, **more: Any) -> dict[str, Any]:
+    """The columns that a record's fields are, and more beside them."""
+    values = {}
+    for field, column in column_names(record.__class__).items():
+        values[column] = getattr(record, field)
+    return values | more
+
+
+def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
+    """The same without its id, which the database gives it."""
+    values = values_of(record, **more)
+    del values["id"]
+    return values
+
+
 def read(connection: Connection, history: History, since_revision: int) -> int:
     """Replace in a history its study and every trial that was touched after a revision. Returns the
     revision read."""
@@ -83,36 +122,29 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
     found = connection.execute(_STUDY, which).one_or_none()
     if found is None:
         raise leases.gone(study_id)
-    changed = _changed_trials(connection, which)
-    history.study = rows.study_record(found[1:])
-    for trial in changed.values():
-        odd = shapes.miscounted(trial.values, history.study.directions)
-        if odd is not None:
-            raise Damaged(odd)
+    history.study = StudyRecord(*found[1:])
+    for trial in trials_since(connection, study_id, since_revision).values():
         if trial.number > len(history.trials):
-            raise Damaged(f"no trial {len(history.trials)}, but trials after it")
+            raise Damaged(f"trial {len(history.trials)} of {history.study.name} is missing")
         history.replace(trial)
     return int(found.revision)
 
 
-def _changed_trials(connection: Connection, which: Mapping[str, int]) -> dict[int, Trial]:
+def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
+    """The trials of a study that were touched after a revision, with their attempts and reports, by
+    number."""
+    which = {"of_study": study_id, "since": revision}
     changed: dict[int, Trial] = {}
     for row in connection.execute(_TRIALS, which):
-        trial = rows.trial_record(row)
+        trial = Trial(*row)
         changed[trial.number] = trial
     for row in connection.execute(_ATTEMPTS, which):
         attempt = Attempt(*row)
-        _known(changed, attempt.trial).attempts.append(attempt)
+        changed[attempt.trial].attempts.append(attempt)
     for row in connection.execute(_REPORTS, which):
         report = ReportRecord(*row)
-        _known(changed, report.trial).reports[report.resource] = report
+        changed[report.trial].reports[report.resource] = report
     return changed
-
-
-def _known(changed: Mapping[int, Trial], number: int) -> Trial:
-    if number not in changed:
-        raise Damaged(f"no trial {number}, but attempts or reports of it")
-    return changed[number]
 
 
 def write(
@@ -120,7 +152,7 @@ def write(
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
-        values = rows.study_values(changes.study)
+        values = new_values(changes.study)
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
     of_study = {"study_id": study_id}
     at_revision = {"study_id": study_id, "revision": revision}
@@ -130,28 +162,20 @@ def write(
     _write_rows(connection, _DECIDE, changes.decisions, of_study)
     _write_rows(connection, _SETTLE, changes.environments, of_study)
     if changes.requests:
-        connection.execute(_ANSWER, [rows.answer_values(each) for each in changes.requests])
+        connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
 
 
 def waiting(connection: Connection, study_id: int) -> list[Request]:
     """The requests to a study that have not been answered, the oldest first."""
-    which = {"of_study": study_id}
-    try:
-        return [Request(*row) for row in connection.execute(_WAITING, which)]
-    except Damaged:
-        numbers = connection.scalars(_WAITING_IDS, which).all()
-    return [request_of(connection, number) for number in numbers]
+    found = connection.execute(_WAITING, {"of_study": study_id})
+    return [Request(*row) for row in found]
 
 
-def request_of(connection: Connection, number: int) -> Request:
-    """The request of an id. One that cannot be read is refused already: others write the table, and
-    nothing in it may end a study."""
-    try:
-        return Request(*connection.execute(_REQUEST, {"of_request": number}).one())
-    except Damaged as damage:
-        refused = f"it cannot be read: {damage.what}"
-        return Request(number, RequestKind.STOP, {}, "", 0.0, refused=refused)
+def _answer(request: Request) -> dict[str, Any]:
+    """The columns that a driver writes of a request."""
+    values = {"handled": request.handled, "refused": request.refused, "trial": request.trial}
+    return {"of_request": request.id, **values}
 
 
 def _write_rows(
@@ -159,7 +183,7 @@ def _write_rows(
 ) -> None:
     if not records:
         return
-    values = [rows.values_of(each, **more) for each in records]
+    values = [values_of(each, **more) for each in records]
     connection.execute(statement, values)
 
 
@@ -178,20 +202,8 @@ def _touch_parents(connection: Connection, study_id: int, changes: Changes, revi
 def not_found(connection: Connection, name: str) -> StudyNotFound:
     """The error that no study has a name, which names the nearest or some that there are."""
     names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
-    near = nearest(str(name), names)
-    if near:
-        hint = f"did you mean {near}? `hpsearch ls` lists them all"
-    elif names:
-        verb = "are" if len(names) > 1 else "is"
-        more = ", …" if len(names) > 10 else ""
-        hint = f"there {verb}: {', '.join(names[:10])}{more}"
+    if names:
+        hint = f"{shorten(nearest(name, names), LONGEST_HINT)} (all: hpsearch ls)"
     else:
         hint = "it has none yet; `hpsearch run STUDY.yaml` makes one"
     return StudyNotFound(f"no study is named {name} in this database", hint)
-
-
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that `word` was probably meant to be; None if none is near."""
-    by_lower = {each.lower(): each for each in known}
-    found = get_close_matches(word.lower(), by_lower, n=1)
-    return by_lower[found[0]] if found else None

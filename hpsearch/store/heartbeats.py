@@ -39,10 +39,7 @@ class Heartbeat(NamedTuple):
 
 
 _CELL = heartbeats.c
-_NOW = Now().label("now")
-# Times are compared here and not in SQL, where a damaged one would count as later than any other.
-_EACH = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.heard, _CELL.expires, _NOW)
-_ASKERS = select(_CELL.study_id, _CELL.owner, _CELL.expires, _NOW)
+_IS_LIVE = (_CELL.expires > Now()).label("live")
 
 
 def _until(ttl_s: float) -> ColumnElement[Any]:
@@ -51,25 +48,22 @@ def _until(ttl_s: float) -> ColumnElement[Any]:
 
 def read(connection: Connection, study_id: int) -> list[Heartbeat]:
     """The heartbeats of a study, by the number of the trial."""
-    of_study = _EACH.where(_CELL.study_id == study_id).order_by(_CELL.trial)
-    beats = []
-    for trial, attempt, owner, heard, expires, now in connection.execute(of_study):
-        beats.append(Heartbeat(trial, attempt, owner, heard, live=expires > now))
-    return beats
+    each = select(_CELL.trial, _CELL.attempt, _CELL.owner, _CELL.heard, _IS_LIVE)
+    of_study = each.where(_CELL.study_id == study_id).order_by(_CELL.trial)
+    return [Heartbeat(*row) for row in connection.execute(of_study)]
 
 
 def askers(connection: Connection, study_id: int | None = None) -> dict[int, list[str]]:
     """The processes that have trials and are alive, by the id of the study; of one study, or of
     all."""
-    found = _ASKERS.order_by(_CELL.study_id, _CELL.owner)
+    found = select(_CELL.study_id, _CELL.owner).distinct().where(_IS_LIVE)
     if study_id is not None:
         found = found.where(_CELL.study_id == study_id)
     alive: dict[int, list[str]] = {}
-    for of_study, owner, expires, now in connection.execute(found):
-        known = alive.setdefault(of_study, [])
-        if expires > now and owner not in known and not is_dead(owner):
-            known.append(owner)
-    return {of_study: owners for of_study, owners in alive.items() if owners}
+    for of_study, owner in connection.execute(found.order_by(_CELL.study_id, _CELL.owner)):
+        if not is_dead(owner):
+            alive.setdefault(of_study, []).append(owner)
+    return alive
 
 
 def named(owners: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ All functions here work in a transaction of the caller's.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -26,14 +25,13 @@ from sqlalchemy import (
     exists,
     func,
     select,
-    text,
     update,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from hpsearch.domain.facts import RequestKind
-from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound, Unreachable
+from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
 from hpsearch.store.schema import requests, studies
 
@@ -152,31 +150,6 @@ _FORGET = (
 _RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
 _PRESENT = select(studies.c.name, *_LEASE)
 
-_FORMER = select(studies.c.lease_owner).where(_OF_STUDY, studies.c.lease_expires <= Now())
-_TERMINATE = text(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE starts_with(application_name, :name) AND usename = current_user"
-    " AND pid <> pg_backend_pid()"
-)
-
-
-def session_name(owner: str) -> str:
-    """The name of an owner's session on a PostgreSQL server; its first 25 characters distinguish it
-    from all others."""
-    digest = hashlib.sha256(owner.encode()).hexdigest()
-    return f"hpsearch {digest[:16]} {owner}"
-
-
-def end_former(connection: Connection, study_id: int) -> None:
-    """End the session of an owner whose lease has run out. One that is frozen in a transaction
-    would keep the study's row from its successor forever, whatever the server's timeouts. In
-    SQLite a transaction ends with its process."""
-    if connection.dialect.name != "postgresql":
-        return
-    owner = connection.execute(_FORMER, {"of_study": study_id}).scalar_one_or_none()
-    if owner is not None:
-        connection.execute(_TERMINATE, {"name": session_name(owner)[:25]})
-
 
 def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
     """Give a study to an owner, unless a live lease keeps it, even the owner's own: it may be
@@ -233,19 +206,6 @@ def gone(study_id: int) -> StudyNotFound:
     )
 
 
-def went_back(connection: Connection, study_id: int) -> Unreachable:
-    """The error that the database has forgotten what a driver had committed."""
-    present = _present(connection, study_id)
-    assert present is not None
-    name = present["name"]
-    return Unreachable(
-        f"the study {name} in the database is older than what this driver has written: a backup was"
-        " restored, or another file put in its place",
-        "nothing was written; put the newer database back, or continue from the older one:"
-        f" hpsearch resume {name}",
-    )
-
-
 def _pass(
     connection: Connection,
     statement: Update,
@@ -261,8 +221,6 @@ def _pass(
     present = _present(connection, lease.study_id)
     if present is None:
         raise gone(lease.study_id)
-    if present["lease_epoch"] < lease.epoch:
-        raise went_back(connection, lease.study_id)
     name = present["name"]
     owner = present["lease_owner"]
     why = f"{shown(owner)} took it" if owner else "its lease ended"

@@ -11,15 +11,15 @@ holds the two together.
 
 from __future__ import annotations
 
-import enum
-import sys
 from collections.abc import Collection
 from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
+from optuna.distributions import BaseDistribution
 from sqlalchemy import (
     Column,
+    ColumnElement,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -37,19 +37,7 @@ from hpsearch.domain.records import (
     StudyRecord,
     Trial,
 )
-from hpsearch.store import shapes
-from hpsearch.store.cells import (
-    LATEST,
-    Big,
-    Cell,
-    Flag,
-    Json,
-    Member,
-    Number,
-    StudyFile,
-    Whole,
-    Words,
-)
+from hpsearch.store.cells import Cell, Distributions
 
 VERSION = "hpsearch_0009"
 """The schema version that this program reads and writes. All of ours begin so."""
@@ -62,16 +50,6 @@ metadata = MetaData(
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
-
-
-MOMENT = Number(-LATEST, LATEST)
-"""The type of a time, in seconds since the epoch, by a clock that may be off."""
-_FINITE = Number(-sys.float_info.max, sys.float_info.max)
-_NUMBERS: dict[str, Number] = {
-    **dict.fromkeys(("created", "started", "ended", "handled"), MOMENT),
-    "value": Number(),
-}
-"""By name, the types of columns of numbers that are times, or may be infinite."""
 
 
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
@@ -87,14 +65,21 @@ def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[C
 
 def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Column[Any]:
     stated = _without_none(type_)
-    name = column_name(field)
-    return Column(
-        name,
-        _sql_type(table, name, stated, big="big" in field.metadata),
+    return _cell(
+        table,
+        column_name(field),
+        Distributions if stated == dict[str, BaseDistribution] else stated,
+        big="big" in field.metadata,
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
         nullable=stated is not type_,
     )
+
+
+def _cell(
+    table: str, name: str, of: Any, *more: Any, big: bool = False, **options: Any
+) -> Column[Any]:
+    return Column(name, Cell(f"{table}.{name}", of, big=big), *more, **options)
 
 
 def column_name(field: Field[Any]) -> str:
@@ -103,16 +88,10 @@ def column_name(field: Field[Any]) -> str:
     return stated
 
 
-def _sql_type(table: str, column: str, type_: Any, *, big: bool) -> Cell:
-    if isinstance(type_, type) and issubclass(type_, enum.StrEnum):
-        return Member(type_)
-    if type_ is str:
-        return StudyFile() if column == "spec" else Words()
-    if type_ is int:
-        return Big() if big else Whole()
-    if type_ is float:
-        return _NUMBERS.get(column, _FINITE)
-    return Json(shapes.shape_of(table, column, type_))
+def cell_of(column: ColumnElement[Any]) -> Cell:
+    """The type of a column of these tables."""
+    assert isinstance(column.type, Cell)
+    return column.type
 
 
 def _without_none(type_: Any) -> Any:
@@ -123,10 +102,11 @@ def _without_none(type_: Any) -> Any:
     return members[0] if is_optional else type_
 
 
-def _of_a_study(*, is_key: bool) -> Column[Any]:
-    return Column(
+def _of_a_study(table: str, *, is_key: bool) -> Column[Any]:
+    return _cell(
+        table,
         "study_id",
-        Whole,
+        int,
         ForeignKey("studies.id", ondelete="CASCADE"),
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
@@ -134,29 +114,29 @@ def _of_a_study(*, is_key: bool) -> Column[Any]:
     )
 
 
-def _of_a_trial(columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
-    return [
-        Column("study_id", Whole, primary_key=is_key, autoincrement=False, nullable=False),
-        *columns,
-        ForeignKeyConstraint(
-            ["study_id", "trial"], ["trials.study_id", "trials.number"], ondelete="CASCADE"
-        ),
-    ]
+def _of_a_trial(table: str, columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
+    trial = ForeignKeyConstraint(
+        ["study_id", "trial"], ["trials.study_id", "trials.number"], ondelete="CASCADE"
+    )
+    study_id = _cell(
+        table, "study_id", int, primary_key=is_key, autoincrement=False, nullable=False
+    )
+    return [study_id, *columns, trial]
 
 
 studies = Table(
     "studies",
     metadata,
-    Column("id", Whole, primary_key=True),
+    _cell("studies", "id", int, primary_key=True),
     *(column for column in columns_of("studies", StudyRecord) if column.name != "id"),
     # Not part of the record: who may write it, and what readers and drivers watch.
-    Column("lease_owner", Words),
-    Column("lease_epoch", Whole, nullable=False, server_default="0"),
-    Column("lease_since", MOMENT),
-    Column("lease_expires", MOMENT),
-    Column("stop_requested", Flag, nullable=False, server_default="0"),
-    Column("revision", Big, nullable=False, server_default="0"),
-    Column("alive_at", MOMENT),
+    _cell("studies", "lease_owner", str),
+    _cell("studies", "lease_epoch", int, nullable=False, server_default="0"),
+    _cell("studies", "lease_since", float),
+    _cell("studies", "lease_expires", float),
+    _cell("studies", "stop_requested", bool, nullable=False, server_default="0"),
+    _cell("studies", "revision", int, big=True, nullable=False, server_default="0"),
+    _cell("studies", "alive_at", float),
     UniqueConstraint("name"),
     sqlite_autoincrement=True,  # an id is never used twice, as PostgreSQL's sequences see to
 )
@@ -168,9 +148,9 @@ attempts their times with."""
 trials = Table(
     "trials",
     metadata,
-    _of_a_study(is_key=True),
+    _of_a_study("trials", is_key=True),
     *columns_of("trials", Trial, key=("number",)),
-    Column("revision", Big, nullable=False),
+    _cell("trials", "revision", int, big=True, nullable=False),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
 )
@@ -180,28 +160,30 @@ reports."""
 attempts = Table(
     "attempts",
     metadata,
-    *_of_a_trial(columns_of("attempts", Attempt, key=("trial", "number")), is_key=True),
+    *_of_a_trial("attempts", columns_of("attempts", Attempt, key=("trial", "number")), is_key=True),
 )
 
 reports = Table(
     "reports",
     metadata,
-    *_of_a_trial(columns_of("reports", ReportRecord, key=("trial", "resource")), is_key=True),
+    *_of_a_trial(
+        "reports", columns_of("reports", ReportRecord, key=("trial", "resource")), is_key=True
+    ),
 )
 
 decisions = Table(
     "decisions",
     metadata,
-    Column("id", Whole, primary_key=True),
-    *_of_a_trial(columns_of("decisions", Decision), is_key=False),
+    _cell("decisions", "id", int, primary_key=True),
+    *_of_a_trial("decisions", columns_of("decisions", Decision), is_key=False),
     Index(None, "study_id", "trial"),
 )
 
 environments = Table(
     "environments",
     metadata,
-    Column("id", Whole, primary_key=True),
-    _of_a_study(is_key=False),
+    _cell("environments", "id", int, primary_key=True),
+    _of_a_study("environments", is_key=False),
     *columns_of("environments", Environment),
     Index(None, "study_id"),
 )
@@ -209,8 +191,8 @@ environments = Table(
 requests = Table(
     "requests",
     metadata,
-    Column("id", Whole, primary_key=True),
-    _of_a_study(is_key=False),
+    _cell("requests", "id", int, primary_key=True),
+    _of_a_study("requests", is_key=False),
     *(column for column in columns_of("requests", Request) if column.name != "id"),
     Index(None, "study_id"),
 )
@@ -220,12 +202,13 @@ heartbeats = Table(
     "heartbeats",
     metadata,
     *_of_a_trial(
+        "heartbeats",
         [
-            Column("trial", Whole, primary_key=True, autoincrement=False),
-            Column("attempt", Whole, primary_key=True, autoincrement=False),
-            Column("owner", Words, nullable=False),
-            Column("heard", MOMENT, nullable=False),
-            Column("expires", MOMENT, nullable=False),
+            _cell("heartbeats", "trial", int, primary_key=True, autoincrement=False),
+            _cell("heartbeats", "attempt", int, primary_key=True, autoincrement=False),
+            _cell("heartbeats", "owner", str, nullable=False),
+            _cell("heartbeats", "heard", float, nullable=False),
+            _cell("heartbeats", "expires", float, nullable=False),
         ],
         is_key=True,
     ),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, delete, false, insert, select, update
@@ -19,12 +18,11 @@ from sqlalchemy.exc import IntegrityError
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
-from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, UserError, tell
-from hpsearch.store import codec, contents, damage, leases, rows, version
+from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, Unreachable
+from hpsearch.store import contents, damage, leases, version
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import write_ahead
-from hpsearch.store.connecting.selecting import Selecting
-from hpsearch.store.connecting.url import display, in_memory, is_sqlite, parse_url
+from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies
 
@@ -64,25 +62,20 @@ class Store:
 
     def _prepare(self, create: bool) -> None:
         url = self._database.url
-        is_file = is_sqlite(url) and not in_memory(url)
-        if is_file and not create:
-            self._check_file()
+        file = file_of(url)
+        if file is not None and not create and not file.exists():
+            raise self._missing()
         with self._database.connected() as connection:
             found = version.stored_version(connection, url)
             if found is None and not create:
                 raise self._missing()
             if found is not None:
                 version.check_version(found, url)
-            if is_file:
+            if file is not None:
                 write_ahead(connection)
         if found is None:
             with self._database.transaction("write") as connection:
                 version.migrate(connection, url)
-
-    def _check_file(self) -> None:
-        file = Path(str(self._database.url.database))
-        if not file.exists():
-            raise self._missing()
 
     def _missing(self) -> StoreUnreachable:
         return StoreUnreachable(
@@ -116,42 +109,15 @@ class Store:
         return Store.open, (self.url,)
 
     @contextmanager
-    def reading(self) -> Iterator[Selecting]:
-        """A connection for queries, which see one moment of the database throughout the block."""
+    def reading(self) -> Iterator[Connection]:
+        """A connection for queries, which see one moment of the database throughout the block.
+        `Damaged` names the table, the study and the trial of a cell that cannot be read."""
         try:
             with self._database.transaction("read") as connection:
                 yield connection
         except Damaged as error:
-            found = error
-        else:
-            return
-        with self._database.transaction("read") as connection:
-            raise damage.located(connection, found)
-
-    @contextmanager
-    def viewing(self) -> Iterator[Connection]:
-        """As `reading`, for people: rows with damaged cells are left out with those that belong to
-        them, and `hpsearch.errors.tell` reports it. `Damaged` is raised if what is left does not
-        answer the question."""
-        found: list[Damaged] = []
-
-        def mend() -> str:
-            self._database.begin_again(connection)
-            rows = damage.damaged_rows(connection)
-            if not rows:
-                return ""
-            found.append(damage.summed_up("damaged cells", rows, "; such rows are left out"))
-            return damage.without(rows, self.dialect)
-
-        with self.reading() as connection, connection.mending(mend):
-            try:
-                yield connection
-            except Exception as error:
-                if found:
-                    raise found[0] from error
-                raise
-        for each in found:
-            tell(each)
+            with self._database.transaction("read") as connection:
+                raise damage.located(connection, error) from None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -165,16 +131,11 @@ class Store:
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
         """Add a study, with what belongs to it already as `History.drain` gave it; its id is filled
-        in, in the record given. Raises StudyExists if the name is taken, and UserError if it cannot
-        be stored."""
-        if not codec.storable(record.name):
-            raise UserError(
-                f"{record.name!r} cannot be the name of a study", "use letters, digits and dashes"
-            )
+        in, in the record given. Raises StudyExists if the name is taken."""
         statement = insert(studies).returning(studies.c.id)
         try:
             with self._database.transaction("write") as connection:
-                record.id = connection.execute(statement, rows.study_values(record)).scalar_one()
+                record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._upserts, record.id, whole, revision=0)
         except IntegrityError:
@@ -185,43 +146,33 @@ class Store:
         return record
 
     def studies(self) -> list[StudyRecord]:
-        """All studies that can be read, oldest first."""
-        with self.viewing() as connection:
-            statement = select(*rows.STUDY_COLUMNS).order_by(studies.c.id)
-            found = connection.execute(statement).all()
-        return [rows.study_record(row) for row in found]
+        """All studies, oldest first."""
+        with self.reading() as connection:
+            statement = select(*contents.STUDY_COLUMNS).order_by(studies.c.id)
+            return [StudyRecord(*row) for row in connection.execute(statement)]
 
     def study_names(self) -> list[str]:
-        """The names of all studies that can be read, oldest first."""
-        with self.viewing() as connection:
-            names = select(studies.c.name).order_by(studies.c.id)
-            return list(connection.scalars(names))
+        """The names of all studies, oldest first."""
+        with self.reading() as connection:
+            return list(connection.scalars(select(studies.c.name).order_by(studies.c.id)))
 
     def refuse_read_only(self) -> None:
-        """Find out early whether the database can be written to. Raises StoreUnreachable if it
+        """Find out early if the database can be written to. Raises StoreUnreachable if it
         cannot."""
         with self.writing() as connection:
             connection.execute(update(studies).where(false()).values(name=studies.c.name))
 
-    def has_study(self, name: str) -> bool:
-        """True if there is a study of a name; what else is in the database does not matter."""
-        with self.reading() as connection:
-            named = select(studies.c.id).where(studies.c.name == name)
-            return connection.scalar(named) is not None
-
     def find_study(self, name: str) -> StudyRecord:
         """The study of a name."""
         with self.reading() as connection:
-            row = None
-            if codec.storable(name):
-                named = select(*rows.STUDY_COLUMNS).where(studies.c.name == name)
-                row = connection.execute(named).one_or_none()
+            named = select(*contents.STUDY_COLUMNS).where(studies.c.name == name)
+            row = connection.execute(named).one_or_none()
             if row is None:
                 raise contents.not_found(connection, name)
-        return rows.study_record(row)
+            return StudyRecord(*row)
 
     def delete_study(self, study_id: int) -> None:
-        """Remove a study with all its rows."""
+        """Remove a study with all its contents."""
         with self._database.transaction("write") as connection:
             of_id = delete(studies).where(studies.c.id == study_id)
             deleted = connection.execute(of_id)
@@ -262,24 +213,15 @@ class Store:
         """Take a study over, for `ttl_s` seconds by the database's clock unless it is renewed: from
         now on its last owner can write nothing more. The owner is one of `hpsearch.store.owners`.
         Raises StudyHeld if a lease on it has not expired."""
-        with self._database.connected() as connection:
-            leases.end_former(connection, study_id)
-        self._database.be_known_as(leases.session_name(owner))
         with self._database.transaction("write") as connection:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
-    def renew(
-        self, lease: Lease, ttl_s: float, alive_at: float | None = None, revision: int | None = None
-    ) -> Entry:
+    def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
         """Keep a lease for `ttl_s` more seconds. Returns what the owner should know. `alive_at` is
         the time by the owner's own clock: its successor charges what ran until then. Raises
-        LeaseLost if another driver has taken the study over, and Unreachable if the database is at
-        an older state than the `revision` that the owner has made last."""
+        LeaseLost if another driver has taken the study over."""
         with self._database.transaction("write") as connection:
-            entry = leases.renew(connection, lease, ttl_s, alive_at)
-            if revision is not None and entry.revision < revision:
-                raise leases.went_back(connection, lease.study_id)
-            return entry
+            return leases.renew(connection, lease, ttl_s, alive_at)
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
@@ -315,8 +257,7 @@ class Store:
             return self._add_request(connection, study.id, request)
 
     def _add_request(self, connection: Connection, study_id: int, request: Request) -> int:
-        values = rows.values_of(request, study_id=study_id)
-        del values["id"]
+        values = contents.new_values(request, study_id=study_id)
         added = insert(requests).values(values).returning(requests.c.id)
         return int(connection.execute(added).scalar_one())
 
@@ -328,7 +269,8 @@ class Store:
     def find_request(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
-            return contents.request_of(connection, request_id)
+            found = select(*contents.REQUEST_COLUMNS).where(requests.c.id == request_id)
+            return Request(*connection.execute(found).one())
 
     # -------------------------------------------------------------------------------------- writing
 
@@ -360,11 +302,12 @@ class Store:
                     entry = leases.enter(connection, lease, ttl_s, alive_at)
                 if revision is not None and entry.revision == revision + 1:
                     raise _CameThrough
-                if revision is not None and entry.revision < revision:
-                    raise leases.went_back(connection, study_id)
-                assert revision in (None, entry.revision), (
-                    f"revision {entry.revision - 1} came before {revision}"
-                )
+                if revision is not None and entry.revision != revision:
+                    raise Unreachable(
+                        f"the study in {self.display_url} is not as this driver has left it: a"
+                        " backup was restored",
+                        "nothing was written; go on from the backup with hpsearch resume",
+                    )
                 contents.write(connection, self._upserts, study_id, changes, entry.revision)
         except _CameThrough:
             pass  # the fence's work is rolled back: the study stays at the first time's revision

@@ -1,4 +1,4 @@
-"""The schema version that a database is at, and bringing it to the one of this program."""
+"""The schema version of a database, and bringing it to the one of this program."""
 
 from __future__ import annotations
 
@@ -38,16 +38,13 @@ def known_versions() -> list[str]:
 
 def stored_version(connection: Connection, url: URL) -> str | None:
     """The schema version of a database of ours; None if it is empty. Raises StoreUnreachable if it
-    belongs to another program, or lacks tables."""
-    present = inspect(connection)
-    tables = present.get_table_names()
+    belongs to another program."""
+    tables = inspect(connection).get_table_names()
     if not tables:
         return None
     if VERSIONS.name in tables:
-        columns = {column["name"] for column in present.get_columns(VERSIONS.name)}
-        found = connection.scalar(select(VERSIONS)) if "version_num" in columns else None
+        found = connection.scalar(select(VERSIONS))
         if found is not None and found.startswith("hpsearch_"):
-            _refuse_half_made(found, tables, url)
             return str(found)
     some = ", ".join(sorted(tables)[:3])
     raise StoreUnreachable(
@@ -57,42 +54,23 @@ def stored_version(connection: Connection, url: URL) -> str | None:
     )
 
 
-def _refuse_half_made(version: str, tables: list[str], url: URL) -> None:
-    missing = sorted(set(schema.metadata.tables) - set(tables))
-    if version == schema.VERSION and missing:
-        raise StoreUnreachable(
-            f"{display(url)} is incomplete: it says schema {version}"
-            f" but has no table {', '.join(missing)}",
-            "restore a backup of it, or name another database with --storage",
-        )
-
-
 def check_version(version: str, url: URL) -> None:
     """Refuse a database that this program was not written for. Raises Unreachable if its schema is
     older, newer or unknown."""
     if version == schema.VERSION:
         return
     if version > schema.VERSION:
-        raise Unreachable(
-            f"{display(url)} was made by a newer hpsearch"
-            f" (schema {version}; this one knows {schema.VERSION})",
-            "install the newer version of hpsearch",
-        )
-    _refuse_unknown(version, url)
+        what, hint = "a newer hpsearch", "install the newer version of hpsearch"
+    elif version in known_versions():
+        what = "an older hpsearch"
+        hint = f"back it up, then: hpsearch db upgrade --storage {display(url)}"
+    else:
+        what = "an hpsearch that was never released"
+        hint = "start anew: name another database with --storage"
     raise Unreachable(
-        f"{display(url)} was made by an older hpsearch"
-        f" (schema {version}; this one uses {schema.VERSION})",
-        f"back it up, then: hpsearch db upgrade --storage {display(url)}",
+        f"{display(url)} was made by {what} (schema {version}; this one uses {schema.VERSION})",
+        hint,
     )
-
-
-def _refuse_unknown(version: str, url: URL) -> None:
-    if version not in known_versions():
-        raise Unreachable(
-            f"{display(url)} says schema {version}, which no released hpsearch has had;"
-            " it was left as it is",
-            "start anew: name another database with --storage",
-        )
 
 
 def migrate(connection: Connection, url: URL) -> str | None:
@@ -108,9 +86,8 @@ def migrate(connection: Connection, url: URL) -> str | None:
         VERSIONS.create(connection)
         connection.execute(insert(VERSIONS).values(version_num=schema.VERSION))
         return None
-    if version > schema.VERSION:
+    if version not in known_versions():
         check_version(version, url)
-    _refuse_unknown(version, url)
     for newer, change in MIGRATIONS.items():
         if newer > version:
             change(connection)

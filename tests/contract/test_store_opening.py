@@ -134,8 +134,8 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.M
         Store.open("sqlite:///runs/study.db")
 
 
-def test_a_folder_in_the_place_of_the_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnreachable, match="is a folder; name a file"):
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnreachable, match="unable to open"):
         Store.open(f"sqlite:///{tmp_path}")
 
 

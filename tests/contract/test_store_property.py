@@ -27,10 +27,10 @@ from support.thoroughness import examples
 numbers = st.floats(allow_nan=False)
 moments = st.floats(min_value=0, max_value=4e9)
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
-names = st.text(st.characters(), min_size=1, max_size=8)
-attributes = st.dictionaries(
-    names, st.none() | st.booleans() | st.integers() | numbers | st.text(st.characters())
+names = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0$"), min_size=1, max_size=8
 )
+attributes = st.dictionaries(names, st.none() | st.booleans() | st.integers() | numbers | words)
 distributions: st.SearchStrategy[BaseDistribution] = st.sampled_from(
     [
         FloatDistribution(0.0, 1.0),

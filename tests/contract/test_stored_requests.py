@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 
 import pytest
@@ -64,18 +63,6 @@ def test_every_write_of_a_driver_says_whether_its_study_is_asked(database_url: s
             (asked,) = store.waiting(study.id)
             asked.handled = 6.0
             store.commit(study.id, Changes(requests=[asked]), lease)
-
-
-def test_what_cannot_be_read_is_refused_and_ends_no_study(sqlite_url: str) -> None:
-    with closing(Store.open(sqlite_url)) as store:
-        study = store.create_study(StudyRecord(0, "flowers", "study: flowers\n"))
-        for column, value in (("content", "[1]"), ("content", "{"), ("kind", "dance")):
-            number = store.add_request("flowers", request())
-            with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as other, other:
-                other.execute(f"UPDATE requests SET {column} = ? WHERE id = ?", (value, number))
-        asked = store.waiting(study.id)
-        assert [each.id for each in asked] == [1, 2, 3]
-        assert all("it cannot be read" in str(each.refused) for each in asked)
 
 
 def test_the_requests_of_a_study_go_with_it(database_url: str) -> None:

@@ -53,8 +53,6 @@ class Case:
     remedy: str
     command: tuple[str, ...] = ("check", "study.yaml")
     code: int = 2
-    shows_rest: bool = False
-    """Whether what can be read is printed all the same."""
 
 
 def good(folder: Path) -> None:

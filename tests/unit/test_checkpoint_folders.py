@@ -139,23 +139,6 @@ def test_a_folder_of_another_study_is_refused_with_its_name(store: Store, root: 
     assert mark_of(home.folder) == home.mark
 
 
-@pytest.mark.parametrize("below", ["", "/deep/down"])
-def test_a_folder_in_a_trials_is_refused_as_it_would_go_with_the_trial(
-    store: Store, root: str, below: str
-) -> None:
-    home = run(store, surpassed("flowers", 2), root)
-    record = store.find_study("flowers")
-    inside_trial = f"{home.folder}/trial-00001{below}"
-    for refused in (
-        lambda: folder_of_new(surpassed("trees"), inside_trial),
-        lambda: folder_of(surpassed("flowers"), record, inside_trial),
-    ):
-        with pytest.raises(UserError, match="is in the folder of a trial of the study flowers"):
-            refused()
-    beside = folder_of_new(surpassed("trees"), f"{root}/trial-00001{below}")
-    assert beside.folder.startswith(f"{root}/trial-00001")
-
-
 def test_a_study_may_be_given_its_own_folder(store: Store, root: str) -> None:
     home = run(store, surpassed("flowers"), root)
     record = store.find_study("flowers")
@@ -323,15 +306,6 @@ def test_the_uid_survives_every_commit(store: Store, root: str) -> None:
     assert store.find_study("flowers").uid == store.load("flowers").study.uid == home.mark.uid
     said = json.loads(folder_at(home.folder).text(MARKER) or "")
     assert said == {"study": "flowers", "uid": home.mark.uid}
-
-
-def test_a_check_finds_a_folder_that_another_study_owns(store: Store, root: str) -> None:
-    home = run(store, surpassed("flowers", 2), root)
-    folder_at(home.folder).write(MARKER, '{"study": "trees", "uid": "1"}')
-    said = [str(violation) for violation in unusable(store)]
-    assert said == [
-        f"flowers: its folder of checkpoints {home.folder} is marked as another study's, trees"
-    ]
 
 
 def test_a_copied_folder_is_refused(store: Store, tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
-from hpsearch.store import shapes
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
+from hpsearch.store.study_texts import written_in
 from hpsearch.store.version import stored_version
 
 OURS = "hpsearch:"
@@ -129,7 +129,7 @@ def _copy(storage: RDBStorage, history: History) -> None:
 
 def _metrics(study: StudyRecord) -> list[str]:
     """The metrics of a study's objectives, in order; empty where there is no study file."""
-    written = shapes.written_in(study.spec).get("objective") if study.spec else None
+    written = written_in(study.spec).get("objective") if study.spec else None
     objectives = written if isinstance(written, list) else [written]
     named = [each["metric"] for each in objectives if isinstance(each, dict) and "metric" in each]
     return named if len(named) == len(study.directions) else []

@@ -63,7 +63,7 @@ class ResultGrid:
 
     def __init__(self, storage: str, name: str, experiment_path: str) -> None:
         self.experiment_path = experiment_path
-        with closing(Store.open(storage, create=False)) as store, store.viewing() as connection:
+        with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
             study = find_study(connection, name)
             source = read(study.spec).value
             self._objective: Mapping[str, str] = source["objective"]

@@ -16,7 +16,8 @@ from hpsearch.documents.trials import best_documents, listed
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.queries import StudyHead, TrialRow, recorded_arithmetic
+from hpsearch.store.reading.provenance import recorded_arithmetic
+from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables

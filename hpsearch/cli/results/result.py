@@ -26,7 +26,7 @@ def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> No
         name: The study.
         suggested: Completes a command, such as ``best NAME``, to one for this database.
     """
-    with store.viewing() as connection:
+    with store.reading() as connection:
         study = find_study(connection, name)
         result = study_result(connection, study)
         status = study_status(connection, study, result.ranked)

@@ -51,7 +51,7 @@ def watch(result: Watched, name: str | None, format_: Format | TreeFormat, stora
         message = f"--watch does not print {format_.value}"
         raise UserError(message, "use --format json, which prints a line for each change")
     with closing(Store.open(storage, create=False)) as store:
-        with store.viewing() as connection:
+        with store.reading() as connection:
             study = chosen_study(connection, name)
         looks = _looks(store, study.name)
         if format_ == "json":
@@ -63,7 +63,7 @@ def watch(result: Watched, name: str | None, format_: Format | TreeFormat, stora
 def _looks(store: Store, name: str) -> Iterator[tuple[Connection, StudyHead]]:
     """A connection and the study, every few seconds, and once more when its driver has left."""
     while True:
-        with store.viewing() as connection:
+        with store.reading() as connection:
             study = find_study(connection, name)
             yield connection, study
         if study.driver is None:

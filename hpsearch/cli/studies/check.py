@@ -22,7 +22,7 @@ from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.creation import warm_start
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
-from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError, hearing
+from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.executors.first_report import Tried, try_out
 from hpsearch.forecast import footprint, plan
@@ -141,25 +141,22 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         return False
     check_version(version, url)
     with closing(Store.open(storage, create=False)) as store:
-        if store.has_study(spec.study):
+        if spec.study in store.study_names():
             return True
         earlier_studies(store, spec)
         return False
 
 
 def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """What earlier studies tell a new one; whose results they are, and which of them are damaged,
-    is said at once, since that does not keep the study from running.
+    """What earlier studies tell a new one; whose results they are is said at
+    once.
 
     Raises:
         UserError: A study of `warm_start` is not in the database or has nothing to tell.
     """
     if spec.search.warm_start is None:
         return []
-    with hearing() as damage:
-        told = warm_start.told_to(store, spec)
-    for each in damage:
-        note(str(each))
+    told = warm_start.told_to(store, spec)
     note(warm_start.summary(told))
     return told
 

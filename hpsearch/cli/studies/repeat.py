@@ -20,12 +20,10 @@ from hpsearch.errors import Interrupted, UserError
 from hpsearch.reproduction.comparison import Comparison, changes
 from hpsearch.reproduction.recorded import OF_THE_MACHINE, RecordedTraining, recorded_training
 from hpsearch.reproduction.repetition import Job, Repeated, train
+from hpsearch.store.reading.provenance import memory_of, recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialDetail,
-    memory_of,
-    recorded_arithmetic,
-    session_at,
     trial_detail,
 )
 from hpsearch.study_file.advice import code_that_runs

@@ -26,8 +26,8 @@ from hpsearch.executors.address import refuse_unreachable
 from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
-from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
+from hpsearch.store.study_texts import written_in
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of
@@ -100,7 +100,7 @@ def run_study(path: Path, options: RunOptions) -> None:
     if options.address is not None:
         refuse_unreachable(options.address)
     with closing(Store.open(options.storage)) as store:
-        if store.has_study(spec.study):
+        if spec.study in store.study_names():
             refuse_if_held(store, spec.study)
             resume = options.suggested(f"resume {spec.study}")
             raise StudyExists(

@@ -12,11 +12,11 @@ from hpsearch.cli.output import TrainOn, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
+from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialRow,
     best_trials,
-    recorded_arithmetic,
     trial_detail,
 )
 from hpsearch.study_file.advice import code_that_runs

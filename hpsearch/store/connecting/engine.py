@@ -1,4 +1,4 @@
-"""Engines of SQLAlchemy: how a connection is opened, and what it is set to."""
+"""Engines of SQLAlchemy: how a connection is opened, and its settings."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import os
 import sqlite3
 import time
 from collections.abc import Generator
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.exc import DisconnectionError, OperationalError
+from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 
 from hpsearch.errors import StoreUnreachable, UserError
 from hpsearch.store import codec
-from hpsearch.store.connecting.selecting import hide
-from hpsearch.store.connecting.url import display, is_sqlite
-from trials.data import files
+from hpsearch.store.connecting.url import display, file_of, in_memory, is_sqlite
 
 CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection, in seconds
 
 
 def wait_s() -> float:
-    """How long to wait for another writer, in seconds: what the environment says, or 30. Raises
+    """How long to wait for another writer, in seconds, as the environment says, or 30. Raises
     UserError if the environment says something else."""
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
     if not given.isdecimal() or len(given) > 6 or int(given) == 0:
@@ -37,56 +34,110 @@ def wait_s() -> float:
 
 
 def answer_s() -> float:
-    """How long to wait for a PostgreSQL server to continue with its answer, in seconds.
-
-    It is longer than the server itself waits for a lock.
-    """
+    """How long to wait for a PostgreSQL server to continue with its answer, in seconds: longer than
+    the server itself waits for a lock."""
     return wait_s() + 5
 
 
-def engine_at(url: URL) -> Engine:
-    """An engine for a database, each connection of which is opened and closed by its user: a pool
-    would add a quarter to the time of a small transaction."""
+def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
+    """An engine for a database, whose connections are in autocommit mode.
+
+    Args:
+        url: As `parse_url` gives it.
+        patience_s: Seconds to wait for another writer; None for what the environment says.
+        create: True to make an SQLite file that is missing when it is first connected to.
+    """
     engine = create_engine(
         url,
-        poolclass=NullPool,
+        poolclass=_pool_of(url),
         isolation_level="AUTOCOMMIT",
         json_serializer=codec.encode,
         json_deserializer=bytes.decode,  # the column's type decodes it
     )
-    event.listen(engine, "before_cursor_execute", hide, retval=True)
+    opening = _Opening(url, patience_s, create=create)
+    event.listen(engine, "do_connect", opening.connect)
+    event.listen(engine, "connect", opening.set_up)
+    event.listen(engine, "checkout", opening.refuse_replaced)
     return engine
 
 
-def connected_file(words: Any, settings: dict[str, Any], patience_s: float) -> Any:
-    """A connection to an SQLite database, with the words that SQLAlchemy would connect with."""
-    connection = sqlite3.connect(
-        *words, **{**settings, "timeout": patience_s, "check_same_thread": False}
-    )
-    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
-    return connection
+def _pool_of(url: URL) -> type[Pool]:
+    if in_memory(url):
+        return StaticPool
+    file = file_of(url)
+    if file is not None and _is_immutable(file):
+        return NullPool  # somebody else may write to it between two uses
+    return QueuePool
 
 
-def connected_server(words: Any, settings: dict[str, Any]) -> Any:
-    """A connection to a PostgreSQL server, which does not wait for it forever."""
-    return _Impatient.connect(*words, **{"connect_timeout": CONNECT_S, **settings})
+class _Opening:
+    """Opens the connections to one database."""
+
+    def __init__(self, url: URL, patience_s: float | None, *, create: bool) -> None:
+        self._url = url
+        self._file = file_of(url)
+        self._patience_s = patience_s
+        self._may_create = create
+
+    def connect(self, _: Any, record: Any, words: Any, settings: dict[str, Any]) -> Any:
+        """A new connection, with the words and settings that SQLAlchemy would connect with."""
+        if not is_sqlite(self._url):
+            return _Impatient.connect(*words, **{"connect_timeout": CONNECT_S, **settings})
+        settings = {**settings, "timeout": self._wait_s(), "check_same_thread": False}
+        file = self._file
+        if file is None:
+            return sqlite3.connect(*words, **settings)
+        self._refuse_missing(file)
+        if _is_immutable(file):
+            return sqlite3.connect(f"file:{quote(str(file))}?immutable=1", **settings, uri=True)
+        connection = sqlite3.connect(file, **settings)
+        self._may_create = False
+        record.info["file"] = _identity(file)
+        return connection
+
+    def _refuse_missing(self, file: Path) -> None:
+        if not file.parent.is_dir():
+            what = f"{display(self._url)}: the folder {file.parent} does not exist"
+            raise StoreUnreachable(what, f"mkdir -p {file.parent}")
+        if not self._may_create and not file.exists():
+            what = f"{display(self._url)}: the file was removed"
+            raise StoreUnreachable(what, "put it back where it was")
+
+    def refuse_replaced(self, _: Any, record: Any, __: Any) -> None:
+        """Refuse a connection whose file was removed or replaced: what it writes would be lost.
+        SQLAlchemy connects anew then."""
+        known = record.info.get("file")
+        if known is not None and known != _identity(self._file):
+            raise DisconnectionError(f"{self._file} was removed or replaced")
+
+    def set_up(self, own: Any, _: Any) -> None:
+        """Give a new connection its settings."""
+        if is_sqlite(self._url):
+            own.execute("PRAGMA foreign_keys = ON")
+            own.execute("PRAGMA synchronous = FULL")  # a commit survives the power cord
+            return
+        # A driver frozen in the middle of a commit must not keep its successor waiting forever.
+        own.execute(f"SET lock_timeout = {self._wait_s() * 1000:.0f}")
+        own.execute(f"SET idle_in_transaction_session_timeout = {wait_s() * 1000:.0f}")
+
+    def _wait_s(self) -> float:
+        return wait_s() if self._patience_s is None else self._patience_s
 
 
-def settings_of(url: URL, patience_s: float, name: str | None) -> list[tuple[str, ...]]:
-    """The statements that a new connection begins with, each with its values. A server shows the
-    `name` among its sessions."""
-    if is_sqlite(url):
-        durable = "PRAGMA synchronous = FULL"  # a commit survives the power cord
-        opens_all = "PRAGMA schema_version"  # the files beside it, too
-        return [("PRAGMA foreign_keys = ON",), (durable,), (opens_all,)]
-    # A driver frozen in the middle of a commit must not keep its successor waiting forever.
-    statements: list[tuple[str, ...]] = [
-        (f"SET lock_timeout = {patience_s * 1000:.0f}",),
-        (f"SET idle_in_transaction_session_timeout = {2 * wait_s() * 1000:.0f}",),
-    ]
-    if name is not None:
-        statements.append(("SELECT set_config('application_name', %s, false)", name[:63]))
-    return statements
+def _identity(file: Path | None) -> tuple[int, int] | None:
+    """The device and inode of a file; None if it is not there."""
+    try:
+        status = os.stat(file)  # type: ignore[arg-type]  # noqa: PTH116 - as quick as can be
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_immutable(file: Path) -> bool:
+    """True for a database beside which no file can be made. SQLite makes files beside one to read
+    it, unless it is told that nobody writes to it; while somebody does, those files are there."""
+    is_in_use = Path(f"{file}-wal").exists()
+    return file.exists() and not is_in_use and not os.access(file.parent, os.W_OK)
 
 
 class _Impatient(psycopg.Connection[Any]):
@@ -114,35 +165,6 @@ class _Impatient(psycopg.Connection[Any]):
             elif time.monotonic() > give_up:
                 self.close()  # whatever it would still answer is of no use to anyone
                 raise psycopg.OperationalError(f"the server fell silent for {patience_s:g} s")
-
-
-def immutable(file: Path) -> str | None:
-    """The name by which to open a database where no file can be made beside it; None if it can be
-    opened as it is.
-
-    SQLite makes files beside one to read it, unless it is told that nobody writes to it. That holds
-    if those files are not there, for as long as one look takes.
-    """
-    is_in_use = Path(f"{file}-wal").exists()
-    if is_in_use or not file.exists() or os.access(file.parent, os.W_OK):
-        return None
-    return f"file:{quote(str(file))}?immutable=1"
-
-
-def refuse_unusable(url: URL, file: Path) -> None:
-    """Refuse a file whose folder is missing, or at which SQLite would wait forever, such as a
-    pipe."""
-    if not file.parent.is_dir():
-        raise StoreUnreachable(
-            f"{display(url)}: the folder {file.parent} does not exist", f"mkdir -p {file.parent}"
-        )
-    try:
-        files.refuse_odd(file)
-    except FileNotFoundError:
-        return  # it will be made
-    except (ValueError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise StoreUnreachable(f"{display(url)}: {why}", "name another with --storage") from None
 
 
 def write_ahead(connection: Connection) -> None:

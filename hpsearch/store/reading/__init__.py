@@ -1,7 +1,8 @@
 """Questions to the database.
 
 - `queries`: studies, trials and the best of them; `frames`: the same for pandas
-- `filters`: `--where` and `--sort`, as a tree; `conditions`: the tree as SQL; `names`: the words
+- `provenance`: the environment that a trial was trained in
+- `filters`: `--where` and `--sort`, as a tree; `conditions`: the tree as SQL; `names`: the names
   that it may hold
 - `standing`: studies as `ls` and `status` show them; `course`: how a study went; `trust`: how far
   its rungs can be trusted

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.records import Environment
 from hpsearch.ranking.selection import standing
-from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_of, trial_rows
+from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
 from hpsearch.store.schema import attempts, environments, reports, trials
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
@@ -146,7 +146,6 @@ def _reports(connection: Connection, study: StudyHead, goals: Sequence[CourseGoa
     measured: list[Any] = [reports.c.value] if len(goals) == 1 else [reports.c.metrics]
     statement = (
         select(reports.c.trial, reports.c.resource, reports.c.created, *measured)
-        .join(trials, trial_of(reports))
         .where(reports.c.study_id == study.id)
         .order_by(reports.c.created, reports.c.trial, reports.c.resource)
     )
@@ -170,7 +169,7 @@ def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
     column = attempts.c
     wanted = [column.trial, column.number, column.worker, column.started, column.ended]
     wanted += [column.outcome, column.gpu_seconds, column.start_up_seconds]
-    statement = _of_study(select(*wanted).join(trials, trial_of(attempts)), attempts, study)
+    statement = _of_study(select(*wanted), attempts, study)
     statement = statement.order_by(column.started, column.trial, column.number)
     rows = connection.execute(statement).all()
     frame = pd.DataFrame(rows, columns=[each.name for each in wanted])

@@ -10,10 +10,9 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Connection, select
 
-from hpsearch.store.reading.conditions import METRIC_PREFIX, PARAMETER_PREFIX
-from hpsearch.store.reading.names import SHOWN
-from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_of, trial_rows
-from hpsearch.store.schema import attempts, reports, trials
+from hpsearch.store.reading.names import METRIC_PREFIX, PARAMETER_PREFIX, SHOWN
+from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
+from hpsearch.store.schema import attempts, reports
 
 _TRIAL_COLUMNS = [*(name for name in SHOWN if name != "params"), "violation"]
 
@@ -53,10 +52,9 @@ def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = No
 def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     """A row for each report, by trial and resource, with a column for each parameter and metric:
     recorded curves."""
-    # Read first: if a trial cannot be read, its reports are left out as well.
     params = {row.number: row.params for row in trial_rows(connection, study)}
     plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    statement = select(*plain, reports.c.metrics).join(trials, trial_of(reports))
+    statement = select(*plain, reports.c.metrics)
     statement = statement.where(reports.c.study_id == study.id)
     statement = statement.order_by(reports.c.trial, reports.c.resource)
     rows = connection.execute(statement).all()
@@ -78,7 +76,6 @@ def attempts_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
     plain = [column for column in attempts.c if column.name != "study_id"]
     statement = (
         select(*plain)
-        .join(trials, trial_of(attempts))
         .where(attempts.c.study_id == study.id)
         .order_by(attempts.c.trial, attempts.c.number)
     )

@@ -1,26 +1,39 @@
-"""The names that can stand in a --where or --sort over the trials of a study: columns, parameters
-and metrics."""
+"""The names that can stand in a --where or --sort over the trials of a study, as SQL: columns,
+parameters and metrics.
+
+A parameter or metric lives in a JSON column and may be a number in one trial and text in the next.
+Each name is therefore read as an `Operand`: one expression for each kind of value, NULL where the
+value is of another kind, built so that no cast ever meets a value it cannot take.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Double,
     FromClause,
+    Text,
     and_,
     case,
+    cast,
+    false,
     func,
-    literal_column,
+    literal,
+    null,
     select,
-    type_coerce,
 )
 
-from hpsearch.domain.records import Trial
-from hpsearch.store.cells import Json, Member
-from hpsearch.store.reading import conditions
-from hpsearch.store.schema import column_name, reports, trials
+from hpsearch.domain.records import CONSTRAINT, Trial
+from hpsearch.store.schema import cell_of, column_name, reports, trials
+
+PARAMETER_PREFIX = "params."
+METRIC_PREFIX = "metrics."
 
 latest = reports.alias("latest")
 
@@ -37,80 +50,137 @@ WITH_LATEST: FromClause = trials.outerjoin(
 )
 """Trials with their latest report, which is NULL where they have none."""
 
-
-def metrics_in(report: FromClause) -> ColumnElement[object]:
-    """The metrics of a report that an outer join looks for; NULL if there is no such report.
-
-    Metrics that are NULL although the report is there become a text that is damage to its reader.
-    """
-    column = report.c.metrics
-    written = func.coalesce(column, literal_column("'null'"))
-    found = case((report.c.trial.is_not(None), written))
-    return type_coerce(found, column.type).label(column.name)
-
-
 _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 
 SHOWN = tuple(field.name for field in _FIELDS)  # fields of trials that readings show
 
-_SCALARS = [field for field in _FIELDS if not isinstance(trials.c[column_name(field)].type, Json)]
-
+_SCALARS = [field for field in _FIELDS if not cell_of(trials.c[column_name(field)]).is_json]
 
 FILTERED = tuple(field.name for field in _SCALARS)
 """Fields of trials that a --where or --sort can name; those of one value."""
 
-
-def _choices() -> dict[str, tuple[str, ...]]:
-    choices = {}
-    for field in _SCALARS:
-        type_ = trials.c[column_name(field)].type
-        if isinstance(type_, Member):
-            choices[field.name] = tuple(member.value for member in type_.kind)
-    return choices
+_TIMES = frozenset(field.name for field in _SCALARS if "moment" in field.metadata)
 
 
-def names_of(connection: Connection, study_id: int) -> conditions.Names:
+@dataclass(frozen=True)
+class Operand:
+    """A name as SQL: its value by kind; None for a kind it never has."""
+
+    number: ColumnElement[Any] | None
+    text: ColumnElement[Any] | None
+    truth: ColumnElement[Any] | None
+    present: ColumnElement[bool]
+    choices: tuple[str, ...] | None = None  # the only texts it can be, where they are known
+    is_time: bool = False  # true if it is a point in time, in seconds since the epoch
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of one study. Where several match, columns win over parameters over metrics."""
+
+    parameters: frozenset[str]
+    metrics: frozenset[str]
+    limits: frozenset[str]  # the system attributes that say how far trials exceed limits
+    is_postgresql: bool
+
+    def operand(self, name: str) -> Operand | None:
+        """A name as SQL; None if it means nothing here."""
+        if name in FILTERED:
+            return self._column(name)
+        if name == "violation":
+            exceeded = self._violation()
+            return Operand(exceeded, None, None, exceeded.is_not(None))
+        key = _key_in(self.parameters, name, PARAMETER_PREFIX)
+        if key is not None:
+            return self._member(trials.c.params, key)
+        key = _key_in(self.metrics, name, METRIC_PREFIX)
+        return None if key is None else self._member(latest.c.metrics, key)
+
+    def known(self) -> list[str]:
+        """Every name that can be typed."""
+        return [*FILTERED, "violation", *sorted(self.parameters), *sorted(self.metrics)]
+
+    def _column(self, name: str) -> Operand:
+        column = _COLUMNS[name]
+        present = column.is_not(None)
+        cell = cell_of(column)
+        if cell.is_number:
+            return Operand(column, None, None, present, is_time=name in _TIMES)
+        choices = None
+        if issubclass(cell.of, enum.Enum):
+            choices = tuple(member.value for member in cell.of)
+        return Operand(None, self._by_code_point(column), None, present, choices=choices)
+
+    def _by_code_point(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Text in the order of its characters' code points, as SQLite has it."""
+        return text.collate("C") if self.is_postgresql else text
+
+    def _violation(self) -> ColumnElement[Any]:
+        """The excess of a trial over limits, as `hpsearch.domain.records.violation_of` counts it; 0
+        where it keeps them all."""
+        total: ColumnElement[Any] = literal(0.0, Double)
+        for name in sorted(self.limits):
+            excess = self._member(trials.c.system_attrs, name).number
+            assert excess is not None
+            total += case((excess > 0, excess), else_=literal(0.0, Double))
+        return total
+
+    def _member(self, column: ColumnElement[Any], key: str) -> Operand:
+        """A member of a JSON column."""
+        if self.is_postgresql:
+            kind = func.json_typeof(func.json_extract_path(column, key))
+            written = func.json_extract_path_text(column, key, type_=Text)
+            unusual = func.json_extract_path_text(column, key, "$float")
+            truth = case((kind == "boolean", case((written == "true", 1), else_=0)))
+        else:
+            path = f'$."{key}"'
+            kind = func.json_type(column, path)
+            written = func.json_extract(column, path, type_=Text)
+            unusual = func.json_extract(column, f'{path}."$float"')
+            truth = case((kind == "true", 1), (kind == "false", 0))
+        number = case(
+            (kind.in_(["number", "integer", "real"]), cast(written, Double)),
+            (unusual == "inf", literal(float("inf"), Double)),
+            (unusual == "-inf", literal(float("-inf"), Double)),
+            else_=null(),
+        )
+        text = case((kind.in_(["string", "text"]), written))
+        is_value = and_(kind != "null", func.coalesce(unusual, "") != "nan")
+        return Operand(
+            number=number,
+            text=self._by_code_point(text),
+            truth=truth,
+            present=func.coalesce(is_value, false()),
+        )
+
+
+_COLUMNS: Mapping[str, ColumnElement[Any]] = {
+    field.name: trials.c[column_name(field)] for field in _SCALARS
+}
+
+
+def _key_in(names: Collection[str], name: str, prefix: str) -> str | None:
+    """The name that is meant by one that may have the prefix; None if none is."""
+    key = name if name in names else name.removeprefix(prefix)
+    return key if key in names else None
+
+
+def names_of(connection: Connection, study_id: int) -> Names:
     """The names that can stand in a --where or --sort over the trials of a study."""
-    dialect = connection.dialect.name
-    columns: dict[str, ColumnElement[object]] = {
-        field.name: trials.c[column_name(field)] for field in _SCALARS
-    }
-    columns["violation"] = conditions.violation(trials.c.system_attrs, dialect)
-    return conditions.Names(
-        columns=columns,
-        choices=_choices(),
-        times=frozenset(field.name for field in _SCALARS if "moment" in field.metadata),
-        params=trials.c.params,
-        metrics=latest.c.metrics,
-        parameters=_parameter_names(connection, study_id),
-        metric_names=_metric_names(connection, study_id),
-        dialect=dialect,
+
+    def keys_in(column: ColumnElement[Any]) -> frozenset[str]:
+        if is_postgresql:
+            key: ColumnElement[str] = func.json_object_keys(column)
+        else:
+            key = func.json_each(column).table_valued("key", joins_implicitly=True).c.key
+        keys = select(key).distinct().select_from(WITH_LATEST)
+        return frozenset(connection.scalars(keys.where(trials.c.study_id == study_id)))
+
+    is_postgresql = connection.dialect.name == "postgresql"
+    attributes = keys_in(trials.c.system_attrs)
+    return Names(
+        parameters=keys_in(trials.c.params),
+        metrics=keys_in(latest.c.metrics),
+        limits=frozenset(name for name in attributes if name.startswith(CONSTRAINT)),
+        is_postgresql=is_postgresql,
     )
-
-
-def _parameter_names(connection: Connection, study_id: int) -> frozenset[str]:
-    keys = _keys(trials.c.params, connection.dialect.name)
-    statement = select(keys).distinct().where(trials.c.study_id == study_id)
-    return frozenset(connection.scalars(statement))
-
-
-def _metric_names(connection: Connection, study_id: int) -> frozenset[str]:
-    keys = _keys(latest.c.metrics, connection.dialect.name)
-    statement = (
-        select(keys)
-        .select_from(WITH_LATEST)
-        .distinct()
-        .where(trials.c.study_id == study_id, latest.c.trial.is_not(None))
-    )
-    return frozenset(connection.scalars(statement))
-
-
-def _keys(column: ColumnElement[object], dialect: str) -> ColumnElement[str]:
-    is_postgresql = dialect == "postgresql"
-    kind = func.json_typeof(column) if is_postgresql else func.json_type(column)
-    # What is not an object has no names: reading its row reports the damage.
-    objects = case((kind == "object", column))
-    if is_postgresql:
-        return func.json_object_keys(objects)
-    members = func.json_each(objects).table_valued("key", joins_implicitly=True)
-    return members.c.key

@@ -1,62 +1,45 @@
-"""Readings of the database for people: studies, their standing, trials in a chosen order, one
-trial's whole story.
+"""Readings of the database for people: studies, trials in a chosen order, the best of them, and
+everything about one trial.
 
-Every function takes a connection and reads what it needs with indexed queries; none loads a whole
-study to answer a question about a part of it. The rows it returns are plain frozen objects that
-views and exports print.
+Every function takes a connection and reads what it needs with indexed queries. The rows it returns
+are plain frozen objects that views and exports print.
 """
 
 from __future__ import annotations
 
 import enum
-import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    case,
-    false,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, case, func, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Environment, Request, StudyState, Trial
-from hpsearch.errors import Damaged, StudyNotFound, UserError
+from hpsearch.domain.records import Request, StudyState, Trial
+from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.selection import Ranked, range_of_ties, rank, tied_with
-from hpsearch.store import codec, heartbeats, shapes
-from hpsearch.store.contents import not_found
+from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.store import heartbeats
+from hpsearch.store.contents import REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.reading import conditions
-from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, metrics_in, names_of
-from hpsearch.store.rows import REQUEST_COLUMNS
+from hpsearch.store.reading.conditions import compiled
+from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
 from hpsearch.store.schema import (
     attempts,
     column_name,
     decisions,
-    environments,
     reports,
     requests,
     studies,
     trials,
 )
+from hpsearch.store.study_texts import budget_in, written_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
-from trials.loop.memory_facts import Facts
-from trials.running.arithmetic import Arithmetic
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +64,12 @@ class StudyHead:
     @property
     def written(self) -> dict[str, Any]:
         """The study file as it is written; empty for a study that was not made from one."""
-        return shapes.written_in(self.spec)
+        return written_in(self.spec)
 
     @property
     def budget(self) -> StudyBudget | None:
-        """The budget of the study file; None for a study that was not made from one."""
-        return shapes.budget_in(self.spec)
+        """The budget of the study file; None without a valid one."""
+        return budget_in(self.spec)
 
     @property
     def checkpoint_limit_bytes(self) -> float | None:
@@ -115,10 +98,8 @@ class StudyHead:
 
     @property
     def limited(self) -> bool:
-        """True if trials may have to keep limits; True where the study file cannot rule it out."""
-        if not self.spec:
-            return True
-        return bool(self.written.get("constraints"))
+        """True if trials may have to keep limits; True where no study file rules that out."""
+        return not self.spec or bool(self.written.get("constraints"))
 
     @property
     def direction(self) -> str:
@@ -147,10 +128,11 @@ class TrialRow(Trial):
 
     def as_plain(self) -> dict[str, Any]:
         """The fields that are shown, as plain values by name."""
-        shown = {}
+        plain: dict[str, Any] = {}
         for name in SHOWN:
-            shown[name] = _plain_value(getattr(self, name))
-        return {**shown, "violation": self.violation, "metrics": dict(self.metrics)}
+            value = getattr(self, name)
+            plain[name] = value.value if isinstance(value, enum.Enum) else value
+        return {**plain, "violation": self.violation, "metrics": dict(self.metrics)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +157,6 @@ _HEAD: Select[Any] = select(
 _NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
 
 
-def trial_of(table: Table) -> ColumnElement[bool]:
-    """The condition by which to join a table's rows with their trials. A damaged database may have
-    rows without one."""
-    return (trials.c.study_id == table.c.study_id) & (trials.c.number == table.c.trial)
-
-
 def study_heads(connection: Connection) -> list[StudyHead]:
     """All studies, the newest first."""
     asking = heartbeats.askers(connection)
@@ -190,9 +166,7 @@ def study_heads(connection: Connection) -> list[StudyHead]:
 
 def find_study(connection: Connection, name: str) -> StudyHead:
     """The study of that name. Raises StudyNotFound, which names the nearest."""
-    row = None
-    if codec.storable(name):
-        row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
+    row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
     if row is None:
         raise not_found(connection, name)
     return _head(row, heartbeats.askers(connection, row.id))
@@ -206,52 +180,33 @@ def study_of_id(connection: Connection, study_id: int) -> StudyHead:
     return _head(row, heartbeats.askers(connection, row.id))
 
 
-def id_of_study(connection: Connection, name: str) -> int:
-    """The id of the study of that name, whatever its other columns hold. Raises StudyNotFound."""
-    named = select(studies.c.id).where(studies.c.name == name)
-    found = connection.scalar(named) if codec.storable(name) else None
-    if found is None:
-        raise not_found(connection, name)
-    return int(found)
-
-
 def only_study(connection: Connection) -> StudyHead:
     """The study of a database that has one. Raises StudyNotFound if it has none, UserError if
     several."""
-    most = 5
-    rows = connection.execute(_NEWEST_FIRST.limit(most + 1)).all()
-    if len(rows) == 1:
-        return _head(rows[0], heartbeats.askers(connection, rows[0].id))
+    rows = connection.execute(_NEWEST_FIRST.limit(2)).all()
     if not rows:
-        raise StudyNotFound(
-            "the database has no studies yet", "`hpsearch run STUDY.yaml` makes one"
-        )
-    names = ", ".join(row.name for row in rows[:most])
-    if len(rows) > most:
-        names += ", …"
-    raise UserError("the database has several studies; name one", f"the latest: {names}")
+        hint = "`hpsearch run STUDY.yaml` makes one"
+        raise StudyNotFound("the database has no studies yet", hint)
+    if len(rows) > 1:
+        raise UserError("the database has several studies; name one", "see them: hpsearch ls")
+    return _head(rows[0], heartbeats.askers(connection, rows[0].id))
 
 
 def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
+    cells = dict(row._mapping)
+    for name in ("lease_owner", "live"):
+        del cells[name]
     askers = asking.get(row.id)
-    cells = {
-        name: cell for name, cell in row._mapping.items() if name not in ("lease_owner", "live")
-    }
-    cells["directions"] = tuple(row.directions)
     driver = _driver(row) or (heartbeats.named(askers) if askers else None)
     return StudyHead(**cells, driver=driver)
 
 
 def _driver(row: Row[Any]) -> str | None:
-    """The driver of a study; None if nobody drives it.
-
-    A process of this machine that has died drives it no more, although its lease still runs: a
-    driver that is ended in the middle of a transaction may not be able to give it back.
-    """
-    owner = row.lease_owner
-    if not row.live or is_dead(owner):
+    """The driver of a study; None if nobody drives it. A process of this machine that has died does
+    not, although its lease still runs."""
+    if not row.live or is_dead(row.lease_owner):
         return None
-    return shown(owner)
+    return shown(row.lease_owner)
 
 
 def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:
@@ -266,26 +221,6 @@ def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
     of_study = requests.c.study_id == study.id
     found = connection.execute(select(*REQUEST_COLUMNS).where(of_study).order_by(requests.c.id))
     return [Request(*row) for row in found]
-
-
-def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
-    """The environment of the latest session of a driver at a time; the first one if none had
-    begun, and None if none is recorded."""
-    of_study = select(environments).where(environments.c.study_id == study.id)
-    rows = connection.execute(of_study.order_by(environments.c.created, environments.c.id)).all()
-    if not rows:
-        return None
-    begun = [row for row in rows if row.created <= time]
-    row = begun[-1] if begun else rows[0]
-    return Environment(row.created, row.revision, row.packages, row.device, row.data_fingerprint)
-
-
-def memory_of(connection: Connection, study: StudyHead) -> Facts:
-    """The facts that a study's workers have learnt of the micro-batches that fit in memory."""
-    known: Facts | None = connection.scalar(
-        select(studies.c.memory).where(studies.c.id == study.id)
-    )
-    return known or {}
 
 
 # ------------------------------------------------------------------------------------------- trials
@@ -311,37 +246,29 @@ def trial_rows(
     """
     statement = _trials_of(study)
     names = names_of(connection, study.id) if where or sort else None
-    if names:
-        _read_cells(connection, study, conditions.cells(where, sort, names))
     if where and names:
-        statement = statement.where(conditions.where(where, names))
+        statement = statement.where(compiled(where, "--where", names))
     if sort and names:
-        statement = statement.order_by(*conditions.order_by(sort, names))
+        statement = statement.order_by(*compiled(sort, "--sort", names))
     if top is not None:
         statement = statement.order_by(*_best_first(study))
         limit = top
     in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
-    return _trial_rows(connection, study, in_order)
+    return _trial_rows(connection, in_order)
 
 
 def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:
-    by_standing = _STANDING.desc() if study.direction == "maximize" else _STANDING.asc()
+    """The order of `selection.place_of`."""
+    is_expected = trials.c.expected.between(-LARGEST_VALUE, LARGEST_VALUE)
+    standing = case((is_expected, trials.c.expected), else_=trials.c.value)
+    by_standing = standing.desc() if study.direction == "maximize" else standing.asc()
     complete_first = case((trials.c.state == State.COMPLETE.value, 0), else_=1)
-    nearest = [by_standing.nulls_last(), complete_first, trials.c.resource.desc()]
-    return [_IS_DAMAGED.desc(), *nearest, trials.c.number]
+    return [by_standing.nulls_last(), complete_first, trials.c.resource.desc()]
 
 
-_RANKED_BY = (trials.c.value, trials.c.expected, trials.c.expected_deviation)
-_IS_DAMAGED: ColumnElement[bool] = or_(
-    *(func.coalesce(column > math.inf, false()) for column in _RANKED_BY)
-)
-"""True if something that trials are ranked by is no number: both databases put it above infinity.
-Such a trial is read, and so reported, instead of being passed over."""
-_LARGEST = sys.float_info.max
-_IS_EXPECTED = trials.c.expected.between(-_LARGEST, _LARGEST)
-"""True if something finite is expected of a trial."""
-_STANDING: ColumnElement[Any] = case((_IS_EXPECTED, trials.c.expected), else_=trials.c.value)
-"""As `selection.standing`."""
+LARGEST_VALUE = sys.float_info.max
+COMPARED = 20
+"""The trials that are compared at least, to find those that cannot be told from the best one."""
 
 
 def best_trials(
@@ -350,9 +277,9 @@ def best_trials(
     """The best trials of a study that `where` selects, best first: at most `top`; without it one,
     or with several objectives all that no other one beats.
 
-    Reads the best `top` by what is expected of them, or else by value; all that were repeated,
-    since only a repeat can change the order; and one that is tied with the first. With limits or
-    several objectives, that says too little, and all are read.
+    Compared are the best `COMPARED` (or `top`) by what is expected of them, or else by value, and
+    all that were repeated, since only a repeat can change the order. With limits that says too
+    little, and all trials are compared.
 
     Raises:
         FilterError: `where` does not parse or names something unknown.
@@ -361,31 +288,46 @@ def best_trials(
     if len(study.directions) > 1:
         rows = trial_rows(connection, study, where=where)
         return pareto_front(rows, study.directions)[:top]
-    best_first = _best_first(study)
-    top = top or 1
-    searched = _searched(study)
-    if where:
-        names = names_of(connection, study.id)
-        _read_cells(connection, study, conditions.cells(where, None, names))
-        searched = searched.where(conditions.where(where, names))
+    most = None if study.limited else max(top or 1, COMPARED)
+    compared = _compared(connection, study, where, most)
+    ranked = rank(compared, study.direction, study.metric)[: top or 1]
+    numbers = [each.trial.number for each in ranked]
+    whole = _trial_rows(connection, _trials_of(study).where(trials.c.number.in_(numbers)))
+    by_number = {row.number: row for row in whole}
+    return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
+
+
+def _compared(
+    connection: Connection, study: StudyHead, where: str | None, most: int | None
+) -> list[TrialRow]:
+    """The trials to rank, with what they are ranked by."""
+    wanted = [trials.c[name] for name in _RANKED_BY]
+    of_study = select(*wanted).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
     is_repeat = trials.c.role == Role.CONFIRM.value
-    repeats = _trial_rows(connection, study, _trials_of(study).where(is_repeat))
-    numbers = {trial.repeats for trial in repeats}
-    repeated = sorted(number for number in numbers if number is not None)
-    most = None if study.limited else top + len(repeated)
-    nearest_top = searched.order_by(*best_first).limit(most)
-    asked_again = searched.where(trials.c.number.in_(repeated))
-    found = _trial_rows(connection, study, nearest_top)
-    found += _trial_rows(connection, study, asked_again)
-    candidates = {row.number: row for row in found}
-    ranked = rank([*candidates.values(), *repeats], study.direction, study.metric)
-    if ranked and not study.limited:  # is the first one tied with one further down?
-        unrepeated = searched.where(trials.c.number.not_in(repeated))
-        one_tied = _one_tied(connection, study, unrepeated, ranked[0])
-        for row in _trial_rows(connection, study, searched.where(trials.c.number == one_tied)):
-            candidates[row.number] = row
-        ranked = rank([*candidates.values(), *repeats], study.direction, study.metric)
-    return ranked[:top]
+    has_place = [
+        trials.c.role != Role.CONFIRM.value,
+        trials.c.state != State.FAILED.value,
+        trials.c.value.between(-LARGEST_VALUE, LARGEST_VALUE),
+    ]
+    if where:
+        has_place.append(compiled(where, "--where", names_of(connection, study.id)))
+    searched = of_study.where(*has_place)
+    repeats = _ranked_by(connection, of_study.where(is_repeat))
+    repeated = {trial.repeats for trial in repeats if trial.repeats is not None}
+    best = searched.order_by(*_best_first(study)).limit(most)
+    found = _ranked_by(connection, best)
+    found += _ranked_by(connection, searched.where(trials.c.number.in_(sorted(repeated))))
+    return list({trial.number: trial for trial in [*found, *repeats]}.values())
+
+
+def _ranked_by(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
+    return [TrialRow(params={}, **row._mapping) for row in connection.execute(statement)]
+
+
+_RANKED_BY = (
+    *("number", "state", "role", "repeats", "resource", "value"),
+    *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
+)
 
 
 def seen_at(
@@ -405,38 +347,6 @@ def seen_at(
     return {row[0]: row[1] for row in connection.execute(of_these)}
 
 
-def _searched(study: StudyHead) -> Select[Any]:
-    """The trials of a study that can have a place: neither repeats nor failed, with a number."""
-    return _trials_of(study).where(
-        trials.c.role.is_distinct_from(Role.CONFIRM.value),
-        trials.c.state.is_distinct_from(State.FAILED.value),
-        or_(trials.c.value.between(-_LARGEST, _LARGEST), _IS_DAMAGED),
-    )
-
-
-def _one_tied(
-    connection: Connection, study: StudyHead, searched: Select[Any], first: Ranked[TrialRow]
-) -> int | None:
-    """The number of one trial of `searched`, which were not repeated, that cannot be told from the
-    first of the ranking; None if there is none."""
-    low, high = range_of_ties(first)
-    has_range = and_(_IS_EXPECTED, trials.c.expected_deviation > 0)
-    is_equal = trials.c.value == first.value
-    may_tie = or_(_STANDING.between(low, high), has_range, is_equal)
-    near = searched.where(trials.c.number != first.trial.number, may_tie)
-    for row in connection.execute(near.with_only_columns(*_OF_STANDING)):
-        if tied_with(first, Trial(params={}, **row._mapping), study.direction):
-            return int(row.number)
-    return None
-
-
-_OF_STANDING = (
-    *(trials.c.number, trials.c.state, trials.c.value, trials.c.expected),
-    *(trials.c.expected_deviation, trials.c.expected_low, trials.c.expected_high),
-    trials.c.resource,
-)
-
-
 LARGEST_NUMBER = 2**31 - 1  # the largest number of a trial that both databases can hold
 
 
@@ -445,21 +355,24 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     found = []
     if 0 <= number <= LARGEST_NUMBER:
         numbered = _trials_of(study).where(trials.c.number == number)
-        found = _trial_rows(connection, study, numbered)
+        found = _trial_rows(connection, numbered)
     if not found:
         raise _no_trial(connection, study, number)
 
-    def parts(table: Any, order: ColumnElement[Any]) -> list[Mapping[str, Any]]:
+    def parts(table: Table, order: ColumnElement[Any]) -> list[Mapping[str, Any]]:
+        shown = [column for column in table.c if column.name not in ("study_id", "trial", "id")]
         of_trial = and_(table.c.study_id == study.id, table.c.trial == number)
-        statement = select(table).where(of_trial).order_by(order)
-        return [plain(row) for row in connection.execute(statement)]
+        statement = select(*shown).where(of_trial).order_by(order)
+        return [dict(row._mapping) for row in connection.execute(statement)]
 
+    has_number = and_(trials.c.study_id == study.id, trials.c.number == number)
+    findings = connection.scalar(select(trials.c.findings).where(has_number))
     return TrialDetail(
         found[0],
         reports=parts(reports, reports.c.resource),
         attempts=parts(attempts, attempts.c.number),
         decisions=parts(decisions, decisions.c.id),
-        findings=_findings(connection, study, number),
+        findings=findings or [],
     )
 
 
@@ -470,52 +383,6 @@ def _no_trial(connection: Connection, study: StudyHead, number: int) -> UserErro
     return UserError(f"study {study.name} has no trial {number}", hint)
 
 
-def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
-    """How a trial computed, as its first attempt did; None if that is not recorded."""
-    of_trial = and_(attempts.c.study_id == study.id, attempts.c.trial == number)
-    recorded = select(attempts.c.arithmetic).where(of_trial, attempts.c.arithmetic.is_not(None))
-    plain = connection.scalar(recorded.order_by(attempts.c.number).limit(1))
-    return None if plain is None else Arithmetic.from_plain(plain)
-
-
-def _findings(connection: Connection, study: StudyHead, number: int) -> list[Finding]:
-    of_trial = (trials.c.study_id == study.id) & (trials.c.number == number)
-    found: list[Finding] | None = connection.scalar(select(trials.c.findings).where(of_trial))
-    return found or []
-
-
-def plain(row: Row[Any]) -> dict[str, Any]:
-    """A row of reports, attempts or decisions, without what names its study and trial."""
-    cells = dict(row._mapping)
-    for name in ("study_id", "trial", "id"):
-        cells.pop(name, None)
-    return cells
-
-
-def _trials_of(study: StudyHead) -> Select[Any]:
-    return (
-        select(*_READ, metrics_in(latest))
-        .select_from(WITH_LATEST)
-        .where(trials.c.study_id == study.id)
-    )
-
-
-def _trial_rows(connection: Connection, study: StudyHead, statement: Select[Any]) -> list[TrialRow]:
-    rows = [_trial_row(row) for row in connection.execute(statement)]
-    for row in rows:
-        odd = shapes.miscounted(row.values, study.directions)
-        if odd is not None:
-            raise Damaged(odd)
-    return rows
-
-
-def _read_cells(
-    connection: Connection, study: StudyHead, cells: Sequence[ColumnElement[Any]]
-) -> None:
-    of_study = select(*cells).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
-    connection.execute(of_study).all()
-
-
 _READ = [
     trials.c[column_name(each)].label(each.name)
     for each in fields(Trial)
@@ -523,11 +390,16 @@ _READ = [
 ]
 
 
-def _trial_row(row: Row[Any]) -> TrialRow:
-    trial = TrialRow(**row._mapping)
-    trial.metrics = trial.metrics or {}
-    return trial
+def _trials_of(study: StudyHead) -> Select[Any]:
+    return (
+        select(*_READ, latest.c.metrics)
+        .select_from(WITH_LATEST)
+        .where(trials.c.study_id == study.id)
+    )
 
 
-def _plain_value(value: Any) -> Any:
-    return value.value if isinstance(value, enum.Enum) else value
+def _trial_rows(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
+    rows = [TrialRow(**row._mapping) for row in connection.execute(statement)]
+    for row in rows:
+        row.metrics = row.metrics or {}
+    return rows

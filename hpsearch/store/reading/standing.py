@@ -4,18 +4,16 @@ shown."""
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Numeric, func, select
+from sqlalchemy import Connection, Numeric, and_, func, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
-from hpsearch.store.reading.names import metrics_in
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialRow,
@@ -236,13 +234,13 @@ def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list
 
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
-    same_study = attempts.c.study_id == trials.c.study_id
-    same_trial = same_study & (attempts.c.trial == trials.c.number)
     latest = reports.alias("latest")
-    same_trial_of_reports = (latest.c.study_id == trials.c.study_id) & (
-        latest.c.trial == trials.c.number
+    same_trial = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    at_latest = and_(
+        latest.c.study_id == trials.c.study_id,
+        latest.c.trial == trials.c.number,
+        latest.c.resource == trials.c.resource,
     )
-    at_latest = same_trial_of_reports & (latest.c.resource == trials.c.resource)
     verdict = (
         select(decisions.c.why)
         .where(decisions.c.study_id == study.id, decisions.c.trial == trials.c.number)
@@ -250,30 +248,28 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
         .limit(1)
         .scalar_subquery()
     )
-    shown = (trials.c.resource, trials.c.value, trials.c.speed)
+    attempt = attempts.c
     live = (
-        select(attempts, *shown, metrics_in(latest), verdict.label("verdict"))
+        select(
+            *(attempt.trial, attempt.number.label("attempt"), attempt.worker, attempt.node),
+            *(attempt.device, attempt.started, trials.c.resource, trials.c.value, trials.c.speed),
+            *(latest.c.metrics, verdict.label("verdict")),
+        )
         .join_from(attempts, trials, same_trial)
         .outerjoin(latest, at_latest)
         .where(
-            attempts.c.study_id == study.id,
+            attempt.study_id == study.id,
             trials.c.state == State.RUNNING.value,
-            attempts.c.outcome.is_(None),
+            attempt.outcome.is_(None),
         )
-        .order_by(attempts.c.worker, attempts.c.trial)
+        .order_by(attempt.worker, attempt.trial)
     )
-    return [
-        RunningAttempt(
-            trial=row.trial,
-            attempt=row.number,
-            gpu=(row.metrics or {}).get(GPU_USE),
-            **{name: getattr(row, name) for name in _RUNNING},
-        )
-        for row in connection.execute(live)
-    ]
-
-
-_RUNNING = ("worker", "node", "device", "started", "resource", "value", "speed", "verdict")
+    running = []
+    for row in connection.execute(live):
+        cells = dict(row._mapping)
+        metrics = cells.pop("metrics") or {}
+        running.append(RunningAttempt(**cells, gpu=metrics.get(GPU_USE)))
+    return running
 
 
 def recent_decisions(
@@ -296,19 +292,15 @@ def recent_decisions(
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     trial = trials.c
-    failed = (trial.study_id == study.id, trial.state == State.FAILED.value)
-    kinds = select(trial.number, trial.error_kind).where(*failed).order_by(trial.number)
-    latest: dict[str, int] = {}
-    counts: Counter[str] = Counter()
-    for number, stated in connection.execute(kinds):
+    failed = (
+        select(trial.number, trial.error_kind, trial.error_text)
+        .where(trial.study_id == study.id, trial.state == State.FAILED.value)
+        .order_by(trial.number)
+    )
+    latest: dict[str, Failures] = {}
+    for number, stated, text in connection.execute(failed):
         kind = stated or "error"
-        counts[kind] += 1
-        latest[kind] = number
-    is_latest = trial.number.in_(latest.values())
-    texts = select(trial.number, trial.error_text).where(*failed, is_latest)
-    text_of = {row.number: row.error_text for row in connection.execute(texts)}
-    failures = []
-    for kind, count in counts.most_common():
-        example = latest[kind]
-        failures.append(Failures(kind, count, example, text_of[example]))
-    return failures
+        before = latest.get(kind)
+        count = 1 if before is None else before.count + 1
+        latest[kind] = Failures(kind, count, number, text)
+    return sorted(latest.values(), key=lambda each: -each.count)

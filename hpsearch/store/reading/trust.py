@@ -75,9 +75,8 @@ def _courses(
     scoring = Scoring(spec)
     scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
     facts: dict[int, Any] = {}
-    for row in connection.execute(_reports_from(study, lowest, limited=bool(spec.constraints))):
-        metrics = row.metrics if spec.constraints else {}
-        report = ReportRecord(row.number, row.resource, row.value, metrics)
+    for row in connection.execute(_reports_from(study, lowest)):
+        report = ReportRecord(row.number, row.resource, row.value, row.metrics)
         scores[row.number][row.resource] = scoring.score(report)
         facts[row.number] = row
     return [
@@ -85,13 +84,11 @@ def _courses(
     ]
 
 
-def _reports_from(study: StudyHead, lowest: float, *, limited: bool) -> Select[Any]:
+def _reports_from(study: StudyHead, lowest: float) -> Select[Any]:
     """The reports at and above the lowest rung, with the facts of their trials."""
     same_trial = (reports.c.study_id == trials.c.study_id) & (reports.c.trial == trials.c.number)
     facts = [trials.c.number, trials.c.state, trials.c.rung]
-    measured = [reports.c.resource, reports.c.value]
-    if limited:  # only then do other metrics change the standing
-        measured.append(reports.c.metrics)
+    measured = [reports.c.resource, reports.c.value, reports.c.metrics]
     return (
         select(*facts, *measured)
         .join_from(reports, trials, same_trial)

@@ -629,7 +629,7 @@ def test_a_process_that_was_suspended_may_report_no_more(
             SpecError,
             "task.x: is not a key of a ask task",
         ),
-        ({**SPEC, "seed": object()}, UserError, r"spec\['seed'\] is of type object"),
+        ({**SPEC, "seed": object()}, UserError, "spec holds a value that"),
         ("no-such.yaml", UserError, "there is no such study file"),
         (7, UserError, "spec is of type int"),
         ("study: x\nspace: [", SpecError, "spec:2"),
@@ -647,7 +647,7 @@ def test_a_study_is_written_in_any_way(tmp_path: Path, sqlite_url: str) -> None:
     text = "# mine\n" + yaml.safe_dump(SPEC)
     file = tmp_path / "study.yaml"
     file.write_text(text)
-    for spec in (SPEC, text, file, str(file), yaml.safe_dump(SPEC, default_flow_style=True)):
+    for spec in (SPEC, text, file, str(file)):
         hpsearch.create(sqlite_url, spec).close()
     assert opening.read(text).text.startswith("# mine\n")
     with pytest.raises(StudyNotFound, match="did you mean asked"):

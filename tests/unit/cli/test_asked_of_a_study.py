@@ -77,16 +77,6 @@ def test_python_gives_it_as_a_frame(flowers, sqlite_url):
     assert found["content"][0] == {"trials": 9}
 
 
-def test_a_row_that_others_have_written_wrongly_spoils_nothing(run, flowers, sqlite_url):
-    with closing(Store.open(sqlite_url)) as store, store._database.transaction("write") as writing:
-        writing.exec_driver_sql("UPDATE requests SET content = '[1]' WHERE id = 1")
-    for command in (("status", flowers), ("report", flowers)):
-        said = run(*command)
-        assert said.code == 3
-        assert "requests.content holds '[1]'" in said.err
-        assert "flowers" in said.out
-
-
 def test_a_study_that_nothing_was_asked_of_shows_nothing(run, save, sqlite_url):
     save(
         "trees", [Trial(0, State.COMPLETE, {"x": 0.5}, value=0.9)], SPEC.replace("flowers", "trees")

@@ -220,8 +220,8 @@ def test_without_a_name_one_of_several_studies_must_be_named(
     save("trees", [])
     said = run("status")
     assert said.code == 2
-    assert "flowers" in said.err
-    assert "trees" in said.err
+    assert "name one" in said.err
+    assert "hpsearch ls" in said.err
 
 
 def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:

@@ -14,7 +14,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.ranges import range_of
-from hpsearch.ranking.selection import leading, rank, standing, tied_with
+from hpsearch.ranking.selection import leading, rank, standing
 
 
 def trial(number: int, value: float | None, state: State = State.COMPLETE, **more: Any) -> Trial:
@@ -237,8 +237,6 @@ def test_what_has_hardly_trained_is_not_known_yet_and_what_is_equal_is_tied() ->
     ranked = rank([best, equal, worse, unseen, near, hopeless], "maximize", "accuracy")
     assert {r.trial.number for r in ranked if r.tied} == {0, 1, 4}
     assert {r.trial.number for r in ranked if r.unknown} == {3}
-    assert tied_with(ranked[0], near, "maximize")
-    assert not tied_with(ranked[0], unseen, "maximize")
 
 
 def test_the_side_that_faces_the_best_one_decides() -> None:

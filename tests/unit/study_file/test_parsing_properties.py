@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpsearch.errors import FilterError, SpecError
-from hpsearch.store.reading.filters import parse_sort, parse_where
+from hpsearch.store.reading.filters import parsed
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
@@ -107,9 +107,9 @@ def test_any_space_is_refused_or_judges_any_configuration(
 
 @given(st.text() | st.lists(WORDS, max_size=12).map(" ".join))
 def test_any_filter_is_read_or_refused(text: str) -> None:
-    for parser in (parse_where, parse_sort):
+    for option in ("--where", "--sort"):
         try:
-            assert parser(text)
+            assert parsed(text, option)
             continue
         except FilterError as error:
             told = error.message

@@ -1,4 +1,4 @@
-"""The answer to a report: whether its trial goes on, and why."""
+"""The verdict on a report: if its trial goes on, and why."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from hpsearch.domain.records import Attempt, Outcome
 
 GOES_ON = "nothing speaks against it"
 
-_SAID = {
+_ENDINGS = {
     Outcome.COMPLETE: "it is complete",
     Outcome.PAUSED: "it is paused",
     Outcome.PRUNED: "it is pruned",
     Outcome.FAILED: "it has failed",
 }
-"""How attempts end that nobody was taken for dead in."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether a trial goes on after a report: true in an ``if`` where it does.
+class ReportVerdict:
+    """The verdict on a report: true in an ``if`` where the trial goes on.
 
     Args:
-        goes_on: Whether it does. Where not, nothing more can be reported; ask for the next trial.
+        goes_on: True if the trial goes on. Where not, nothing more can be reported; ask for the
+            next trial.
         why: The reason, in words.
     """
 
@@ -33,9 +33,9 @@ class Answer:
         return self.goes_on
 
 
-def said_of(attempt: Attempt) -> str:
+def ending_of(attempt: Attempt) -> str:
     """How an attempt has ended, in words."""
     if attempt.outcome is None:
         return "its attempt has ended"
-    said = _SAID.get(attempt.outcome, "it was interrupted")
-    return f"{said}: {attempt.note}" if attempt.note else said
+    ending = _ENDINGS.get(attempt.outcome, "it was interrupted")
+    return f"{ending}: {attempt.note}" if attempt.note else ending

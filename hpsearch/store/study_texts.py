@@ -1,0 +1,30 @@
+"""The text of a study file in a database, as far as it can be read."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from hpsearch.errors import Damaged
+from hpsearch.study_file.models import StudyBudget
+
+
+def written_in(spec: str) -> dict[str, Any]:
+    """A study file as it is written; empty for a study that was not made from one."""
+    try:
+        content = yaml.safe_load(spec)
+    except yaml.YAMLError:
+        raise Damaged("studies.spec holds a study file that is not YAML") from None
+    return content if isinstance(content, dict) else {}
+
+
+@lru_cache(maxsize=256)
+def budget_in(spec: str) -> StudyBudget | None:
+    """The budget of a study file; None without a valid one."""
+    try:
+        return StudyBudget.model_validate(written_in(spec).get("budget"))
+    except ValidationError:
+        return None
