@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -53,9 +53,6 @@ class Destination:
     task: str | None = None
 
 
-# -------------------------------------------------------------------------------------- its space
-
-
 def fit(runs: Sequence[PastRun], space: Space, misfits: Misfits) -> None:
     """Give the parameters of runs the types of a stated space, and note those that lie outside."""
     for run in runs:
@@ -81,19 +78,18 @@ def _typed(parameter: Parameter, value: Any) -> Any:
 def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
     """The space that runs searched.
 
-    A parameter is what its distributions say, where the source knows them. Else it is an int or a
-    float between its smallest and largest value, or categorical if any value is not a number. Mixed
-    whole and other numbers become floats, in the runs too. Raises UserError if a study cannot
-    search a parameter.
+    A parameter has the distribution that all runs drew it from, where that is known. Else it is an
+    int or a float between its smallest and largest value, or categorical if any value is not a
+    number. Mixed whole and other numbers become floats, in the runs too. Raises UserError if a
+    study cannot search a parameter.
     """
     names = dict.fromkeys(name for run in runs for name in run.params)
     if not names:
         raise UserError("the runs have no parameters", "name them: --params NAME=COLUMN,...")
-    written: dict[str, Any] = {}
+    written = {}
     for name in names:
         having = [run for run in runs if name in run.params]
-        drawn = [run.distributions[name] for run in having if run.distributions]
-        written[name] = drawn_from(name, drawn) if drawn else _seen(name, having)
+        written[name] = _drawn(name, having) or _seen(name, having)
         if written[name]["type"] == "float":
             for run in having:
                 run.params[name] = float(run.params[name])
@@ -105,10 +101,19 @@ def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
     return space
 
 
+def _drawn(name: str, runs: Sequence[PastRun]) -> dict[str, Any] | None:
+    """A parameter by its distribution; None if that is not known, or differs between runs."""
+    drawn = [run.distributions[name] for run in runs if run.distributions]
+    if not drawn or any(each != drawn[0] for each in drawn):
+        return None
+    return parameter_of(drawn[0])
+
+
 def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
+    """A parameter by the values that runs have."""
     values = [run.params[name] for run in runs]
     if not all(map(is_number, values)):
-        choices = _different(values)
+        choices = list({(type(value), value): value for value in values}.values())
         if all(isinstance(each, str) for each in choices):
             choices = sorted(choices)
         return {"type": "categorical", "choices": choices}
@@ -119,34 +124,18 @@ def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
     return {"type": "float", "low": float(low), "high": float(high), **log}
 
 
-def _different(values: Iterable[Any]) -> list[Any]:
-    different: list[Any] = []
-    for value in values:
-        if not any(same(value, each) for each in different):
-            different.append(value)
-    return different
-
-
-def drawn_from(name: str, drawn: Sequence[BaseDistribution]) -> dict[str, Any]:
-    """A parameter, as a study file writes it, that holds all distributions that it was drawn from.
-    Raises UserError if it is categorical in some and a number in others."""
-    categorical = [each for each in drawn if isinstance(each, CategoricalDistribution)]
-    ranges = [each for each in drawn if isinstance(each, FloatDistribution | IntDistribution)]
-    if categorical and ranges:
-        what = f"{name} is categorical in some runs and a number in others"
-        raise UserError(what, "leave it out: --params names those to keep")
-    if categorical:
-        choices = _different(choice for each in categorical for choice in each.choices)
-        return {"type": "categorical", "choices": choices}
-    low, high = min(each.low for each in ranges), max(each.high for each in ranges)
-    whole = all(isinstance(each, IntDistribution) for each in ranges)
-    written: dict[str, Any] = {"type": "int" if whole else "float", "low": low, "high": high}
-    if all(each.log for each in ranges):
+def parameter_of(distribution: BaseDistribution) -> dict[str, Any]:
+    """A parameter, as a study file writes it, from the distribution that it is drawn from."""
+    if isinstance(distribution, CategoricalDistribution):
+        return {"type": "categorical", "choices": list(distribution.choices)}
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    is_whole = isinstance(distribution, IntDistribution)
+    bounds = {"low": distribution.low, "high": distribution.high}
+    written = {"type": "int" if is_whole else "float", **bounds}
+    if distribution.log:
         written["log"] = True
-    step = ranges[0].step
-    is_same = all(each == ranges[0] for each in ranges)
-    if is_same and step is not None and not (whole and step == 1):
-        written["step"] = step
+    if distribution.step is not None and not (is_whole and distribution.step == 1):
+        written["step"] = distribution.step
     return written
 
 
@@ -177,9 +166,6 @@ def unit_of(found: PastRuns, stated: Unit | None) -> Unit:
         what = f"a run has a report at {fractions[0]:g} {stated.value}, and these are whole numbers"
         raise UserError(what, "state another unit, such as --unit epochs")
     return stated
-
-
-# -------------------------------------------------------------------------------------- its records
 
 
 def write(store: Store, found: PastRuns, destination: Destination) -> None:
@@ -229,8 +215,8 @@ def _measure(trial: Trial, run: PastRun, found: PastRuns, total: float) -> None:
         trial.values = None if len(run.values) == 1 else list(run.values)
     elif run.state is State.PRUNED and len(metrics) == 1:
         known = [report.value for report in trial.reports.values() if report.value is not None]
-        best = min if found.objectives[0].direction == "minimize" else max
-        trial.value = best(known, default=None)
+        sign = found.objectives[0].sign
+        trial.value = min(known, key=lambda value: sign * value, default=None)
 
 
 def _record(found: PastRuns, destination: Destination, total: float, now: float) -> StudyRecord:

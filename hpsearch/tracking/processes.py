@@ -36,7 +36,6 @@ DISTRIBUTIONS = {
     "mlflow": ("mlflow-skinny", "mlflow"),
     "wandb": ("wandb",),
     "tensorboard": ("tensorboard",),
-    "trackio": ("trackio",),
 }
 """By tracker, the packages of which one must be installed. Folders of the same names, which these
 trackers make beside a study file, are no packages."""

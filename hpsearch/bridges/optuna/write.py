@@ -1,13 +1,11 @@
 """A copy of a study in a stock Optuna storage, for whatever reads Optuna's tables.
 
-The study is written through Optuna's public interface, one transaction a trial. Its attributes say
-of which study it is a copy and whether it is whole, so that a copy can be replaced and nothing else
-ever is.
+The study is written through Optuna's public interface, one transaction a trial. An attribute says
+of which study it is a copy, so that a copy can be replaced and nothing else ever is.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,15 +31,13 @@ from hpsearch.store.version import stored_version
 
 OURS = "hpsearch:"
 """Begins the names of attributes for what Optuna has no place for."""
-SOURCE, IS_WHOLE = f"{OURS}source", f"{OURS}whole"
-"""Attributes of a copied study: of which study it is a copy, and whether all trials are there."""
+SOURCE = f"{OURS}source"
+"""An attribute of a copy: the study that it is a copy of."""
 EXAMPLE = "--to sqlite:///optuna.db"
 
 
 def write(history: History, to: str, *, replace: bool) -> None:
     """Copy a study into an Optuna storage, under its own name.
-
-    A copy that was interrupted is always replaced.
 
     Args:
         to: The URL of an SQLite or PostgreSQL database, new or with an Optuna storage in it.
@@ -94,7 +90,7 @@ def _remove_earlier(storage: RDBStorage, study: StudyRecord, url: URL, *, replac
         what = f"{shown} already has a study {name}, which is not a copy of this one"
         remove = f"optuna delete-study --study-name {name} --storage {shown}"
         raise StudyExists(what, f"name another database, or remove it: {remove}")
-    if attributes.get(IS_WHOLE) and not replace:
+    if not replace:
         what = f"{shown} already has a copy of the study {name}"
         raise StudyExists(what, "bring it up to date with --force, which replaces it")
     optuna.delete_study(study_name=name, storage=storage)
@@ -123,8 +119,6 @@ def _copy(storage: RDBStorage, history: History) -> None:
             what = f"Optuna does not take trial {trial.number}: {error}"
             hint = "CSV and Parquet files hold all trials: hpsearch export --to trials.parquet"
             raise UserError(what, hint) from error
-    study.set_user_attr(f"{OURS}exported", time.time())
-    study.set_user_attr(IS_WHOLE, value=True)
 
 
 def _metrics(study: StudyRecord) -> list[str]:

@@ -1,14 +1,17 @@
-"""A study file from the configuration of a W&B sweep."""
+"""A study file from the configuration of a W&B sweep.
+
+Source: "Sweep configuration options" in the documentation of Weights & Biases.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hpsearch.bridges.draft import FORWARD, USUAL_TRIALS, StudyDraft, study_name
-from hpsearch.bridges.wandb.distributions import Carried, carried
+from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.types import is_number, is_whole_number
@@ -16,123 +19,128 @@ from trials.descriptions.command_line import GIVEN, SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
 """Names of a constant that says how long a program trains."""
-SAMPLERS = {"bayes": None, "random": "random", "grid": "brute_force"}
-"""By W&B's method; None for our default."""
+SAMPLERS = {"random": "random", "grid": "brute_force"}
+"""The sampler of each method; our default for the others."""
+DISTRIBUTIONS = (
+    *("categorical", "int_uniform", "uniform", "q_uniform", "log_uniform"),
+    *("log_uniform_values", "q_log_uniform_values"),
+)
+"""The distributions that a study file has, too."""
 _READ = ("program", "command", "method", "metric", "parameters", "early_terminate", "run_cap")
-_NEEDLESS = ("name", "description", "project", "entity", "$schema", "controller", "job")
+_NEEDLESS = ("name", "description", "project", "entity", "$schema")
 _USUAL_COMMAND = ["${env}", "${interpreter}", "${program}", "${args}"]
-_ARGUMENTS = ("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}")
 _WORDS = {"${env}": [], "${interpreter}": ["python"], "${args_json_file}": ["{params}"]}
+
+Part = Mapping[str, Any]
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
     """The study file of a sweep, under a name of its own or that of the sweep. Raises UserError if
     the file cannot be read, or is not a sweep, and SpecError if it is YAML with mistakes."""
     path = Path(source)
-    known = "name a sweep of W&B, or the URL of an Optuna storage"
-    text = yaml_source.text_of(path)
-    if path.suffix not in (".yaml", ".yml", ".json"):
-        raise UserError(f"{path} is not a .yaml file", known)
-    found = yaml_source.read(text)
+    found = yaml_source.read(yaml_source.text_of(path))
     if found.problems:
         lines = [f"{path.name}:{found.line_of(each.where)}: {each.what}" for each in found.problems]
         raise SpecError(lines)
-    if isinstance(found.value, dict) and "parameters" in found.value:
-        return _Sweep(found.value, found.lines, path.name, study).draft()
-    if isinstance(found.value, dict) and "study" in found.value:
+    document = found.value if isinstance(found.value, dict) else {}
+    if "study" in document:
         raise UserError(f"{path} is a study file already", f"check it with: hpsearch check {path}")
-    raise UserError(f"{path} has no parameters, as a sweep of W&B has", known)
+    if not isinstance(document.get("parameters"), dict):
+        what = f"{path} has no parameters, as a sweep of W&B has"
+        raise UserError(what, "name a sweep of W&B, or the URL of an Optuna storage")
+    name = study or str(document.get("name") or "sweep")
+    draft = StudyDraft(f"{path.name}, a file of W&B", name)
+    return _Sweep(document, found.lines, draft).draft()
 
 
 class _Sweep:
-    """One sweep being carried over, with the line of each place in it."""
+    """One sweep that is carried over into a draft, with the line of each place in it."""
 
     def __init__(
-        self, document: Mapping[str, Any], lines: Mapping[str, int], file: str, study: str | None
+        self, document: Mapping[str, Any], lines: Mapping[str, int], draft: StudyDraft
     ) -> None:
         self._document = document
         self._lines = lines
-        name = study or str(document.get("name") or "sweep")
-        self._draft = StudyDraft(f"{file}, a file of W&B", study_name(name))
+        self._draft = draft
         self._settings: dict[str, Any] = {}
-        self._length: str | None = None
-        self._seeded = False
-        metric = document.get("metric")
+        self._placeholders: dict[str, str] = {}
+        """The placeholder of the command for each parameter of the sweep."""
+        self._length: float | None = None
+        metric, stop = document.get("metric"), document.get("early_terminate")
         self._metric = metric if isinstance(metric, dict) else {}
-        stop = document.get("early_terminate")
         self._stop = stop if isinstance(stop, dict) else None
 
     def draft(self) -> StudyDraft:
-        made = self._draft
-        self._parameters()
-        made.sections["task"] = {"kind": "command", "run": self._command()}
-        made.sections["settings"] = self._settings
-        made.sections["objective"] = self._objective()
-        made.sections["budget"] = self._budget()
-        made.sections["search"] = self._search()
+        for name, part in self._document["parameters"].items():
+            self._parameter(str(name), part)
+        objective = self._objective()
+        self._draft.sections = {
+            "task": {"kind": "command", "run": self._command()},
+            "settings": self._settings,
+            "objective": objective,
+            "budget": self._budget(),
+            "search": self._search(),
+        }
         for key in self._document:
             if key not in _READ and key not in _NEEDLESS:
-                self._remark(key, "study", f"{key} has no counterpart and is left out")
-        metric = made.sections["objective"]["metric"]
-        example = f'{{"resource": 1, "{metric}": 0.5}}'
-        what = f"beside wandb.log, the program must print a line such as {example} as it trains"
-        made.remark(None, "task", what)
-        return made
+                self._remark(f"{key} has no counterpart and is left out", key)
+        example = f'{{"resource": 1, "{objective["metric"]}": 0.5}}'
+        self._remark(f"the program must print a line such as {example} as it trains")
+        return self._draft
 
-    def _remark(self, place: str | None, section: str, what: str) -> None:
+    def _remark(self, what: str, place: str | None = None) -> None:
         line = None if place is None else self._lines.get(place)
-        self._draft.remark(line, section, what)
-
-    def _parameters(self) -> None:
-        found = self._document.get("parameters")
-        if not isinstance(found, dict):
-            what = "parameters must be a mapping of names to distributions"
-            self._remark("parameters", "space", what)
-            return
-        for name, part in found.items():
-            self._parameter(str(name), part)
+        self._draft.remarks.append(what if line is None else f"line {line}: {what}")
 
     def _parameter(self, name: str, part: Any) -> None:
         place = f"parameters.{name}"
-        if name == SEED:
-            self._seeded = True
-            what = "each trial has a seed of its own, {seed}; it is not searched"
-            self._remark(place, "task", what)
-            return
-        obstacle = _obstacle(name, part)
-        if obstacle is None and "value" in part:
+        try:
+            self._carry(name, part, place)
+        except (KeyError, TypeError, ValueError, OverflowError):
+            self._lose(name, "it lacks numbers that it needs", place)
+
+    def _lose(self, name: str, why: str, place: str) -> None:
+        self._remark(f"{name} cannot be carried over: {why}", place)
+
+    def _carry(self, name: str, part: Any, place: str) -> None:
+        if not isinstance(part, dict):
+            self._lose(name, "it is not a mapping", place)
+        elif name == SEED:
+            self._placeholders[SEED] = SEED
+            self._remark("each trial has a seed of its own, {seed}; it is not searched", place)
+        elif name in GIVEN or set(name) & set("{}[]:! "):
+            self._lose(name, "it cannot be a placeholder of the command; rename it", place)
+        elif "parameters" in part:
+            self._lose(name, f"nested; give each part a flag, such as --{name}.part", place)
+        elif "value" in part:
             self._constant(name, part["value"], place)
-            return
-        found = Carried(None, obstacle) if obstacle is not None else carried(part)
-        if found.parameter is None:
-            self._remark(place, "space", f"{name} {FORWARD}: {found.remark}")
-        elif self._draft.add(name, found.parameter, self._lines.get(place)) and found.remark:
-            self._remark(place, f"space.{name}", found.remark)
+        elif _kind(part) not in DISTRIBUTIONS:
+            what = f"the distribution {_kind(part)!r} is not known"
+            self._lose(name, f"{what}; write a range yourself", place)
+        else:
+            self._draft.add(name, _parameter(part))
+            if name in self._draft.space:
+                self._placeholders[name] = name
 
     def _constant(self, name: str, value: Any, place: str) -> None:
-        if name in LENGTHS and is_number(value) and value > 0 and self._length is None:
-            self._length = name
-            self._draft.sections["budget"] = {"per_trial": {"epochs": value}}
-            self._remark(place, "budget", f"{name} is how long a trial trains: {{budget}}")
+        if name in LENGTHS and is_number(value) and self._length is None:
+            self._length = value
+            self._placeholders[name] = "budget"
+            self._remark(f"{name} is how long a trial trains: {{budget}}", place)
         elif value is None or isinstance(value, dict | list):
-            what = f"{name} {FORWARD}: a setting is a number, text, true or false"
-            self._remark(place, "settings", what)
+            self._lose(name, "a setting is a number, text, true or false", place)
         else:
             self._settings[name] = value
+            self._placeholders[name] = name
 
     def _command(self) -> str:
         command = self._document.get("command") or _USUAL_COMMAND
         if isinstance(command, str):
             command = shlex.split(command)
-        if not isinstance(command, list):
-            what = "command must be a list of words; the usual one is taken"
-            self._remark("command", "task", what)
-            command = _USUAL_COMMAND
         words = [each for word in map(str, command) for each in self._words(word)]
-        named = [word for word in words if "{" in word]
-        if not named and (self._draft.space or self._settings):
+        if not any("{" in word for word in words):
             what = "the command does not take the parameters: they are given as a file, {params}"
-            self._remark("command", "task", what)
+            self._remark(what, "command")
             words.append("{params}")
         return " ".join(words)
 
@@ -140,113 +148,94 @@ class _Sweep:
         """The words of a command for one of W&B's."""
         if word in _WORDS:
             return _WORDS[word]
-        if word in _ARGUMENTS:
-            return self._arguments("" if word == "${args_no_hyphens}" else "--")
+        if word.startswith("${args"):
+            dashes = "" if word == "${args_no_hyphens}" else "--"
+            return [f"{dashes}{name}={{{each}}}" for name, each in self._placeholders.items()]
         if word == "${program}":
-            return [self._program()]
+            return [_as_word(str(self._document.get("program") or "train.py"))]
         if word.startswith("${"):
-            what = f"{word} {FORWARD}: write into run what it stands for"
-            self._remark("command", "task", what)
+            self._lose(word, "write into run what it stands for", "command")
             return []
         return [_as_word(word)]
 
-    def _arguments(self, dashes: str) -> list[str]:
-        """The words for the parameters, each with its placeholder."""
-        placeholders = {name: name for name in [*self._draft.space, *self._settings]}
-        if self._seeded:
-            placeholders[SEED] = SEED
-        if self._length is not None:
-            placeholders[self._length] = "budget"
-        words = [f"{dashes}{name}={{{each}}}" for name, each in placeholders.items()]
-        return [word if _is_plain(word) else shlex.quote(word) for word in words]
-
-    def _program(self) -> str:
-        program = self._document.get("program")
-        if not program:
-            self._remark(None, "task", "the sweep names no program; write yours into run")
-        return _as_word(str(program or "train.py"))
-
     def _objective(self) -> dict[str, Any]:
-        name, goal = self._metric.get("name"), self._metric.get("goal", "minimize")
-        if not name:
-            self._remark("metric", "objective", "the sweep names no metric; write yours")
-        if goal not in ("minimize", "maximize"):
-            self._remark("metric", "objective", f"goal {goal!r} is taken as minimize")
-            goal = "minimize"
-        return {"metric": str(name or "loss"), "direction": goal}
+        if not self._metric.get("name"):
+            self._remark("the sweep names no metric; write yours", "metric")
+        goal = self._metric.get("goal", "minimize")
+        return {"metric": str(self._metric.get("name") or "loss"), "direction": goal}
 
     def _budget(self) -> dict[str, Any]:
-        budget: dict[str, Any] = {"trials": self._trials()}
-        budget |= self._draft.sections.get("budget", {})
+        cap = self._document.get("run_cap")
+        if cap is None:
+            what = f"the sweep has no run_cap: it ends after {USUAL_TRIALS} trials here; raise it"
+            self._remark(what)
+        budget = {"trials": cap or USUAL_TRIALS, "per_trial": {"epochs": self._length or 1}}
         most = None if self._stop is None else self._stop.get("max_iter")
-        if "per_trial" not in budget and is_whole_number(most) and most > 0:
+        if self._length is None and most is not None:
             budget["per_trial"] = {"steps": most}
             what = "max_iter counts calls of wandb.log; a step here is what the program reports as"
-            self._remark("early_terminate.max_iter", "budget", f'{what} "resource"')
-        elif "per_trial" not in budget:
-            budget["per_trial"] = {"epochs": 1}
+            self._remark(f'{what} "resource"', "early_terminate.max_iter")
+        elif self._length is None:
             what = "a sweep does not say how long a trial trains; set per_trial"
-            self._remark(None, "budget", f"{what}, and write {{budget}} into the command")
+            self._remark(f"{what}, and write {{budget}} into the command")
         if is_number(self._metric.get("target")):
             budget["target"] = self._metric["target"]
         return budget
 
-    def _trials(self) -> int:
-        cap = self._document.get("run_cap")
-        if is_whole_number(cap) and cap > 0:
-            return int(cap)
-        what = f"the sweep has no run_cap: it ends after {USUAL_TRIALS} trials here; raise it"
-        self._remark(None, "budget", what)
-        return USUAL_TRIALS
-
     def _search(self) -> dict[str, Any]:
-        method = self._document.get("method")
-        if method not in SAMPLERS:
-            what = f"the method {method!r} {FORWARD}: the usual sampler is used"
-            self._remark("method", "search", what)
-        sampler = SAMPLERS.get(str(method))
+        sampler = SAMPLERS.get(str(self._document.get("method")))
         ranges = [each for each in self._draft.space.values() if each["type"] == "float"]
-        if method == "grid" and any("step" not in each for each in ranges):
+        if sampler == "brute_force" and any("step" not in each for each in ranges):
             what = "a grid needs choices or steps, and a parameter has a range: sampled at random"
-            self._remark("method", "search", what)
+            self._remark(what, "method")
             sampler = "random"
         search: dict[str, Any] = {} if sampler is None else {"sampler": sampler}
-        if self._stop is not None:
-            return search | self._pruner(self._stop)
-        what = "a sweep without early_terminate trains each trial in full; remove pruner: none"
-        self._remark(None, "search", f"{what} to pause weak trials")
-        return search | {"pruner": "none"}
-
-    def _pruner(self, stop: Mapping[str, Any]) -> dict[str, Any]:
-        place = "early_terminate"
+        if self._stop is None:
+            what = "a sweep without early_terminate trains each trial in full; remove pruner: none"
+            self._remark(f"{what} to pause weak trials")
+            return {**search, "pruner": "none"}
         what = "hyperband stops trials for good; promotion pauses them and continues the best"
-        self._remark(place, "search", what)
-        if "s" in stop or "strict" in stop:
-            what = "s and strict are left out: rungs follow from the budget"
-            self._remark(place, "search", what)
-        eta = stop.get("eta", 3)
-        if is_whole_number(eta) and 2 <= eta <= 1000:
-            return {"pruner": {"kind": "promotion", "eta": eta}}
-        self._remark(place, "search", f"eta {eta!r} {FORWARD}: a whole number from 2 is needed")
-        return {}
+        self._remark(what, "early_terminate")
+        return {**search, "pruner": {"kind": "promotion", "eta": self._stop.get("eta", 3)}}
 
 
-def _obstacle(name: str, part: Any) -> str | None:
-    """Why a parameter cannot be carried over; None if nothing speaks against it."""
-    if not isinstance(part, dict):
-        return "it is not a mapping"
-    if name in GIVEN or set(name) & set("{}[]:!"):
-        return "it cannot be a placeholder of the command; rename it"
-    if "parameters" in part:
-        what = "W&B hands nested parameters over as one; give each a flag of its own, such as"
-        return f"{what} --{name}.part"
-    return None
+def _kind(part: Part) -> str:
+    """The distribution of a parameter, stated or usual."""
+    if "distribution" in part or "values" in part:
+        return str(part.get("distribution", "categorical"))
+    if is_whole_number(part.get("min")) and is_whole_number(part.get("max")):
+        return "int_uniform"
+    return "uniform"
 
 
-def _is_plain(word: str) -> bool:
-    """True if a shell needs no quotes around a word with a placeholder."""
-    bare = word.replace("{", "").replace("}", "")
-    return shlex.quote(bare) == bare
+def _parameter(part: Part) -> dict[str, Any]:
+    """A parameter of a study from one of a sweep."""
+    kind = _kind(part)
+    if kind == "categorical":
+        return {"type": "categorical", "choices": list(part["values"])}
+    low, high = float(part["min"]), float(part["max"])
+    if kind == "int_uniform":
+        return {"type": "int", "low": int(low), "high": int(high)}
+    if kind == "q_uniform":
+        return _steps(low, high, part.get("q", 1))
+    if kind == "q_log_uniform_values":
+        return {"type": "int", "low": max(1, round(low)), "high": round(high), "log": True}
+    if kind == "log_uniform":
+        low, high = _rounded(math.exp(low)), _rounded(math.exp(high))
+    log = {"log": True} if "log" in kind else {}
+    return {"type": "float", "low": low, "high": high, **log}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.10g}")
+
+
+def _steps(low: float, high: float, q: float) -> dict[str, Any]:
+    """Multiples of q between two bounds: ints if q is a whole number."""
+    first, last = math.ceil(low / q - 1e-9), math.floor(high / q + 1e-9)
+    if float(q).is_integer():
+        return {"type": "int", "low": int(first * q), "high": int(last * q), "step": int(q)}
+    return {"type": "float", "low": _rounded(first * q), "high": _rounded(last * q), "step": q}
 
 
 def _as_word(text: str) -> str:
