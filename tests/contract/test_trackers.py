@@ -103,7 +103,7 @@ def in_tensorboard(folder: Path, history: History) -> dict[int, Found]:
         values = events.Scalars("hpsearch/value") if "hpsearch/value" in scalars else []
         hparams = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
         start = HParamsPluginData.FromString(hparams).session_start_info
-        (table,) = events.Tensors("trial")[-1].tensor_proto.string_val
+        (table,) = events.Tensors("trial/text_summary")[-1].tensor_proto.string_val
         rows = [line.strip("| ").split(" | ") for line in table.decode().splitlines()[2:]]
         facts = {row[0]: row[1] for row in rows if len(row) == 2}
         found[trial.number] = Found(

@@ -44,21 +44,14 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
 
 
 def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
-    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``, or a placement group
-    of one bundle. Raises UserError if it asks for something else."""
+    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError if
+    it asks for something else."""
     _refuse_no_trainable(trainable, "tune.with_resources")
     before = unwrapped(trainable)
     return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
 
 
 def _plain_resources(resources: Any) -> dict[str, float]:
-    bundles = getattr(resources, "bundles", None)
-    if bundles is not None:
-        filled = [bundle for bundle in bundles if bundle]
-        if len(filled) > 1:
-            what = f"tune.with_resources asks for {len(filled)} bundles, and a trial is one process"
-            raise UserError(what, "give what one process takes: {'cpu': 2, 'gpu': 1}")
-        resources = filled[0] if filled else {}
     if not isinstance(resources, Mapping):
         what = f"tune.with_resources cannot follow {resources!r}"
         raise UserError(what, "give numbers that are the same for all trials: {'cpu': 2}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ray.tune import CheckpointConfig, RunConfig, TuneConfig
+from ray.tune import RunConfig, TuneConfig
 from ray.tune.schedulers import ASHAScheduler
 
 from hpsearch.bridges.ray_tune.locating import Located, locate
@@ -29,6 +29,13 @@ LEAST_ETA = 2
 """The smallest reduction factor that promotion knows."""
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
+_FOLLOWED = frozenset(
+    {
+        "mode", "metric", "scheduler", "num_samples", "max_concurrent_trials", "time_budget_s",
+        "name", "storage_path", "storage_filesystem", "verbose", "stop", "checkpoint_config",
+    }
+)  # fmt: skip
+"""The settings of `TuneConfig` and `RunConfig` that become part of a study file, or are refused."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +107,6 @@ def plan_of(
     )
 
 
-# ------------------------------------------------------------------------------------- its place
-
-
 def _root(ran: RunConfig) -> str:
     """The storage path: an absolute folder, or a URL."""
     if ran.storage_filesystem is not None:
@@ -129,9 +133,6 @@ def database_of(root: str) -> str:
     return f"sqlite:///{root}/{DATABASE}"
 
 
-# ---------------------------------------------------------------------------------- its sections
-
-
 def _task(located: Located, space: ReadSpace) -> dict[str, Any]:
     args = dict(space.constants)
     if located.noted:
@@ -141,23 +142,13 @@ def _task(located: Located, space: ReadSpace) -> dict[str, Any]:
 
 
 def _objective(tuned: TuneConfig) -> dict[str, str]:
-    givers = (tuned, tuned.scheduler, tuned.search_alg)
-    metric = _first(givers, "metric", "_metric")
-    mode = _first(givers, "mode", "_mode")
-    if metric is None or mode is None:
-        what = "a study needs to know what makes a trial good"
-        raise UserError(what, 'give tune.TuneConfig(metric="loss", mode="min")')
+    scheduler = tuned.scheduler
+    metric = tuned.metric or getattr(scheduler, "_metric", None)
+    mode = tuned.mode or getattr(scheduler, "_mode", None)
     if not isinstance(metric, str) or mode not in DIRECTIONS:
-        what = f"tune.TuneConfig(metric={metric!r}, mode={mode!r}) cannot be carried over"
-        raise UserError(what, 'give one metric, and "min" or "max"')
+        what = f"a study needs to know what makes a trial good, not {metric!r} and {mode!r}"
+        raise UserError(what, 'give tune.TuneConfig(metric="loss", mode="min")')
     return {"metric": metric, "direction": DIRECTIONS[mode]}
-
-
-def _first(givers: tuple[Any, ...], *names: str) -> Any:
-    """The first value that some objects have under some names, of which schedulers keep one to
-    themselves."""
-    found = (getattr(giver, name, None) for giver in givers for name in names)
-    return next((each for each in found if each is not None), None)
 
 
 def _budget(tuned: TuneConfig, ran: RunConfig, space: ReadSpace) -> dict[str, Any]:
@@ -191,7 +182,7 @@ def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
     if found is None:
         what = "a study needs to know how many reports a trial makes at most"
         raise UserError(what, f"give run_config={STOP}")
-    if isinstance(found, bool) or found != int(found) or found < 1:
+    if found < 1:
         raise UserError(f"a trial cannot have {found!r} training iterations", f"give {STOP}")
     return int(found)
 
@@ -212,14 +203,6 @@ def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
 
 # ----------------------------------------------------------------------------- what is left out
 
-_FOLLOWED = frozenset(
-    {
-        "mode", "metric", "scheduler", "num_samples", "max_concurrent_trials", "time_budget_s",
-        "name", "storage_path", "storage_filesystem", "verbose", "stop",
-    }
-)  # fmt: skip
-"""The settings of `TuneConfig` and `RunConfig` that become part of a study file, or are refused."""
-
 
 def _dropped(
     tuned: TuneConfig, ran: RunConfig, space: ReadSpace, pruner: Mapping[str, Any] | None
@@ -235,9 +218,7 @@ def _dropped(
     if space.grids:
         names = ", ".join(space.grids)
         found.append(f"grid_search of {names}: all combinations are tried, but weak ones pause")
-    every = ran.checkpoint_config.checkpoint_frequency
-    usual = RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=every))
-    for config, by_default in ((tuned, TuneConfig()), (ran, usual)):
+    for config, by_default in ((tuned, TuneConfig()), (ran, RunConfig())):
         for each in fields(by_default):
             is_usual = getattr(config, each.name) == getattr(by_default, each.name)
             if not is_usual and each.name not in _FOLLOWED:

@@ -27,8 +27,6 @@ from hpsearch.study_file.text.yaml_source import read
 from trials.checkpoints import folders
 
 ITERATION = "training_iteration"
-_MODES = {"min": -1.0, "max": 1.0}
-_SCOPES = ("last", "all")
 
 
 @dataclass
@@ -84,10 +82,6 @@ class ResultGrid:
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results)
 
-    def __repr__(self) -> str:
-        lines = "".join(f"  {result!r},\n" for result in self)
-        return f"ResultGrid<[\n{lines}]>"
-
     @property
     def errors(self) -> list[Exception]:
         """Why trials failed."""
@@ -98,84 +92,39 @@ class ResultGrid:
         """How many trials failed."""
         return len(self.errors)
 
-    @property
-    def num_terminated(self) -> int:
-        """How many trials have ended, without those that failed."""
-        return sum(result.state in (State.COMPLETE, State.PRUNED) for result in self)
-
-    def get_best_result(
-        self, metric: str | None = None, mode: str | None = None, scope: str | None = None
-    ) -> Result:
+    def get_best_result(self, metric: str | None = None, mode: str | None = None) -> Result:
         """The best trial.
 
         Without arguments, it is the one that the study hands out, by what is expected of its trials
-        in full. With any, trials are compared as in Ray Tune, also those that were paused early.
+        in full. With any, trials are compared by their last reports, as in Ray Tune.
 
         Args:
             metric: The name of a metric; None for the study's.
             mode: ``min`` or ``max``; None for the study's.
-            scope: The report of a trial that counts: its ``last`` (where None), or the best of
-                ``all``.
 
         Raises:
-            UserError: No trial has reported the metric, or a mode or scope is unknown.
+            UserError: No trial has reported the metric.
         """
-        if metric is mode is scope is None:
+        if metric is mode is None:
             if self._best is None or not self._best.metrics_dataframe.size:
                 raise UserError("no trial has reported", "see what happened: hpsearch trials")
             return self._best
-        metric, sign, scope = metric or self._objective["metric"], self._sign(mode), scope or "last"
-        if scope not in _SCOPES:
-            raise UserError(f"the scope {scope!r} is unknown", f"give one of {', '.join(_SCOPES)}")
-        found: dict[int, float] = {}
-        for place, result in enumerate(self):
-            values = sign * _values(result, metric)
-            if not values.empty:
-                value = float(values.iloc[-1] if scope == "last" else values.max())
-                if math.isfinite(value):
-                    found[place] = value
-        if not found:
+        metric = metric or self._objective["metric"]
+        best = max if (mode or self._objective["direction"])[:3] == "max" else min
+        having = [result for result in self if math.isfinite(result.metrics.get(metric, math.nan))]
+        if not having:
             raise UserError(f"no trial has reported the metric {metric!r}", "check its name")
-        return self[max(found, key=found.__getitem__)]
+        return best(having, key=lambda result: result.metrics[metric])
 
-    def get_dataframe(
-        self, filter_metric: str | None = None, filter_mode: str | None = None
-    ) -> pd.DataFrame:
-        """A row for each trial: its metrics, `trial_id`, and its config as ``config/NAME``.
-
-        Args:
-            filter_metric: Take the report that is best by this metric; None for the latest.
-            filter_mode: ``min`` or ``max``.
-
-        Raises:
-            UserError: The mode is unknown.
-        """
-        sign = self._sign(filter_mode)
+    def get_dataframe(self) -> pd.DataFrame:
+        """A row for each trial: the metrics of its last report, `trial_id`, and its config as
+        ``config/NAME``."""
         rows = []
         for result in self:
-            row = {name: value for name, value in result.metrics.items() if name != "config"}
-            values = sign * _values(result, filter_metric)
-            if not values.empty:
-                (best,) = result.metrics_dataframe.loc[[values.idxmax()]].to_dict("records")
-                row |= {str(key): value for key, value in best.items()}
+            metrics = {name: value for name, value in result.metrics.items() if name != "config"}
             config = {f"config/{name}": value for name, value in flat(result.config, "/").items()}
-            rows.append({**row, "logdir": result.path, **config})
+            rows.append({**metrics, "logdir": result.path, **config})
         return pd.DataFrame(rows)
-
-    def _sign(self, mode: str | None) -> float:
-        """1 where more is better, else -1."""
-        mode = mode or self._objective["direction"][:3]
-        if mode not in _MODES:
-            raise UserError(f"the mode {mode!r} is unknown", 'give "min" or "max"')
-        return _MODES[mode]
-
-
-def _values(result: Result, metric: str | None) -> pd.Series[float]:
-    """The values of a metric in the reports of a trial that have it."""
-    curve = result.metrics_dataframe
-    if metric is None or metric not in curve:
-        return pd.Series(dtype=float)
-    return curve[metric].dropna()
 
 
 def _result(

@@ -77,7 +77,6 @@ class Tuner:
         """The Tuner of a study that exists, to continue it. Raises StudyNotFound if there is no
         such study, and UserError if the trainable is another one.
 
-
         Args:
             path: The folder of the experiment: its storage path and its name.
             trainable: As it was.
@@ -95,8 +94,7 @@ class Tuner:
             what = f"study {name} trains {kind}, and not {located.kind}"
             raise UserError(what, "restore it with the trainable that it began with")
         tuner = cls.__new__(cls)
-        dropped = [f"{other} of restore" for other in others]
-        tuner._plan = PlannedStudy(name, storage, folder, located.base, record.spec, dropped)
+        tuner._plan = PlannedStudy(name, storage, folder, located.base, record.spec)
         return tuner
 
     @classmethod
