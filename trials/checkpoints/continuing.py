@@ -1,4 +1,4 @@
-"""The checkpoint that a run continues from: found, verified, and brought along to a new folder."""
+"""The checkpoint that a run continues from: found and verified."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, order_of
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, run_in, verify
-from trials.disk import trees
-from trials.disk.whole_folders import removed_on_error
 
 log = logging.getLogger(__name__)
 
@@ -74,59 +72,3 @@ def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:
     for other in reversed(where.older_than(name)):
         if run is None or run_in(where, other) in (None, run):
             yield other
-
-
-def refuse_anothers(source: Path | str, run: str) -> None:
-    """Make sure that a checkpoint in a folder which several studies may have used is of a run.
-
-    Raises:
-        CheckpointError: Its manifest names another run; or it is missing, so that others in the
-            folder may be another run's.
-        FolderError: A URL that nothing here can read.
-    """
-    folder, name = split(source)
-    where = folder_at(folder)
-    if not where.manifest(name):
-        what = "is not there, and others in its folder may be another study's"
-        raise CheckpointError(f"{source} {what}")
-    if run_in(where, name) not in (None, run):
-        what = "is of another run: another study has kept checkpoints in the same folder"
-        raise CheckpointError(f"{source} {what}")
-
-
-def carry_best(source: Path | str, folder: Path | str, run: str | None) -> None:
-    """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
-
-    The new folder may have earlier checkpoints, or those of an attempt whose reports never arrived.
-    One of the same name is replaced, and `best` no longer names another. Does nothing where the old
-    folder has no best checkpoint of this run.
-
-    Args:
-        source: The checkpoint that the run is continued from.
-        folder: Where it continues; another folder.
-        run: As `run_of` names it; None if the old folder is known to be the trial's own.
-
-    Raises:
-        CheckpointError: The best one is damaged.
-        FolderError: A URL that nothing here can read or write.
-        OSError: It cannot be copied.
-    """
-    before, name = split(source)
-    old, new = folder_at(before), folder_at(folder)
-    best = old.target("best")
-    if best is None or order_of(best) > order_of(name):
-        return
-    if run is not None and run_in(old, best) != run:
-        return
-    manifest = old.manifest(best)
-    if manifest and manifest == new.manifest(best):
-        # It is the copy of a process that may have been killed before it set the pointer.
-        new.point("best", best)
-        return
-    with old.local(best) as files:
-        verify(files, str(old.path(best)))
-        new.remove(best)
-        draft = new.draft()
-        with removed_on_error(draft):
-            trees.copy(files, draft)
-            new.publish(draft, best, ["best"])

@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from torch.utils.tensorboard import SummaryWriter
-from torch.utils.tensorboard.summary import hparams
+from torch.utils.tensorboard import SummaryWriter, summary
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.study_file.trackers import TensorboardOptions
@@ -55,9 +54,10 @@ class TensorboardTracker(Tracker):
         at = trial.ended or (news.points[-1].at if news.points else began)
         is_last = trial.state is not State.RUNNING
         params = {name: _plain(value) for name, value in trial.params.items()}
+        hparams: Any = summary.hparams  # it has no types
         of_value, start, end = hparams(params, {VALUE: 0.0})
         with self._writing(study, trial_folder(trial.number), is_last=is_last) as writer:
-            file = writer.file_writer
+            file: Any = writer.file_writer
             file.add_summary(of_value, walltime=began)
             file.add_summary(start, walltime=began)
             for point in news.points:

@@ -13,7 +13,6 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.control import Control
-from hpsearch.executors.attempt.moved_checkpoints import carry_along
 from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.attempt.worker_state import WorkerState
 from trials.checkpoints.manifests import CheckpointError
@@ -179,7 +178,6 @@ class Execution:
         if order.takes_over:
             return self._taken_over(task, data, setup)
         try:
-            carry_along(setup)
             return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
             if order.continues is not None:
