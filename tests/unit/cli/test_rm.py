@@ -146,8 +146,8 @@ def test_a_removal_that_fails_keeps_the_study_and_is_done_again(
     said = run("rm", "flowers", "--yes")
     assert said.code == 2
     assert "trial-00001 could not be removed" in said.err
-    assert "RuntimeError: slow down" in said.err
-    assert "study flowers is still in the database" in said.err
+    assert "slow down" in said.err
+    assert "hpsearch rm flowers removes the rest" in said.err
     assert mark_of(home.folder) == home.mark
     assert trials_in(home.folder) == [1]
     monkeypatch.setattr(StubbornStore, "refuses", False)
