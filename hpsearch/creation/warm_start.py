@@ -10,7 +10,7 @@ from typing import Any
 
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import Damaged, UserError, tell
+from hpsearch.errors import UserError
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
@@ -45,17 +45,17 @@ def summary(told: list[EarlierStudy]) -> str:
 def _told(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
     history = store.load(name)
     if history.study.directions not in (("minimize",), ("maximize",)):
-        raise _unfit(name, "has no single objective, so its trials have no order")
+        raise _refusal(name, "has no single objective, so its trials have no order")
     if history.study.state is StudyState.RUNNING:
-        raise _unfit(name, "is still running, and what it tells would depend on the moment")
+        raise _refusal(name, "is still running, and what it tells would depend on the moment")
     told = told_by(history, spec.space)
     if told is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
-        raise _unfit(name, lacking)
+        raise _refusal(name, lacking)
     return told
 
 
-def _unfit(name: str, why: str) -> UserError:
+def _refusal(name: str, why: str) -> UserError:
     return UserError(
         f"search.warm_start: study {name} {why}",
         f"remove {name} from warm_start, or use warm_start: {AUTO}",
@@ -63,19 +63,11 @@ def _unfit(name: str, why: str) -> UserError:
 
 
 def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """The latest finished studies of the same kind of task and the same objective. Damaged ones are
-    left out, and `hpsearch.errors.tell` says so."""
+    """The latest finished studies of the same kind of task and the same objective."""
+    alike = [record for record in reversed(store.studies()) if _is_alike(record, spec)]
     found: list[EarlierStudy] = []
-    for record in reversed(store.studies()):
-        if not _is_alike(record, spec):
-            continue
-        try:
-            history = store.load(record.name)
-        except Damaged as error:
-            without = f"study {record.name}, which warm_start does without, has {error.what}"
-            tell(Damaged(error.what, without))
-            continue
-        told = told_by(history, spec.space)
+    for record in alike:
+        told = told_by(store.load(record.name), spec.space)
         if told is not None:
             found.append(told)
         if len(found) == MOST:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +36,6 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
         trainable: A function, which is called with them by name, or a class, whose `setup` is.
         parameters: Plain values, or objects that are global in the trainable's module.
     """
-    _refuse_no_trainable(trainable, "tune.with_parameters")
     before = unwrapped(trainable)
     together = {**before.parameters, **parameters}
     return WrappedTrainable(before.inner, together, before.resources)
@@ -46,7 +44,6 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
 def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
     """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError if
     it asks for something else."""
-    _refuse_no_trainable(trainable, "tune.with_resources")
     before = unwrapped(trainable)
     return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
 
@@ -61,19 +58,3 @@ def _plain_resources(resources: Any) -> dict[str, float]:
             what = f"tune.with_resources asks for {name}, and workers are given cpu and gpu only"
             raise UserError(what, "leave it out")
     return found
-
-
-def _refuse_no_trainable(trainable: Any, what: str) -> None:
-    if callable(trainable) or isinstance(trainable, WrappedTrainable):
-        return
-    message = f"{what} takes a trainable function or class, not {trainable!r}"
-    raise UserError(message, "give a function of one argument, or a subclass of tune.Trainable")
-
-
-def takes(function: Any, *arguments: Any, **named: Any) -> bool:
-    """True if a function can be called with these arguments."""
-    try:
-        inspect.signature(function).bind(*arguments, **named)
-    except TypeError:
-        return False
-    return True

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from hpsearch.cli.main import main
 from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import RunOptions, resume_study, run_study
 from hpsearch.domain.history import History
@@ -86,37 +85,6 @@ def test_a_study_begins_where_an_earlier_one_was_good(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "UPDATE trials SET params = x'ff'",
-        "UPDATE reports SET metrics = '{'",
-        "UPDATE studies SET created = 9e999",
-        "UPDATE studies SET name = x'ff'",
-    ],
-)
-def test_auto_does_without_a_damaged_study_and_says_so(
-    folder: Path, capsys: pytest.CaptureFixture[str], harm: str
-) -> None:
-    for name in ("before", "harmed"):
-        run_study(write(folder, name), options(folder))
-    with closing(sqlite3.connect(folder / "studies.db")) as connection, connection:
-        column = "id" if "UPDATE studies" in harm else "study_id"
-        connection.execute(f"{harm} WHERE {column} = 2")
-    file = write(folder, "new", "{warm_start: auto}")
-    storage = options(folder).storage
-    for command in (f"check {file}", f"run {file} --quiet"):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([*command.split(), "--storage", storage])
-        said = capsys.readouterr().err
-        assert not ended.value.code, said
-        assert "the database is damaged" in said
-        assert "warm_start: evidence of before (12 trials)" in said
-    with closing(Store.open(storage)) as store:
-        assert store.load("new").study.state is StudyState.FINISHED
-
-
 def test_what_it_was_told_stays_when_it_is_continued(folder: Path) -> None:
     run_study(write(folder, "before"), options(folder))
     run_study(write(folder, "new", "{warm_start: [before]}"), options(folder))
