@@ -69,7 +69,7 @@ CASES = [
     Case("a study file already", nothing, "study.yaml is a study file already", "hpsearch check", ("init", "--from", "study.yaml", "made.yaml")),
     Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a sweep of nothing", written("a.yaml", "parameters: {}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "line 1: x cannot be carried over", "write a range yourself", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: x must have one of the distributions categorical", "with its numbers", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a study file that is there", written("sweep.yaml", "parameters: {x: {values: [1, 2]}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml")),
 ]
 # fmt: on

@@ -10,14 +10,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import URL
+from sqlalchemy import URL, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from hpsearch.domain.history import History
@@ -25,9 +24,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store import shapes
-from hpsearch.store.connecting.database import Database
-from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
-from hpsearch.store.version import stored_version
+from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 
 OURS = "hpsearch:"
 """Begins the names of attributes for what Optuna has no place for."""
@@ -50,8 +47,9 @@ def write(history: History, to: str, *, replace: bool) -> None:
         StoreUnreachable: The database cannot be used.
     """
     url = parse_url(to)
-    _refuse_place(url)
+    refuse_in_memory(url, EXAMPLE)
     with _optuna_quiet(url):
+        _refuse_place(url)
         storage = RDBStorage(url.render_as_string(hide_password=False))
         try:
             _remove_earlier(storage, history.study, url, replace=replace)
@@ -63,19 +61,10 @@ def write(history: History, to: str, *, replace: bool) -> None:
 
 def _refuse_place(url: URL) -> None:
     """Refuse databases that no Optuna storage may be in."""
-    refuse_in_memory(url, EXAMPLE)
-    file = Path(str(url.database))
-    if is_sqlite(url) and not (file.is_file() and file.stat().st_size):
-        return
-    database = Database(url)
-    try:
-        with database.connected() as connection:
-            version = stored_version(connection, url)
-    except StoreUnreachable:
-        return  # it has other tables, Optuna's perhaps, or cannot be opened: Optuna says which
-    finally:
-        database.close()
-    if version is not None:
+    engine = create_engine(url)
+    tables = inspect(engine).get_table_names()
+    engine.dispose()
+    if "attempts" in tables:
         what = f"{display(url)} is a database of hpsearch, and Optuna needs one of its own"
         raise UserError(what, f"name another one: {EXAMPLE}")
 

@@ -15,6 +15,7 @@ from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.types import is_number, is_whole_number
+from trials.contract import Problem
 from trials.descriptions.command_line import GIVEN, SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
@@ -26,8 +27,6 @@ DISTRIBUTIONS = (
     *("log_uniform_values", "q_log_uniform_values"),
 )
 """The distributions that a study file has, too."""
-_READ = ("program", "command", "method", "metric", "parameters", "early_terminate", "run_cap")
-_NEEDLESS = ("name", "description", "project", "entity", "$schema")
 _USUAL_COMMAND = ["${env}", "${interpreter}", "${program}", "${args}"]
 _WORDS = {"${env}": [], "${interpreter}": ["python"], "${args_json_file}": ["{params}"]}
 
@@ -35,33 +34,41 @@ Part = Mapping[str, Any]
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
-    """The study file of a sweep, under a name of its own or that of the sweep. Raises UserError if
-    the file cannot be read, or is not a sweep, and SpecError if it is YAML with mistakes."""
+    """The study file of a sweep, under a name of its own or that of the sweep.
+
+    Raises:
+        UserError: The file cannot be read, or is not a sweep.
+        SpecError: It is YAML with mistakes, or has parameters that a study file cannot have.
+    """
     path = Path(source)
     found = yaml_source.read(yaml_source.text_of(path))
-    if found.problems:
-        lines = [f"{path.name}:{found.line_of(each.where)}: {each.what}" for each in found.problems]
-        raise SpecError(lines)
     document = found.value if isinstance(found.value, dict) else {}
+    problems = list(found.problems)
     if "study" in document:
         raise UserError(f"{path} is a study file already", f"check it with: hpsearch check {path}")
-    if not isinstance(document.get("parameters"), dict):
+    if not problems and not isinstance(document.get("parameters"), dict):
         what = f"{path} has no parameters, as a sweep of W&B has"
         raise UserError(what, "name a sweep of W&B, or the URL of an Optuna storage")
     name = study or str(document.get("name") or "sweep")
     draft = StudyDraft(f"{path.name}, a file of W&B", name)
-    return _Sweep(document, found.lines, draft).draft()
+    if not problems:
+        sweep = _Sweep(document, draft)
+        sweep.carry_over()
+        problems = sweep.problems
+    if problems:
+        lines = [f"{path.name}:{found.line_of(each.where)}: {each.what}" for each in problems]
+        raise SpecError(lines)
+    return draft
 
 
 class _Sweep:
-    """One sweep that is carried over into a draft, with the line of each place in it."""
+    """One sweep that is carried over into a draft."""
 
-    def __init__(
-        self, document: Mapping[str, Any], lines: Mapping[str, int], draft: StudyDraft
-    ) -> None:
+    def __init__(self, document: Mapping[str, Any], draft: StudyDraft) -> None:
         self._document = document
-        self._lines = lines
         self._draft = draft
+        self.problems: list[Problem] = []
+        """What a study file cannot have, by its place in the sweep."""
         self._settings: dict[str, Any] = {}
         self._placeholders: dict[str, str] = {}
         """The placeholder of the command for each parameter of the sweep."""
@@ -70,10 +77,14 @@ class _Sweep:
         self._metric = metric if isinstance(metric, dict) else {}
         self._stop = stop if isinstance(stop, dict) else None
 
-    def draft(self) -> StudyDraft:
+    def carry_over(self) -> None:
+        """Fill the draft."""
         for name, part in self._document["parameters"].items():
             self._parameter(str(name), part)
-        objective = self._objective()
+        objective = {
+            "metric": str(self._metric.get("name") or "loss"),
+            "direction": self._metric.get("goal", "minimize"),
+        }
         self._draft.sections = {
             "task": {"kind": "command", "run": self._command()},
             "settings": self._settings,
@@ -81,54 +92,35 @@ class _Sweep:
             "budget": self._budget(),
             "search": self._search(),
         }
-        for key in self._document:
-            if key not in _READ and key not in _NEEDLESS:
-                self._remark(f"{key} has no counterpart and is left out", key)
         example = f'{{"resource": 1, "{objective["metric"]}": 0.5}}'
         self._remark(f"the program must print a line such as {example} as it trains")
-        return self._draft
 
-    def _remark(self, what: str, place: str | None = None) -> None:
-        line = None if place is None else self._lines.get(place)
-        self._draft.remarks.append(what if line is None else f"line {line}: {what}")
+    def _remark(self, what: str) -> None:
+        self._draft.remarks.append(what)
 
     def _parameter(self, name: str, part: Any) -> None:
         place = f"parameters.{name}"
-        try:
-            self._carry(name, part, place)
-        except (KeyError, TypeError, ValueError, OverflowError):
-            self._lose(name, "it lacks numbers that it needs", place)
-
-    def _lose(self, name: str, why: str, place: str) -> None:
-        self._remark(f"{name} cannot be carried over: {why}", place)
-
-    def _carry(self, name: str, part: Any, place: str) -> None:
-        if not isinstance(part, dict):
-            self._lose(name, "it is not a mapping", place)
-        elif name == SEED:
-            self._placeholders[SEED] = SEED
-            self._remark("each trial has a seed of its own, {seed}; it is not searched", place)
+        if name == SEED:
+            self._placeholders[name] = SEED  # each trial has a seed of its own
         elif name in GIVEN or set(name) & set("{}[]:! "):
-            self._lose(name, "it cannot be a placeholder of the command; rename it", place)
-        elif "parameters" in part:
-            self._lose(name, f"nested; give each part a flag, such as --{name}.part", place)
-        elif "value" in part:
-            self._constant(name, part["value"], place)
-        elif _kind(part) not in DISTRIBUTIONS:
-            what = f"the distribution {_kind(part)!r} is not known"
-            self._lose(name, f"{what}; write a range yourself", place)
+            what = f"{name} cannot be a placeholder of the command; rename it"
+            self.problems.append(Problem(place, what))
+        elif isinstance(part, dict) and "value" in part:
+            self._constant(name, part["value"])
         else:
-            self._draft.add(name, _parameter(part))
-            if name in self._draft.space:
-                self._placeholders[name] = name
+            try:
+                self._draft.add(name, _parameter(part))
+            except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+                known = ", ".join(DISTRIBUTIONS)
+                what = f"{name} must have one of the distributions {known}, with its numbers"
+                self.problems.append(Problem(place, what))
+            self._placeholders[name] = name
 
-    def _constant(self, name: str, value: Any, place: str) -> None:
+    def _constant(self, name: str, value: Any) -> None:
         if name in LENGTHS and is_number(value) and self._length is None:
             self._length = value
             self._placeholders[name] = "budget"
-            self._remark(f"{name} is how long a trial trains: {{budget}}", place)
-        elif value is None or isinstance(value, dict | list):
-            self._lose(name, "a setting is a number, text, true or false", place)
+            self._remark(f"{name} is how long a trial trains: {{budget}}")
         else:
             self._settings[name] = value
             self._placeholders[name] = name
@@ -140,7 +132,7 @@ class _Sweep:
         words = [each for word in map(str, command) for each in self._words(word)]
         if not any("{" in word for word in words):
             what = "the command does not take the parameters: they are given as a file, {params}"
-            self._remark(what, "command")
+            self._remark(what)
             words.append("{params}")
         return " ".join(words)
 
@@ -154,15 +146,9 @@ class _Sweep:
         if word == "${program}":
             return [_as_word(str(self._document.get("program") or "train.py"))]
         if word.startswith("${"):
-            self._lose(word, "write into run what it stands for", "command")
-            return []
+            what = f"{word} is not known; write what it stands for"
+            self.problems.append(Problem("command", what))
         return [_as_word(word)]
-
-    def _objective(self) -> dict[str, Any]:
-        if not self._metric.get("name"):
-            self._remark("the sweep names no metric; write yours", "metric")
-        goal = self._metric.get("goal", "minimize")
-        return {"metric": str(self._metric.get("name") or "loss"), "direction": goal}
 
     def _budget(self) -> dict[str, Any]:
         cap = self._document.get("run_cap")
@@ -174,7 +160,7 @@ class _Sweep:
         if self._length is None and most is not None:
             budget["per_trial"] = {"steps": most}
             what = "max_iter counts calls of wandb.log; a step here is what the program reports as"
-            self._remark(f'{what} "resource"', "early_terminate.max_iter")
+            self._remark(f'{what} "resource"')
         elif self._length is None:
             what = "a sweep does not say how long a trial trains; set per_trial"
             self._remark(f"{what}, and write {{budget}} into the command")
@@ -186,44 +172,40 @@ class _Sweep:
         sampler = SAMPLERS.get(str(self._document.get("method")))
         ranges = [each for each in self._draft.space.values() if each["type"] == "float"]
         if sampler == "brute_force" and any("step" not in each for each in ranges):
-            what = "a grid needs choices or steps, and a parameter has a range: sampled at random"
-            self._remark(what, "method")
+            self._remark("a grid needs choices or steps, and a parameter has a range: random")
             sampler = "random"
         search: dict[str, Any] = {} if sampler is None else {"sampler": sampler}
         if self._stop is None:
-            what = "a sweep without early_terminate trains each trial in full; remove pruner: none"
-            self._remark(f"{what} to pause weak trials")
+            self._remark("each trial trains in full; remove pruner: none to pause weak trials")
             return {**search, "pruner": "none"}
-        what = "hyperband stops trials for good; promotion pauses them and continues the best"
-        self._remark(what, "early_terminate")
+        self._remark("hyperband stops trials; promotion pauses them and continues the best")
         return {**search, "pruner": {"kind": "promotion", "eta": self._stop.get("eta", 3)}}
 
 
-def _kind(part: Part) -> str:
-    """The distribution of a parameter, stated or usual."""
-    if "distribution" in part or "values" in part:
-        return str(part.get("distribution", "categorical"))
-    if is_whole_number(part.get("min")) and is_whole_number(part.get("max")):
-        return "int_uniform"
-    return "uniform"
-
-
 def _parameter(part: Part) -> dict[str, Any]:
-    """A parameter of a study from one of a sweep."""
-    kind = _kind(part)
+    """A parameter of a study from one of a sweep. Raises KeyError, TypeError or ValueError if it
+    has another distribution, or lacks numbers."""
+    kind = part.get("distribution", "categorical" if "values" in part else None)
     if kind == "categorical":
         return {"type": "categorical", "choices": list(part["values"])}
+    if kind is None and is_whole_number(part["min"]) and is_whole_number(part["max"]):
+        kind = "int_uniform"
     low, high = float(part["min"]), float(part["max"])
-    if kind == "int_uniform":
-        return {"type": "int", "low": int(low), "high": int(high)}
-    if kind == "q_uniform":
-        return _steps(low, high, part.get("q", 1))
-    if kind == "q_log_uniform_values":
-        return {"type": "int", "low": max(1, round(low)), "high": round(high), "log": True}
-    if kind == "log_uniform":
-        low, high = _rounded(math.exp(low)), _rounded(math.exp(high))
-    log = {"log": True} if "log" in kind else {}
-    return {"type": "float", "low": low, "high": high, **log}
+    match kind:
+        case "int_uniform":
+            return {"type": "int", "low": int(low), "high": int(high)}
+        case "q_uniform":
+            return _steps(low, high, part.get("q", 1))
+        case "q_log_uniform_values":
+            return {"type": "int", "low": max(1, round(low)), "high": round(high), "log": True}
+        case "log_uniform":
+            bounds = {"low": _rounded(math.exp(low)), "high": _rounded(math.exp(high))}
+            return {"type": "float", **bounds, "log": True}
+        case "log_uniform_values":
+            return {"type": "float", "low": low, "high": high, "log": True}
+        case "uniform" | None:
+            return {"type": "float", "low": low, "high": high}
+    raise ValueError(kind)
 
 
 def _rounded(value: float) -> float:
