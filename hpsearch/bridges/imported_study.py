@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,6 @@ from hpsearch.study_file.models import CategoricalParameter, IntParameter, Param
 from hpsearch.study_file.reading import IMPORTED, space_in
 from hpsearch.study_file.space import Space, distribution_of, problems_with
 from hpsearch.study_file.types import is_number, same
-from trials.contract import Unit
-from trials.running import report_grid
 
 WIDE = 100.0
 """Positive numbers are taken to have been searched on a logarithmic scale where the largest is more
@@ -49,7 +46,6 @@ class Destination:
 
     name: str
     space: Mapping[str, Parameter]
-    unit: Unit
     task: str | None = None
 
 
@@ -156,18 +152,6 @@ def _as_written(parameter: Parameter) -> dict[str, Any]:
     return {"type": parameter.type, **written}
 
 
-def unit_of(found: PastRuns, stated: Unit | None) -> Unit:
-    """The unit of resources: as stated, else steps if all are whole numbers, else epochs. Raises
-    UserError if a resource is not whole, and the stated unit wants whole numbers."""
-    fractions = [resource for resource in found.resources if not resource.is_integer()]
-    if stated is None:
-        return Unit.EPOCHS if fractions else Unit.STEPS
-    if fractions and report_grid.is_whole(stated):
-        what = f"a run has a report at {fractions[0]:g} {stated.value}, and these are whole numbers"
-        raise UserError(what, "state another unit, such as --unit epochs")
-    return stated
-
-
 def write(store: Store, found: PastRuns, destination: Destination) -> None:
     """Write past runs, which fit the space of their destination, as a finished study, all or
     nothing.
@@ -176,7 +160,7 @@ def write(store: Store, found: PastRuns, destination: Destination) -> None:
     StudyExists if the name is taken.
     """
     now = time.time()
-    total = max(found.resources, default=1.0)
+    total = found.steps
     history = History(_record(found, destination, total, now))
     drawn = {name: distribution_of(each) for name, each in destination.space.items()}
     for number, run in enumerate(found.runs):
@@ -203,12 +187,12 @@ def _measure(trial: Trial, run: PastRun, found: PastRuns, total: float) -> None:
     curve = dict(run.curve)
     if not curve and run.values is not None:
         curve[total] = dict(zip(metrics, run.values, strict=True))
-    for resource, measured in curve.items():
+    for step, measured in curve.items():
         finite = {name: value for name, value in measured.items() if math.isfinite(value)}
         value = finite.get(metrics[0])
         created = run.ended or trial.created
-        report = ReportRecord(trial.number, resource, value, finite, created=created)
-        trial.reports[resource] = report
+        report = ReportRecord(trial.number, step, value, finite, created=created)
+        trial.reports[step] = report
     trial.resource = max(trial.reports, default=0.0)
     if run.values is not None:
         trial.value = run.values[0]
@@ -229,7 +213,6 @@ def _record(found: PastRuns, destination: Destination, total: float, now: float)
         reason=f"imported from {found.kind}: {found.source}",
         created=now,
         ended=now,
-        step_scale=_step_scale(found),
     )
 
 
@@ -241,29 +224,11 @@ def _text(found: PastRuns, destination: Destination, total: float) -> str:
     if destination.task is not None:
         origin["task"] = destination.task
     measured = [objective.model_dump() for objective in found.objectives]
-    per_trial = _per_trial(destination.unit, total)
     document = {
         "study": destination.name,
         IMPORTED: origin,
         "space": {name: _as_written(each) for name, each in destination.space.items()},
         "objective": measured[0] if len(measured) == 1 else measured,
-        "budget": {"trials": len(found.runs), "per_trial": per_trial},
+        "budget": {"trials": len(found.runs), "per_trial": {"steps": int(total)}},
     }
     return _HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)
-
-
-def _step_scale(found: PastRuns) -> float:
-    """The power of ten by which resources are multiplied, so that Optuna's whole steps tell them
-    apart."""
-    resources = sorted({0.0, *found.resources})
-    smallest = min((above - below for below, above in pairwise(resources)), default=1.0)
-    digits = math.ceil(-math.log10(smallest))
-    return float(10 ** min(max(digits, 0), report_grid.DIGITS))
-
-
-def _per_trial(unit: Unit, total: float) -> dict[str, float]:
-    length = int(total) if report_grid.is_whole(unit) else total
-    usual = report_grid.usual_interval(unit, total)
-    if report_grid.problem_with_interval(unit, total, usual) is None:
-        return {unit.value: length}
-    return {unit.value: length, "report_every": total / 10}

@@ -13,7 +13,6 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import Objective
-from trials.settings import nearest
 
 MOST_SHOWN = 10
 """Problems that are listed; the others are counted."""
@@ -27,7 +26,7 @@ class PastRun:
         place: The row or trial that it is read from, for errors.
         state: Its state; running or queued if it has not ended.
         values: One value for each objective; None if it has no result.
-        curve: The metrics by resource, rising.
+        curve: The metrics by step, rising.
         started: Seconds since the epoch.
         ended: Seconds since the epoch.
         distributions: The distribution that each parameter was drawn from, where it is known.
@@ -64,9 +63,9 @@ class PastRuns:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def resources(self) -> list[float]:
-        """The resources of all reports."""
-        return [resource for run in self.runs for resource in run.curve]
+    def steps(self) -> float:
+        """The steps that runs have trained at most; 1 where they have no curves."""
+        return max((step for run in self.runs for step in run.curve), default=1.0)
 
 
 class Misfits:
@@ -104,9 +103,8 @@ class Mapped:
         params: The column of each parameter; empty for all.
         metric: The column of each objective.
         direction: `minimize` or `maximize`, for each objective.
-        run: The column that names a run; with `resource`, rows of one run are its curve.
+        run: The column that names a run.
         state: The column with the state of a run.
-        resource: The column with the resource, in a table with a row for each report.
         study: The study in a storage of Optuna's.
     """
 
@@ -115,7 +113,6 @@ class Mapped:
     direction: tuple[str, ...] = ()
     run: str | None = None
     state: str | None = None
-    resource: str | None = None
     study: str | None = None
 
     @property
@@ -135,12 +132,6 @@ class Mapped:
         named = zip(self.metric, self.direction, strict=True)
         pairs = [{"metric": metric, "direction": direction} for metric, direction in named]
         return tuple(Objective.model_validate(pair) for pair in pairs)
-
-    def values_in(self, metrics: Mapping[str, float]) -> tuple[float, ...] | None:
-        """The values of the objectives among some metrics; None if one is missing."""
-        if any(name not in metrics for name in self.metric):
-            return None
-        return tuple(metrics[name] for name in self.metric)
 
 
 def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
@@ -174,11 +165,15 @@ def settle(found: PastRuns, misfits: Misfits) -> None:
         misfits.refuse()
         what = f"{found.source} holds no run that has ended or reported; nothing was imported"
         raise UserError(what, "check that it is the right source")
+    places: dict[str, str] = {}
     for run in kept:
         _end(run)
         _check(run, found, misfits)
+        if run.name is not None:
+            first = places.setdefault(run.name, run.place)
+            if first != run.place:
+                misfits.add(run.place, f"{run.name} occurs twice, first at {first}; remove one")
     misfits.refuse()
-    _begin_at_one(found)
 
 
 def _end(run: PastRun) -> None:
@@ -198,18 +193,4 @@ def _check(run: PastRun, found: PastRuns, misfits: Misfits) -> None:
     lacks_result = run.state is State.COMPLETE and run.values is None
     if lacks_result and not misfits.has(run.place):
         wanted = ", ".join(objective.metric for objective in found.objectives)
-        known = {name for metrics in run.curve.values() for name in metrics}
-        misfits.add(run.place, f"is complete and has no {wanted}; {nearest(wanted, known)}")
-    for resource in run.curve:
-        if not math.isfinite(resource) or resource < 0:
-            misfits.add(run.place, f"resource {resource:g} must be a number of at least 0")
-
-
-def _begin_at_one(found: PastRuns) -> None:
-    """Count resources from 1 where the source counts whole numbers from 0: its step 0 is what has
-    been trained first."""
-    if 0.0 not in found.resources or not all(map(float.is_integer, found.resources)):
-        return
-    for run in found.runs:
-        run.curve = {resource + 1: metrics for resource, metrics in run.curve.items()}
-    found.notes.append("steps are counted from 0 there, and from 1 here")
+        misfits.add(run.place, f"is complete and has no {wanted}")

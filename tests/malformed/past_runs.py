@@ -10,7 +10,6 @@ GOOD = "id,lr,loss,epoch,state\na,0.1,0.5,1,done\nb,0.2,0.6,1,done\n"
 NAMED = ("import", "runs.csv", "--name", "old", "--params", "lr")
 MEASURED = ("--metric", "loss", "--direction", "minimize")
 CSV = (*NAMED, *MEASURED)
-LONG = (*CSV, "--run", "id", "--resource", "epoch")
 SPEC = ("init", "--from", "sweep.yaml", "made.yaml")
 
 
@@ -40,8 +39,6 @@ CASES = [
     Case("no parameters", runs(GOOD), "which columns of runs.csv are parameters", "--params", ("import", "runs.csv", "--name", "old", *MEASURED)),
     Case("parameters twice", runs(GOOD), "lr appears twice", "--params", (*CSV, "--params", "lr=loss")),
     Case("a parameter without a column", runs(GOOD), '--params "lr="', "NAME=COLUMN", ("import", "runs.csv", "--name", "old", "--params", "lr=", *MEASURED)),
-    Case("an odd unit", runs(GOOD), "--unit hours", "epochs", (*CSV, "--unit", "hours")),
-    Case("whose report", runs(GOOD), "--resource needs to know", "--run COLUMN", (*CSV, "--resource", "epoch")),
     Case("a study of a table", runs(GOOD), "--study is for a storage of Optuna's", "leave it out", (*CSV, "--study", "a")),
     # tables
     Case("an empty table", runs(""), "runs.csv is empty", "name a file with data", CSV),
@@ -57,10 +54,6 @@ CASES = [
     Case("no result", runs(GOOD.replace("0.5", "")), "runs.csv row 1: is complete and has no loss", "nothing was imported", CSV),
     Case("a run twice", runs(GOOD.replace("b,", "a,")), "runs.csv row 2: a occurs twice, first at runs.csv row 1", "remove one", (*CSV, "--run", "id")),
     Case("an odd state", runs(GOOD.replace("done\nb", "dome\nb")), "runs.csv row 1: state: 'dome' is not a known state", "did you mean done?", (*CSV, "--state", "state")),
-    Case("a resource that falls", runs(GOOD + "a,0.1,0.4,0.5,done\n"), "runs.csv row 3: epoch is 0.5 after 1", "it must rise", LONG),
-    Case("a resource below zero", runs(GOOD.replace("0.6,1", "0.6,-1")), "resource -1", "at least 0", LONG),
-    Case("a run of two minds", runs(GOOD + "a,0.3,0.4,2,done\n"), "runs.csv row 3: lr is 0.3, and 0.1 at runs.csv row 1", "one value", LONG),
-    Case("a fraction of a step", runs(GOOD.replace("0.6,1", "0.6,1.5")), "a report at 1.5 steps", "--unit epochs", (*LONG, "--unit", "steps")),
     Case("a value outside the space", runs("learning_rate,accuracy\n0.5,0.5\n"), "runs.csv row 1: learning_rate: must be from 1e-05 to 0.001", "not 0.5", ("import", "runs.csv", "--name", "old", "--params", "learning_rate", "--space", "study.yaml")),
     Case("a parameter outside the space", runs("rate,accuracy\n0.5,0.5\n"), "runs.csv row 1: learning_rat: no parameter", "did you mean learning_rate?", ("import", "runs.csv", "--name", "old", "--params", "learning_rat=rate", "--space", "study.yaml")),
     # search files

@@ -37,6 +37,10 @@ def read(source: str, mapped: Mapped) -> PastRuns:
     trials = study.get_trials(deepcopy=False)
     runs = [_run(trial, study.study_name, mapped) for trial in trials]
     found = PastRuns("Optuna", f"study {study.study_name} in {shown}", mapped.objectives, runs)
+    if any(0.0 in run.curve for run in runs):
+        for run in runs:
+            run.curve = {step + 1: metrics for step, metrics in run.curve.items()}
+        found.notes.append("steps are counted from 0 there, and from 1 here")
     if any("constraints" in trial.system_attrs for trial in trials):
         found.notes.append("the trials have constraints, which are not imported")
     return found

@@ -1,4 +1,4 @@
-"""Past runs from CSV and Parquet files: a row for each run, or a row for each report of a run."""
+"""Past runs from CSV and Parquet files, with a row for each run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
     objectives = mapped.objectives
     columns = list(frame.columns)
     _check_columns(source, columns, mapped)
-    table = _Table(path, frame, mapped, misfits)
-    runs = [table.run(rows) for rows in table.groups()]
+    runs = _Table(path, frame, mapped, misfits).runs()
     found = PastRuns("a table", source, objectives, runs)
     stated = [name for name in columns if name.lower() in ("state", "status")]
     if mapped.state is None and stated:
@@ -66,10 +65,7 @@ def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:
         raise UserError(what, f"name them: --params lr=learning_rate,...; {known}")
     if mapped.study is not None:
         raise UserError("--study is for a storage of Optuna's", "leave it out")
-    if mapped.resource and not mapped.run:
-        what = "--resource needs to know which rows are of the same run"
-        raise UserError(what, "name the column with --run COLUMN")
-    wanted = [*mapped.params.values(), mapped.run, mapped.state, mapped.resource]
+    wanted = [*mapped.params.values(), mapped.run, mapped.state]
     wanted += mapped.metric.values()
     missing = [name for name in dict.fromkeys(wanted) if name and name not in columns]
     if missing:
@@ -87,36 +83,19 @@ class _Table:
         self._misfits = misfits
         self._params = {name: _typed(frame[column]) for name, column in mapped.params.items()}
         self._metrics = {name: self._numbers(column) for name, column in mapped.metric.items()}
-        self._resource = self._numbers(mapped.resource) if mapped.resource else {}
 
-    def groups(self) -> list[list[int]]:
-        """The rows of each run. A run without a name is a problem where a run has several rows."""
-        rows = range(len(self._frame))
-        if self._mapped.run is None:
-            return [[row] for row in rows]
-        named: dict[str, list[int]] = {}
-        for row, name in enumerate(self._frame[self._mapped.run]):
-            named.setdefault(str(name), []).append(row)
-        if self._mapped.resource is None:
-            for name, (first, *others) in named.items():
-                for row in others:
-                    what = f"{name} occurs twice, first at {self._place(first)}; remove one"
-                    self._misfits.add(self._place(row), what)
-        return list(named.values())
+    def runs(self) -> list[PastRun]:
+        """A run for each row."""
+        return [self._run(row) for row in range(len(self._frame))]
 
-    def run(self, rows: Sequence[int]) -> PastRun:
-        """The run of some rows."""
-        first, last = rows[0], rows[-1]
-        run = PastRun(self._place(first), self._params_in(rows), self._state(last))
+    def _run(self, row: int) -> PastRun:
+        params = {name: column[row] for name, column in self._params.items() if row in column}
+        metrics = {name: column[row] for name, column in self._metrics.items() if row in column}
+        run = PastRun(self._place(row), params, self._state(row))
         if self._mapped.run is not None:
-            run.name = str(self._frame[self._mapped.run].iloc[first])
-        if self._mapped.resource is not None:
-            run.curve = self._curve(rows, self._mapped.resource)
-            if run.curve and run.state is State.COMPLETE:
-                run.values = self._mapped.values_in(run.curve[max(run.curve)])
-            return run
-        metrics = self._metrics_in(first)
-        run.values = self._mapped.values_in(metrics)
+            run.name = str(self._frame[self._mapped.run].iloc[row])
+        if metrics.keys() == self._metrics.keys():
+            run.values = tuple(metrics.values())
         if not run.state.terminal and run.values is not None:
             run.curve[1.0] = metrics
         return run
@@ -133,36 +112,6 @@ class _Table:
             what = f"{self._mapped.state}: {word!r} is not a known state"
             self._misfits.add(self._place(row), f"{what}; {nearest(str(word), STATES)}")
         return state or State.FAILED
-
-    def _params_in(self, rows: Sequence[int]) -> dict[str, Any]:
-        """The parameters of a run, which are the same in all of its rows."""
-        first = rows[0]
-        for name, column in self._params.items():
-            for row in rows:
-                if column.get(row) != column.get(first):
-                    what = f"{name} is {column.get(row)!r}, and {column.get(first)!r} at"
-                    where = f"{self._place(first)}: a run has one value"
-                    self._misfits.add(self._place(row), f"{what} {where}")
-        return {name: column[first] for name, column in self._params.items() if first in column}
-
-    def _metrics_in(self, row: int) -> dict[str, float]:
-        return {name: column[row] for name, column in self._metrics.items() if row in column}
-
-    def _curve(self, rows: Sequence[int], name: str) -> dict[float, dict[str, float]]:
-        curve: dict[float, dict[str, float]] = {}
-        before: float | None = None
-        for row in rows:
-            at = self._resource.get(row)
-            if at is None:
-                what = f"{name} is missing; give each report a number"
-                self._misfits.add(self._place(row), what)
-                continue
-            if before is not None and at <= before:
-                what = f"{name} is {at:g} after {before:g}; within a run it must rise"
-                self._misfits.add(self._place(row), what)
-            before = at
-            curve[at] = self._metrics_in(row)
-        return curve
 
     def _numbers(self, column: str) -> dict[int, float]:
         """The numbers of a column, by row, without empty cells."""

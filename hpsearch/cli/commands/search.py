@@ -301,13 +301,6 @@ def import_(
     state: Annotated[
         str | None, typer.Option("--state", help="The column that says how a run ended.")
     ] = None,
-    resource: Annotated[
-        str | None,
-        typer.Option("--resource", help="What says how far a run had trained, one row a report."),
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="What the resource counts, such as epochs.")
-    ] = None,
     space: Annotated[
         Path | None,
         typer.Option("--space", help="A study file whose space and objective the runs have."),
@@ -321,6 +314,6 @@ def import_(
 
     columns = pairs("--params", params or ())
     metrics = pairs("--metric", metric or ())
-    mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, resource, study)
-    options = ImportOptions(name, storage, mapped, unit, space, dry_run)
+    mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, study)
+    options = ImportOptions(name, storage, mapped, space, dry_run)
     import_runs(source, options)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hpsearch.bridges import imported_study, sources
-from hpsearch.bridges.imported_study import Destination, unit_of
+from hpsearch.bridges.imported_study import Destination
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns
 from hpsearch.cli.output import note
 from hpsearch.errors import StudyExists, UserError
@@ -17,7 +17,6 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.types import STUDY_NAME
-from trials.contract import Unit
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,6 @@ class ImportOptions:
         name: The new study's name.
         storage: The database's URL.
         mapped: Which column is what.
-        unit: The unit of resources, as a text.
         space: A study file whose space the runs must lie in.
         dry_run: Whether to read and check only.
     """
@@ -36,7 +34,6 @@ class ImportOptions:
     name: str
     storage: str
     mapped: Mapped
-    unit: str | None = None
     space: Path | None = None
     dry_run: bool = False
 
@@ -48,22 +45,18 @@ def import_runs(source: str, options: ImportOptions) -> None:
         UserError: They cannot be read, or do not fit; says where.
         StudyExists: The name is taken.
     """
-    name, unit = options.name, options.unit
+    name = options.name
     if not re.fullmatch(STUDY_NAME, name):
         raise UserError(f"--name {name}: use letters, digits, '.', '_' and '-', at most 100")
-    if unit is not None and unit not in list(Unit):
-        raise UserError(f"--unit {unit}: must be one of {', '.join(Unit)}")
     stated = None if options.space is None else load(options.space)
     misfits = Misfits(re.sub(r"://([^:@/]*):[^@/]*@", r"://\1:***@", source))
     found = sources.past_runs(source, _measured_as(options.mapped, stated), misfits)
     if stated is None:
-        counted = unit_of(found, None if unit is None else Unit(unit))
-        destination = Destination(name, imported_study.inferred(found.runs), counted)
+        destination = Destination(name, imported_study.inferred(found.runs))
     else:
-        counted = unit_of(found, Unit(unit or stated.budget.per_trial.unit))
         imported_study.fit(found.runs, stated.space, misfits)
         misfits.refuse()
-        destination = Destination(name, stated.space, counted, str(stated.task["kind"]))
+        destination = Destination(name, stated.space, str(stated.task["kind"]))
     _print_understood(found, destination)
     if options.dry_run:
         note("nothing was written: --dry-run")
@@ -98,8 +91,8 @@ def _print_understood(found: PastRuns, destination: Destination) -> None:
     measured = [f"{each.metric} ({each.direction})" for each in found.objectives]
     note(f"{found.kind}: {_count(found)} of {found.source}")
     note(f"compared by {', '.join(measured)}")
-    if found.resources:
-        note(f"trained to {max(found.resources):g} {destination.unit.value} at most")
+    if found.steps > 1:
+        note(f"trained for {found.steps:g} steps at most")
     how = "stated"
     if destination.task is None:
         how = "inferred from the runs; state it with --space if it was another"

@@ -10,7 +10,6 @@ import yaml
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.records import StudyState
-from hpsearch.optuna_storage.frozen import freeze
 from support.files.past_runs import command, imported, refused, states, values
 
 RUNS = """\
@@ -99,24 +98,6 @@ def test_parquet_and_csv_become_the_same(table: Path, tmp_path: Path) -> None:
     assert states(first) == states(second)
     assert values(first) == values(second)
     assert [each.params for each in first.trials] == [each.params for each in second.trials]
-
-
-LONG = (
-    "run,epoch,lr,loss\na,0.5,0.1,0.9\nb,0.5,0.01,0.8\na,1,0.1,0.7\nb,1,0.01,0.5\nb,1.5,0.01,0.6\n"
-)
-LONG_OPTIONS = ("--params", "lr", "--metric", "loss", "--direction", "minimize")
-LONG_OPTIONS = (*LONG_OPTIONS, "--run", "run", "--resource", "epoch")
-
-
-def test_rows_of_a_run_are_its_curve(tmp_path: Path, sqlite_url: str) -> None:
-    (tmp_path / "long.csv").write_text(LONG)
-    history = imported(sqlite_url, tmp_path / "long.csv", *LONG_OPTIONS)
-    assert values(history) == [0.7, 0.6]
-    curve = {at: report.value for at, report in history.trials[1].reports.items()}
-    assert curve == {0.5: 0.8, 1.0: 0.5, 1.5: 0.6}
-    assert yaml.safe_load(history.study.spec)["budget"]["per_trial"] == {"epochs": 1.5}
-    frozen = freeze(history.study, history.trials[1])
-    assert frozen.intermediate_values == {5: 0.8, 10: 0.5, 15: 0.6}
 
 
 def test_several_objectives_are_kept(tmp_path: Path, sqlite_url: str) -> None:
