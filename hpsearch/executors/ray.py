@@ -108,8 +108,6 @@ class RayExecutor:
         """The GPUs of a slot."""
         return self._needs.gpus
 
-    # ---------------------------------------------------------------------------------- commands
-
     def launch(self, order: ev.Launch) -> None:
         """Start an attempt on its slot."""
         slot = self._slots.get(order.slot)
@@ -157,8 +155,6 @@ class RayExecutor:
         if len(self._data) > KEPT_DATA:
             del self._data[next(iter(self._data))]
         return box
-
-    # ------------------------------------------------------------------------------------ events
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
@@ -228,8 +224,6 @@ class RayExecutor:
             events += self._replace(name, fault)
         return events
 
-    # --------------------------------------------------------------------------- workers that end
-
     def _gone(self, name: str, why: str) -> list[ev.Event]:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
@@ -297,8 +291,6 @@ class RayExecutor:
             return
         for slot in self._slots.values():
             slot.excuse(away_s, now)
-
-    # ------------------------------------------------------------------------------------- slots
 
     def _follow_cluster(self) -> None:
         """Start as many workers as the cluster has room for, and retire those whose node leaves.

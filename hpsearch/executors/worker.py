@@ -75,8 +75,6 @@ class Worker:
         self._retiring = False
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
-    # --------------------------------------------------------------- orders, from another thread
-
     def launch(self, order: ev.Launch, data: Any) -> None:
         """Start an attempt as soon as the one before has ended. Repeating it has no effect."""
         key = (order.trial, order.attempt)
@@ -132,8 +130,6 @@ class Worker:
             self._urgent = False
         return events
 
-    # ---------------------------------------------------------------------------------- training
-
     def _work(self) -> None:
         while True:
             order, data, control = self._orders.get()
@@ -184,8 +180,6 @@ class Worker:
         left = now - before
         why = f"{left >> 20} MiB of GPU memory were not freed after its last trial"
         return [ReplaceWorker(why)]
-
-    # ------------------------------------------------------------------------------------ events
 
     def _hold_back(self, event: ev.Event) -> None:
         with self._news:

@@ -201,9 +201,6 @@ def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
     return {"kind": "promotion", "eta": int(factor), "first_rung": min(*levels, iterations)}
 
 
-# ----------------------------------------------------------------------------- what is left out
-
-
 def _dropped(
     tuned: TuneConfig, ran: RunConfig, space: ReadSpace, pruner: Mapping[str, Any] | None
 ) -> list[str]:

@@ -70,7 +70,7 @@ class Execution:
         self.reached: float | None = None
         """The resource of the last report that was sent; None before the first one."""
         self._runner: Runner | None = None
-        self._thinning = Thinning(self._config.budget, self._config.goal)
+        self._thinning = Thinning(self._config.budget)
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
 
@@ -89,8 +89,9 @@ class Execution:
         self._said(report, waits)
 
     def _send_rest(self) -> None:
-        for report in self._thinning.rest():
-            self._send(report, waits=False)
+        last = self._thinning.rest()
+        if last is not None:
+            self._send(last, waits=False)
 
     def _trained(self, given: Any) -> Ending:
         try:
@@ -130,8 +131,6 @@ class Execution:
             best = runner.best
             return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
         return ending
-
-    # --------------------------------------------------------------------------------- beginning
 
     def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
         order = self._order
@@ -194,8 +193,6 @@ class Execution:
         """A mistake about the checkpoint of the trial that this one continues."""
         return TaskError.at(f"the checkpoint of trial {self._order.continues}", what)
 
-    # ---------------------------------------------------------------------------------- training
-
     def _drive(self, runner: Runner) -> Ending:
         control = self._control
         total = self._config.budget.total
@@ -238,8 +235,8 @@ class Execution:
             _text(best),
             _held(checkpoint, best),
         )
-        for due in self._thinning.due(reported, self._control.until):
-            self._send(due, waits=waits)
+        if self._thinning.due(reported, self._control.until):
+            self._send(reported, waits=waits)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:

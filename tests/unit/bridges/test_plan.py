@@ -229,6 +229,3 @@ def test_a_mistake_that_only_the_study_shows_is_found_before_a_cluster_is_starte
         pytest.raises(SpecError, match="study: must be 1 to 100 letters"),
     ):
         tuner.fit()
-    assert not Tuner.can_restore(tmp_path / "mine")
-    with pytest.raises(UserError, match="there is no study mine"):
-        Tuner.restore(tmp_path / "mine", train)
