@@ -19,7 +19,7 @@ def past_runs(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
     """The past runs of a source. Raises UserError if they cannot be read, or something does not
     fit, and says where."""
     suffix = Path(source).suffix.lower()
-    if optuna.is_storage(source):
+    if "://" in source:
         found = optuna.read(source, mapped)
     elif suffix in tables.SUFFIXES:
         found = tables.read(source, mapped, misfits)
@@ -39,7 +39,7 @@ def translated(source: str, study: str | None) -> tuple[str, list[str]]:
         UserError: The source cannot be read, or has nothing to search.
         SpecError: It is YAML with mistakes.
     """
-    translate = translate_optuna if optuna.is_storage(source) else translate_wandb
+    translate = translate_optuna if "://" in source else translate_wandb
     draft = translate(source, study)
     text = draft.text()
     lines = list(draft.remarks)

@@ -54,8 +54,6 @@ STARTS = 5  # how many times the `worker_timeout` a worker may take until it is 
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
 
-AWAY_S = 1.0  # an executor that was not polled for this much longer than it waited was away
-
 FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 """Failures after which a worker is replaced: the state of its process may be broken."""
 
@@ -88,7 +86,6 @@ class RayExecutor:
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
-        self._looked = time.monotonic()
         self._hold_s = min(POLL_S, resources.worker_timeout_s / 3)
         self._task = config.load_task() if config.prepares else None
         self._data: dict[str, Box] = {}
@@ -169,7 +166,6 @@ class RayExecutor:
         events: list[ev.Event] = []
         for name, answer in self._answers(timeout_s):
             events += self._take_in(name, answer)
-        self._excuse_own_absence(timeout_s)
         return [*events, *self._replace_stuck()]
 
     def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
@@ -264,7 +260,8 @@ class RayExecutor:
 
     def _replace_stuck(self) -> list[ev.Event]:
         """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
-        swapped out, or are on a node that has vanished."""
+        swapped out, or are on a node that has vanished. The answers that came while this process
+        itself was away are taken in before."""
         now = time.monotonic()
         limit_s = self._resources.worker_timeout_s
         start_limit_s = STARTS * limit_s
@@ -280,17 +277,6 @@ class RayExecutor:
                 log.warning("worker %s is not ready yet: it hangs; trying another", name)
                 self._withdraw(name)
         return events
-
-    def _excuse_own_absence(self, timeout_s: float) -> None:
-        """Give workers the time in which nobody listened to them: this process was stopped then, or
-        waited for the database."""
-        now = time.monotonic()
-        away_s = now - self._looked - timeout_s
-        self._looked = now
-        if away_s < AWAY_S:
-            return
-        for slot in self._slots.values():
-            slot.excuse(away_s, now)
 
     def _follow_cluster(self) -> None:
         """Start as many workers as the cluster has room for, and retire those whose node leaves.

@@ -88,9 +88,6 @@ class Tracker:
     library allows that.
     """
 
-    interval_s: float = 2.0
-    """The time between two sendings, in seconds."""
-
     @property
     def target(self) -> str:
         """The place where the tracker keeps the study."""

@@ -31,6 +31,7 @@ from hpsearch.tracking.mirror import Mirror, Sent
 from hpsearch.tracking.secrets import in_short, without_secrets
 from trials.checkpoints.folders import is_url
 
+INTERVAL_S = 2.0  # the time between two sendings
 LONGEST_PAUSE_S = 60.0
 """Pauses between attempts that fail double up to this."""
 GRACE_S = 45.0
@@ -121,16 +122,16 @@ def _send(order: Sending, ending: threading.Event, channel: _Channel) -> bool:
             tracker = library.open_tracker(named.options)
             sent = Sent(order.folder, named.kind, tracker.target, again=order.again)
             mirror = Mirror(store, spec, sent, tracker)
-            is_sent = _keep_up(mirror, tracker.interval_s, ending, channel)
+            is_sent = _keep_up(mirror, ending, channel)
             tracker.close()
     if is_sent:
         channel.sent(f"{named.kind}: {tracker.target.strip()}")
     return is_sent
 
 
-def _keep_up(mirror: Mirror, interval_s: float, ending: threading.Event, channel: _Channel) -> bool:
+def _keep_up(mirror: Mirror, ending: threading.Event, channel: _Channel) -> bool:
     """Send what is new again and again, and once more at the end; return whether that worked."""
-    pause_s = interval_s
+    pause_s = INTERVAL_S
     while True:
         is_last = ending.is_set()
         try:
@@ -141,7 +142,7 @@ def _keep_up(mirror: Mirror, interval_s: float, ending: threading.Event, channel
             if is_last:
                 return False
         else:
-            pause_s = interval_s
+            pause_s = INTERVAL_S
             if is_last:
                 return True
         ending.wait(pause_s)

@@ -1,8 +1,7 @@
-"""Past runs from a study in a stock storage of Optuna's: a database, or the file of a journal."""
+"""Past runs from a study in a database of Optuna's."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,21 +93,9 @@ def _chosen(params: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
     return {ours: params[theirs] for ours, theirs in mapped.params.items() if theirs in params}
 
 
-def is_storage(source: str) -> bool:
-    """True for a URL, and for a journal of Optuna's: lines of JSON, an operation each."""
-    if "://" in source:
-        return True
-    try:
-        with Path(source).open(encoding="utf-8") as file:
-            first = json.loads(file.readline(1_000_000))
-    except (OSError, ValueError):
-        return False
-    return isinstance(first, dict) and "op_code" in first
-
-
 def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str]:
-    """A study in a storage of Optuna's, the URL of a database or the path of a journal, and the
-    storage as it may be shown. Raises UserError if there is no such storage or study."""
+    """A study in the database of a URL, and that as it may be shown. Raises UserError if there is
+    no such storage or study."""
     import optuna
 
     storage, shown = _storage(source)
@@ -124,11 +111,8 @@ def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str
 
 def _storage(source: str) -> tuple[optuna.storages.BaseStorage, str]:
     from optuna.exceptions import StorageInternalError
-    from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages import RDBStorage
 
-    if "://" not in source:
-        return JournalStorage(JournalFileBackend(source)), source
     try:
         url = make_url(source)
     except ArgumentError:

@@ -6,7 +6,7 @@ import datetime
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,6 @@ LEAST_ETA = 2
 """The smallest reduction factor that promotion knows."""
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
-_FOLLOWED = frozenset(
-    {
-        "mode", "metric", "scheduler", "num_samples", "max_concurrent_trials", "time_budget_s",
-        "name", "storage_path", "storage_filesystem", "verbose", "stop", "checkpoint_config",
-    }
-)  # fmt: skip
-"""The settings of `TuneConfig` and `RunConfig` that become part of a study file, or are refused."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +95,7 @@ def plan_of(
         f"{root}/{name}",
         located.base,
         yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
-        _dropped(tuned, ran, space, pruner),
+        _dropped(tuned, space, pruner),
         quiet=ran.verbose == 0,
     )
 
@@ -201,10 +194,8 @@ def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
     return {"kind": "promotion", "eta": int(factor), "first_rung": min(*levels, iterations)}
 
 
-def _dropped(
-    tuned: TuneConfig, ran: RunConfig, space: ReadSpace, pruner: Mapping[str, Any] | None
-) -> list[str]:
-    """A line for each thing that Ray Tune would follow and a study does not."""
+def _dropped(tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None) -> list[str]:
+    """A line for each thing of the search that Ray Tune would follow and a study does not."""
     found = []
     name = type(tuned.scheduler).__name__
     if pruner is not None:
@@ -212,12 +203,9 @@ def _dropped(
         found.append(f"scheduler {name}: {what}{pruner['eta']} go on; none is stopped for good")
     elif name not in ("NoneType", "FIFOScheduler"):
         found.append(f"scheduler {name}: a study has its own (docs/search.md)")
+    if tuned.search_alg is not None:
+        found.append("search_alg: a study has its own (docs/search.md)")
     if space.grids:
         names = ", ".join(space.grids)
         found.append(f"grid_search of {names}: all combinations are tried, but weak ones pause")
-    for config, by_default in ((tuned, TuneConfig()), (ran, RunConfig())):
-        for each in fields(by_default):
-            is_usual = getattr(config, each.name) == getattr(by_default, each.name)
-            if not is_usual and each.name not in _FOLLOWED:
-                found.append(f"{each.name}: has no effect on a study")
     return found

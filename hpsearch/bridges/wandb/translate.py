@@ -27,9 +27,6 @@ DISTRIBUTIONS = (
     *("log_uniform_values", "q_log_uniform_values"),
 )
 """The distributions that a study file has, too."""
-_USUAL_COMMAND = ["${env}", "${interpreter}", "${program}", "${args}"]
-_WORDS = {"${env}": [], "${interpreter}": ["python"], "${args_json_file}": ["{params}"]}
-
 Part = Mapping[str, Any]
 
 
@@ -73,9 +70,8 @@ class _Sweep:
         self._placeholders: dict[str, str] = {}
         """The placeholder of the command for each parameter of the sweep."""
         self._length: float | None = None
-        metric, stop = document.get("metric"), document.get("early_terminate")
+        metric = document.get("metric")
         self._metric = metric if isinstance(metric, dict) else {}
-        self._stop = stop if isinstance(stop, dict) else None
 
     def carry_over(self) -> None:
         """Fill the draft."""
@@ -126,42 +122,20 @@ class _Sweep:
             self._placeholders[name] = name
 
     def _command(self) -> str:
-        command = self._document.get("command") or _USUAL_COMMAND
-        if isinstance(command, str):
-            command = shlex.split(command)
-        words = [each for word in map(str, command) for each in self._words(word)]
-        if not any("{" in word for word in words):
-            what = "the command does not take the parameters: they are given as a file, {params}"
-            self._remark(what)
-            words.append("{params}")
-        return " ".join(words)
-
-    def _words(self, word: str) -> list[str]:
-        """The words of a command for one of W&B's."""
-        if word in _WORDS:
-            return _WORDS[word]
-        if word.startswith("${args"):
-            dashes = "" if word == "${args_no_hyphens}" else "--"
-            return [f"{dashes}{name}={{{each}}}" for name, each in self._placeholders.items()]
-        if word == "${program}":
-            return [_as_word(str(self._document.get("program") or "train.py"))]
-        if word.startswith("${"):
-            what = f"{word} is not known; write what it stands for"
-            self.problems.append(Problem("command", what))
-        return [_as_word(word)]
+        if "command" in self._document:
+            self._remark("the sweep's own command is left out: run is the usual one; check it")
+        program = str(self._document.get("program") or "train.py")
+        words = [f"--{name}={{{each}}}" for name, each in self._placeholders.items()]
+        return " ".join(["python", shlex.quote(program), *words])
 
     def _budget(self) -> dict[str, Any]:
-        cap = self._document.get("run_cap")
-        if cap is None:
-            what = f"the sweep has no run_cap: it ends after {USUAL_TRIALS} trials here; raise it"
-            self._remark(what)
-        budget = {"trials": cap or USUAL_TRIALS, "per_trial": {"epochs": self._length or 1}}
-        most = None if self._stop is None else self._stop.get("max_iter")
-        if self._length is None and most is not None:
-            budget["per_trial"] = {"steps": most}
-            what = "max_iter counts calls of wandb.log; a step here is what the program reports as"
-            self._remark(f'{what} "resource"')
-        elif self._length is None:
+        budget = {
+            "trials": self._document.get("run_cap") or USUAL_TRIALS,
+            "per_trial": {"epochs": self._length or 1},
+        }
+        if "run_cap" not in self._document:
+            self._remark(f"the sweep has no run_cap: it ends after {USUAL_TRIALS} trials here")
+        if self._length is None:
             what = "a sweep does not say how long a trial trains; set per_trial"
             self._remark(f"{what}, and write {{budget}} into the command")
         if is_number(self._metric.get("target")):
@@ -175,11 +149,11 @@ class _Sweep:
             self._remark("a grid needs choices or steps, and a parameter has a range: random")
             sampler = "random"
         search: dict[str, Any] = {} if sampler is None else {"sampler": sampler}
-        if self._stop is None:
+        if "early_terminate" not in self._document:
             self._remark("each trial trains in full; remove pruner: none to pause weak trials")
             return {**search, "pruner": "none"}
-        self._remark("hyperband stops trials; promotion pauses them and continues the best")
-        return {**search, "pruner": {"kind": "promotion", "eta": self._stop.get("eta", 3)}}
+        self._remark("weak trials pause instead of ending, and the best of them continue")
+        return search
 
 
 def _parameter(part: Part) -> dict[str, Any]:
@@ -218,8 +192,3 @@ def _steps(low: float, high: float, q: float) -> dict[str, Any]:
     if float(q).is_integer():
         return {"type": "int", "low": int(first * q), "high": int(last * q), "step": int(q)}
     return {"type": "float", "low": _rounded(first * q), "high": _rounded(last * q), "step": q}
-
-
-def _as_word(text: str) -> str:
-    """A word of a command as its own: without placeholders, in quotes where a shell needs them."""
-    return shlex.quote(text.replace("{", "{{").replace("}", "}}"))

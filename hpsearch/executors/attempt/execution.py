@@ -47,8 +47,7 @@ class Execution:
     """One attempt, from its order to its end.
 
     `began` is called with how the attempt computes, and again once it can train, with how long that
-    took; `said` with each report, question and note, and whether the attempt now waits for an
-    answer.
+    took; `said` with each report, question and note.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class Execution:
         order: ev.Launch,
         control: Control,
         began: Callable[[ev.Began], None],
-        said: Callable[[Message, bool], None],
+        said: Callable[[Message], None],
         log: LogFile | None,
     ) -> None:
         self._state = state
@@ -84,14 +83,14 @@ class Execution:
         self._send_rest()
         return ending
 
-    def _send(self, report: ev.Reported, *, waits: bool) -> None:
+    def _send(self, report: ev.Reported) -> None:
         self.reached = report.resource
-        self._said(report, waits)
+        self._said(report)
 
     def _send_rest(self) -> None:
         last = self._thinning.rest()
         if last is not None:
-            self._send(last, waits=False)
+            self._send(last)
 
     def _trained(self, given: Any) -> Ending:
         try:
@@ -236,13 +235,13 @@ class Execution:
             _held(checkpoint, best),
         )
         if self._thinning.due(reported, self._control.until):
-            self._send(reported, waits=waits)
+            self._send(reported)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
         order = self._order
         asked = ev.Asked(order.trial, order.attempt, question.name, question.distribution)
-        self._said(asked, True)
+        self._said(asked)
         self._control.wait_for_value(question.name)
         return self._control.given
 
@@ -252,7 +251,7 @@ class Execution:
         noted = ev.Noted(
             order.trial, order.attempt, note.attributes, note.constraints, note.metrics
         )
-        self._said(noted, False)
+        self._said(noted)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best

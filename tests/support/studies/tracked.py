@@ -30,7 +30,6 @@ class Notebook(Tracker):
 
     fails_at: int | None = None
     wanted: Wants = lambda trial: True
-    interval_s: float = 0.0
     studies: list[StudyNews] = field(default_factory=list)
     trials: list[TrialNews] = field(default_factory=list)
 

@@ -9,8 +9,6 @@ from pathlib import Path
 import optuna
 import pytest
 import yaml
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 
 from support.files.past_runs import command, imported, refused, states, values
 
@@ -108,15 +106,6 @@ def test_nothing_is_written_to_the_storage(database: Path, tmp_path: Path) -> No
     shutil.copy(database, copy)
     imported(f"sqlite:///{tmp_path}/ours.db", f"sqlite:///{copy}", "--study", "one")
     assert copy.read_bytes() == database.read_bytes()
-
-
-def test_a_journal_is_read(tmp_path: Path, sqlite_url: str) -> None:
-    journal = tmp_path / "journal.log"
-    storage = JournalStorage(JournalFileBackend(str(journal)))
-    study = optuna.create_study(storage=storage)
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
-    history = imported(sqlite_url, journal)
-    assert values(history) == [trial.value for trial in study.trials]
 
 
 def test_what_cannot_be_read_is_refused(

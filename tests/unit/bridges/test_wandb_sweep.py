@@ -91,15 +91,10 @@ def test_constants_become_settings_and_the_length_the_budget(tmp_path: Path) -> 
     assert "epochs is how long a trial trains: {budget}" in remarks(draft)
 
 
-def test_the_words_of_a_command_are_kept(tmp_path: Path) -> None:
-    command = ["${env}", "python3", "-m", "pkg.train", "--note={a}", "${args_no_hyphens}"]
-    _, spec = made(tmp_path, command=command)
-    assert spec["task"]["run"] == "python3 -m pkg.train '--note={{a}}' lr={lr}"
-    command = ["${interpreter}", "${program}", "--config", "${args_json_file}"]
-    _, spec = made(tmp_path, command=command)
-    assert spec["task"]["run"] == "python train.py --config {params}"
-    _, spec = made(tmp_path, command=["run.sh"])
-    assert spec["task"]["run"] == "run.sh {params}"
+def test_a_command_of_its_own_is_left_out_with_a_remark(tmp_path: Path) -> None:
+    draft, spec = made(tmp_path, program="my train.py", command=["run.sh"])
+    assert spec["task"]["run"] == "python 'my train.py' --lr={lr}"
+    assert "the sweep's own command is left out" in remarks(draft)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +111,10 @@ def test_a_grid_of_choices_is_tried_in_full(tmp_path: Path) -> None:
     assert spec["search"]["sampler"] == "brute_force"
 
 
-def test_early_termination_becomes_promotion(tmp_path: Path) -> None:
-    stop = {"type": "hyperband", "s": 2, "eta": 4, "max_iter": 27}
-    draft, spec = made(tmp_path, early_terminate=stop)
-    assert spec["search"] == {"pruner": {"kind": "promotion", "eta": 4}}
-    assert spec["budget"]["per_trial"] == {"steps": 27}
-    assert "promotion pauses them" in remarks(draft)
+def test_early_termination_leaves_the_usual_pruner(tmp_path: Path) -> None:
+    draft, spec = made(tmp_path, early_terminate={"type": "hyperband", "max_iter": 27})
+    assert "search" not in spec
+    assert "weak trials pause instead of ending" in remarks(draft)
 
 
 def test_the_target_ends_the_study(tmp_path: Path) -> None:
@@ -141,7 +134,7 @@ def test_what_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path: Path)
         "folder": {"value": 3},
     }
     with pytest.raises(SpecError) as refused:
-        made(tmp_path, parameters=parameters, command=["run.sh", "${envvar:HOME}"])
+        made(tmp_path, parameters=parameters)
     lines = [problem.partition(" must")[0] for problem in refused.value.problems]
     assert lines == [
         "sweep.yaml:10: odd",
@@ -149,7 +142,6 @@ def test_what_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path: Path)
         "sweep.yaml:17: short",
         "sweep.yaml:20: none",
         "sweep.yaml:21: folder cannot be a placeholder of the command; rename it",
-        "sweep.yaml:24: ${envvar:HOME} is not known; write what it stands for",
     ]
     assert "one of the distributions categorical, int_uniform" in refused.value.problems[0]
 
