@@ -1,7 +1,6 @@
 """Past runs as a study of their own: the space that they searched, and how they are written.
 
-The space is stated by a study file, or inferred from the values of the runs. The runs go into the
-database in one transaction.
+The space is inferred from the values of the runs, which go into the database in one transaction.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,53 +20,21 @@ from optuna.distributions import (
 )
 
 from hpsearch.bridges.draft import flow
-from hpsearch.bridges.past_runs import Misfits, PastRun, PastRuns
+from hpsearch.bridges.past_runs import PastRun, PastRuns
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
-from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter
+from hpsearch.study_file.models import Parameter
 from hpsearch.study_file.reading import IMPORTED, space_in
-from hpsearch.study_file.space import Space, distribution_of, problems_with
-from hpsearch.study_file.types import is_number, same
+from hpsearch.study_file.space import Space, distribution_of
+from hpsearch.study_file.types import is_number
 
 WIDE = 100.0
 """Positive numbers are taken to have been searched on a logarithmic scale where the largest is more
 than so many times the smallest."""
 _HEAD = "# Past runs that were imported. Use them as evidence of a new study: search.warm_start\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The study that past runs become. The kind of its task is for `warm_start: auto`; it is None
-    if it is not known."""
-
-    name: str
-    space: Mapping[str, Parameter]
-    task: str | None = None
-
-
-def fit(runs: Sequence[PastRun], space: Space, misfits: Misfits) -> None:
-    """Give the parameters of runs the types of a stated space, and note those that lie outside."""
-    for run in runs:
-        for name, value in run.params.items():
-            if name in space:
-                run.params[name] = _typed(space[name], value)
-        for problem in problems_with(space, run.params):
-            misfits.add(run.place, f"{problem.where}: {problem.what}")
-
-
-def _typed(parameter: Parameter, value: Any) -> Any:
-    """A value as the parameter has it: 32 for 32.0, and a choice for its text."""
-    if isinstance(parameter, CategoricalParameter):
-        if any(same(value, choice) for choice in parameter.choices):
-            return value
-        by_text = {str(choice).lower(): choice for choice in parameter.choices}
-        return by_text.get(str(value).lower(), value)
-    if isinstance(parameter, IntParameter) and isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
 
 
 def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
@@ -92,7 +58,7 @@ def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
     space, problems = space_in(written)
     if problems:
         lines = "; ".join(f"{problem.where}: {problem.what}" for problem in problems)
-        hint = "leave the parameter out with --params, or state the space with --space"
+        hint = "leave the parameter out with --params"
         raise UserError(f"the parameters cannot be searched as they are: {lines}", hint)
     return space
 
@@ -152,24 +118,32 @@ def _as_written(parameter: Parameter) -> dict[str, Any]:
     return {"type": parameter.type, **written}
 
 
-def write(store: Store, found: PastRuns, destination: Destination) -> None:
-    """Write past runs, which fit the space of their destination, as a finished study, all or
-    nothing.
+def write(store: Store, found: PastRuns, name: str, space: Space) -> None:
+    """Write past runs, which searched a space, as a finished study of a name, all or nothing.
 
     A run without a curve has one report, at the end: at the full budget if it is complete. Raises
     StudyExists if the name is taken.
     """
     now = time.time()
-    total = found.steps
-    history = History(_record(found, destination, total, now))
-    drawn = {name: distribution_of(each) for name, each in destination.space.items()}
+    record = StudyRecord(
+        id=0,
+        name=name,
+        spec=_text(found, name, space),
+        directions=tuple(objective.direction for objective in found.objectives),
+        state=StudyState.FINISHED,
+        reason=f"imported from {found.kind}: {found.source}",
+        created=now,
+        ended=now,
+    )
+    history = History(record)
+    drawn = {parameter: distribution_of(each) for parameter, each in space.items()}
     for number, run in enumerate(found.runs):
         named = {} if run.name is None else {"imported_as": run.name}
         trial = Trial(
             number=number,
             state=run.state,
             params=dict(run.params),
-            distributions=run.distributions or {name: drawn[name] for name in run.params},
+            distributions=run.distributions or {each: drawn[each] for each in run.params},
             error_kind=run.error_kind,
             error_text=run.error_text,
             created=run.started or run.ended or now,
@@ -177,16 +151,16 @@ def write(store: Store, found: PastRuns, destination: Destination) -> None:
             ended=run.ended,
             user_attrs={**named, "imported_from": run.place},
         )
-        _measure(trial, run, found, total)
+        _measure(trial, run, found)
         history.add_trial(trial)
     store.create_study(history.study, history.drain())
 
 
-def _measure(trial: Trial, run: PastRun, found: PastRuns, total: float) -> None:
+def _measure(trial: Trial, run: PastRun, found: PastRuns) -> None:
     metrics = [objective.metric for objective in found.objectives]
     curve = dict(run.curve)
     if not curve and run.values is not None:
-        curve[total] = dict(zip(metrics, run.values, strict=True))
+        curve[found.steps] = dict(zip(metrics, run.values, strict=True))
     for step, measured in curve.items():
         finite = {name: value for name, value in measured.items() if math.isfinite(value)}
         value = finite.get(metrics[0])
@@ -203,32 +177,16 @@ def _measure(trial: Trial, run: PastRun, found: PastRuns, total: float) -> None:
         trial.value = min(known, key=lambda value: sign * value, default=None)
 
 
-def _record(found: PastRuns, destination: Destination, total: float, now: float) -> StudyRecord:
-    return StudyRecord(
-        id=0,
-        name=destination.name,
-        spec=_text(found, destination, total),
-        directions=tuple(objective.direction for objective in found.objectives),
-        state=StudyState.FINISHED,
-        reason=f"imported from {found.kind}: {found.source}",
-        created=now,
-        ended=now,
-    )
-
-
-def _text(found: PastRuns, destination: Destination, total: float) -> str:
+def _text(found: PastRuns, name: str, space: Space) -> str:
     """The text that stands for the study file: no driver can resume it, as it has no task."""
     place = Path(found.source)
     source = str(place.absolute()) if place.exists() else found.source
-    origin = {"from": found.kind, "source": source}
-    if destination.task is not None:
-        origin["task"] = destination.task
     measured = [objective.model_dump() for objective in found.objectives]
     document = {
-        "study": destination.name,
-        IMPORTED: origin,
-        "space": {name: _as_written(each) for name, each in destination.space.items()},
+        "study": name,
+        IMPORTED: {"from": found.kind, "source": source},
+        "space": {each: _as_written(parameter) for each, parameter in space.items()},
         "objective": measured[0] if len(measured) == 1 else measured,
-        "budget": {"trials": len(found.runs), "per_trial": {"steps": int(total)}},
+        "budget": {"trials": len(found.runs), "per_trial": {"steps": int(found.steps)}},
     }
     return _HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)

@@ -15,7 +15,6 @@ from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import origin_of
 from hpsearch.study_file.types import AUTO
 
 MOST = 8  # so many studies are found by themselves, the latest ones
@@ -81,7 +80,7 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
     written = written_in(record.spec)
-    kind = _part(written.get("task"), "kind") or _part(origin_of(written), "task")
+    kind = _part(written.get("task"), "kind")
     space = written.get("space")
     objective = written.get("objective")
     if isinstance(objective, list) and len(objective) == 1:

@@ -13,15 +13,9 @@ import pandas as pd
 from hpsearch.adapters.ray_tune.configs import OURS, config_of, flat
 from hpsearch.adapters.ray_tune.session import FOLDER, Checkpoint
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialRow,
-    best_trials,
-    find_study,
-    trial_detail,
-    trial_rows,
-)
+from hpsearch.ranking.selection import rank
 from hpsearch.store.store import Store
 from hpsearch.study_file.text.yaml_source import read
 from trials.checkpoints import folders
@@ -61,17 +55,14 @@ class ResultGrid:
 
     def __init__(self, storage: str, name: str, experiment_path: str) -> None:
         self.experiment_path = experiment_path
-        with closing(Store.open(storage, create=False)) as store, store.viewing() as connection:
-            study = find_study(connection, name)
-            source = read(study.spec).value
-            self._objective: Mapping[str, str] = source["objective"]
-            results = {}
-            for row in trial_rows(connection, study):
-                reports = trial_detail(connection, study, row.number).reports
-                results[row.number] = _result(study, source["task"], row, reports)
-            ranked = best_trials(connection, study)
-        self._results = list(results.values())
-        self._best = results[ranked[0].trial.number] if ranked else None
+        with closing(Store.open(storage, create=False)) as store:
+            history = store.load(name)
+        written = read(history.study.spec).value
+        self._objective: Mapping[str, str] = written["objective"]
+        args = written["task"].get("args") or {}
+        self._results = [_result(history.study, args, trial) for trial in history.trials]
+        ranked = rank(history.trials, self._objective["direction"])
+        self._best = self._results[ranked[0].trial.number] if ranked else None
 
     def __len__(self) -> int:
         return len(self._results)
@@ -127,28 +118,25 @@ class ResultGrid:
         return pd.DataFrame(rows)
 
 
-def _result(
-    study: StudyHead, task: Mapping[str, Any], row: TrialRow, reports: list[Mapping[str, Any]]
-) -> Result:
-    args = task.get("args") or {}
+def _result(study: StudyRecord, args: Mapping[str, Any], trial: Trial) -> Result:
     lists = frozenset(args.get(OURS, {}).get("lists", ()))
-    config = config_of({**args, **row.params}, lists)
+    config = config_of({**args, **trial.params}, lists)
     curve = []
-    for each in reports:
-        of_tune = {ITERATION: int(each["resource"]), "time_total_s": each["elapsed"]}
-        curve.append({**each["metrics"], **of_tune})
+    for _, report in sorted(trial.reports.items()):
+        of_tune = {ITERATION: int(report.resource), "time_total_s": report.elapsed}
+        curve.append({**report.metrics, **of_tune})
     latest: dict[str, Any] = curve[-1] if curve else {}
-    saved = row.best_checkpoint or row.checkpoint
-    if row.state is State.PAUSED:
-        saved = row.checkpoint or saved
-    failed = row.state is State.FAILED
+    saved = trial.best_checkpoint or trial.checkpoint
+    if trial.state is State.PAUSED:
+        saved = trial.checkpoint or saved
+    failed = trial.state is State.FAILED
     return Result(
         config=config,
-        metrics={**latest, "trial_id": f"{row.number:05d}", "config": config},
+        metrics={**latest, "trial_id": f"{trial.number:05d}", "config": config},
         checkpoint=None if saved is None else Checkpoint(folders.inside(saved, FOLDER)),
-        path=str(folders.inside(study.checkpoints or "", folders.trial_folder(row.number))),
-        error=RuntimeError(row.error_text or str(row.error_kind)) if failed else None,
-        state=row.state.value,
+        path=str(folders.inside(study.checkpoints or "", folders.trial_folder(trial.number))),
+        error=RuntimeError(trial.error_text or str(trial.error_kind)) if failed else None,
+        state=trial.state.value,
         metrics_dataframe=pd.DataFrame(curve),
-        number=row.number,
+        number=trial.number,
     )

@@ -84,21 +84,21 @@ def _checked(key: Any, prefix: str) -> str:
 
 def _range(name: str, domain: Any) -> Values:
     """A range of numbers. Ray Tune's of whole numbers ends below `upper`, unless it has steps."""
+    hint = (
+        "give a range of uniform, loguniform, randint or lograndint, and compute the rest from it"
+    )
     if isinstance(domain, sample.Function):
-        what = "tune.sample_from cannot be carried over: a study knows its space beforehand"
-        hint = "search what it depends on, and compute it in the trainable"
-        raise UserError(f"{name}: {what}", hint)
+        raise UserError(f"{name}: tune.sample_from cannot be carried over", hint)
     sampler = domain.get_sampler()
     step = None
     if isinstance(sampler, sample.Quantized):
         sampler, step = sampler.get_sampler(), sampler.q
     if isinstance(sampler, sample.Normal):
-        what = f"{name}: a normal distribution has no bounds, and a study searches between two"
-        raise UserError(what, "give tune.uniform(low, high), or a prior in a study file")
+        raise UserError(f"{name}: a normal distribution has no bounds", hint)
     log = {"log": True} if isinstance(sampler, sample.LogUniform) else {}
     if log and step not in (None, 1):
         what = f"{name}: a logarithmic range with steps of {step} cannot be carried over"
-        raise UserError(what, "search it without steps and round in the trainable")
+        raise UserError(what, hint)
     if not isinstance(domain, sample.Integer):
         low, high = float(domain.lower), float(domain.upper)
         steps = {} if step is None or log else {"step": float(step)}

@@ -301,10 +301,6 @@ def import_(
     state: Annotated[
         str | None, typer.Option("--state", help="The column that says how a run ended.")
     ] = None,
-    space: Annotated[
-        Path | None,
-        typer.Option("--space", help="A study file whose space and objective the runs have."),
-    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
@@ -315,5 +311,5 @@ def import_(
     columns = pairs("--params", params or ())
     metrics = pairs("--metric", metric or ())
     mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, study)
-    options = ImportOptions(name, storage, mapped, space, dry_run)
+    options = ImportOptions(name, storage, mapped, dry_run)
     import_runs(source, options)

@@ -109,27 +109,6 @@ def test_several_objectives_are_kept(tmp_path: Path, sqlite_url: str) -> None:
     assert [trial.values for trial in history.trials] == [[0.5, 9.0], [0.6, 8.0]]
 
 
-def test_a_stated_space_types_the_values_and_refuses_others(
-    table: Path, tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spec = tmp_path / "study.yaml"
-    spec.write_text(
-        "study: new\ntask: {kind: 'code:train'}\nspace:\n"
-        "  lr: {type: float, low: 1.0e-4, high: 1.0, log: true}\n"
-        "  depth: {type: categorical, choices: ['2', '3', '4', '5', '8']}\n"
-        "objective: {metric: val_acc, direction: maximize}\n"
-        "budget: {trials: 9, per_trial: {epochs: 3}}\n"
-    )
-    options = ("--params", "lr=learning_rate,depth", "--space", str(spec), "--state", "status")
-    history = imported(sqlite_url, table, *options)
-    assert history.trials[0].params == {"lr": 0.001, "depth": "2"}
-    assert yaml.safe_load(history.study.spec)["imported"]["task"] == "code:train"
-    spec.write_text(spec.read_text().replace("'8'", "'9'").replace("high: 1.0,", "high: 0.4,"))
-    said = refused(capsys, table, *options)
-    assert "runs.csv row 3: lr: must be from 0.0001 to 0.4, not 0.5" in said
-    assert "runs.csv row 5: depth: must be one of '2', '3', '4', '5', '9', not 8" in said
-
-
 def test_unfinished_runs_are_pruned_or_left_out(
     tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
