@@ -275,8 +275,7 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A table (.csv, .tsv, .parquet), a folder of Ray Tune, or the URL of an Optuna "
-            "storage.",
+            help="A table (.csv, .tsv, .parquet), or the URL of an Optuna storage.",
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="The name of the new study.")],
