@@ -1,7 +1,8 @@
 """One slot on a Ray cluster: an actor that holds a `Worker`, and what its executor knows of it.
 
 An actor answers one long `poll` at a time, so that a message costs one call however many events it
-carries. A poll takes along which reports are in the database.
+carries. A poll takes along what the driver ordered since the one before, and which reports are in
+the database. Commands that come while a poll is out are sent at once, in a call of their own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ AttemptKey = tuple[int, int]  # (trial, attempt)
 Box = list[Any]
 """Holds a reference to prepared data. Boxed, it can be passed to a call that does not wait for the
 data."""
+
+OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared data if it is a launch
+
+Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
+"""The load of a poll: up to which resource attempts' reports are in the database, and
+commands. It is one value, because Ray serialises each argument by itself."""
 
 
 class Hello(NamedTuple):
@@ -60,13 +67,12 @@ class WorkerActor:
         return Hello(ray.util.get_node_ip_address(), device, os.getpid(), node)
 
     @ray.method(concurrency_group="poll")
-    def poll(
-        self, timeout_s: float, recorded: dict[AttemptKey, float]
-    ) -> list[ev.Event | ReplaceWorker]:
-        """Take in up to which resource reports are in the database, and answer with the worker's
-        next events."""
+    def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | ReplaceWorker]:
+        """Take in what was sent along, and answer with the worker's next events."""
+        recorded, orders = mail
         for (trial, attempt), resource in recorded.items():
             self._worker.recorded(trial, attempt, resource)
+        self.carry_out(orders)
         return self._worker.poll(timeout_s)
 
     @ray.method(concurrency_group="command")
@@ -75,15 +81,17 @@ class WorkerActor:
         self._worker.retire()
 
     @ray.method(concurrency_group="command")
-    def carry_out(self, order: ev.Command, data: Box | None) -> None:
-        """Carry out a command."""
-        match order:
-            case ev.Launch():
-                self._worker.launch(order, data)
-            case ev.Advance():
-                self._worker.advance(order)
-            case ev.Stop():
-                self._worker.stop(order)
+    def carry_out(self, orders: list[OrderWithData]) -> None:
+        """Carry out commands."""
+        worker = self._worker
+        for order, data in orders:
+            match order:
+                case ev.Launch():
+                    worker.launch(order, data)
+                case ev.Advance():
+                    worker.advance(order)
+                case ev.Stop():
+                    worker.stop(order)
 
 
 @dataclass
@@ -102,13 +110,17 @@ class RaySlot:
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
     """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
     by the monotonic clock."""
+    orders: list[OrderWithData] = field(default_factory=list)  # go out with the next poll
     recorded: dict[AttemptKey, float] = field(default_factory=dict)
     """Up to which resource each attempt's reports are in the database. Goes out with the next
     poll."""
 
     def order(self, command: ev.Command, data: Box | None = None) -> None:
-        """Send a command."""
-        self.actor.carry_out.remote(command, data)
+        """Send a command: with the next poll, or at once where a poll is out."""
+        if self.pending is None:
+            self.orders.append((command, data))
+        else:
+            self.actor.carry_out.remote([(command, data)])
 
     def note_recorded(self, attempt: AttemptKey, resource: float) -> None:
         """Say with the next poll that an attempt's reports up to `resource` are in the database."""
@@ -119,8 +131,9 @@ class RaySlot:
         """Send a poll where none is out. The worker answers within `hold_s`."""
         if self.pending is not None:
             return
-        self.pending = self.actor.poll.remote(hold_s, self.recorded)
+        self.pending = self.actor.poll.remote(hold_s, (self.recorded, self.orders))
         self.recorded = {}
+        self.orders = []
         self.asked = time.monotonic()
 
     def is_late(self, now: float) -> bool:

@@ -18,13 +18,17 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.executors.attempt.control import Control
-from hpsearch.executors.attempt.execution import RETIRED, Ending, Execution
+from hpsearch.executors.attempt.execution import RETIRED, Ending, Execution, Message
 from hpsearch.executors.attempt.log_lines import note_beginning, note_end
 from hpsearch.executors.attempt.printing import logged
 from hpsearch.executors.attempt.worker_state import WorkerState
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.loop import memory_facts
+
+GATHER_S = 0.004
+"""How long `poll` waits for more events after the first one, so that they go out in one message. It
+does not wait where an attempt waits for an answer."""
 
 LEAK_BYTES = 128 << 20
 """GPU memory that may be left after an attempt: cuBLAS takes some tens of MiB for its workspaces,
@@ -67,6 +71,7 @@ class Worker:
         self._held_back: list[ev.Event] = []
         """Sent together with the next event, not as a message of its own."""
         self._news = threading.Condition()
+        self._urgent = False
         self._retiring = False
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
@@ -114,13 +119,15 @@ class Worker:
             control.stop = True
             control.changed.set()
         if not controls:
-            self._emit(ReplaceWorker(RETIRED))
+            self._emit(ReplaceWorker(RETIRED), urgent=True)
 
     def poll(self, timeout_s: float) -> list[ev.Event | ReplaceWorker]:
         """Events since the last call; waits for the first one."""
         with self._news:
-            self._news.wait_for(lambda: bool(self._events), timeout_s)
+            if self._news.wait_for(lambda: bool(self._events), timeout_s):
+                self._news.wait_for(lambda: self._urgent, GATHER_S)
             events, self._events = self._events, []
+            self._urgent = False
         return events
 
     def _work(self) -> None:
@@ -146,7 +153,7 @@ class Worker:
             with logged(target, redirects=self._prints_into_logs) as log:
                 if log is not None:
                     note_beginning(log, order, self._device)
-                execution = Execution(self._state, order, control, self._hold_back, self._emit, log)
+                execution = Execution(self._state, order, control, self._hold_back, self._send, log)
                 ending = execution.run(data)
                 try:
                     ending = execution.settled(ending)
@@ -160,7 +167,7 @@ class Worker:
         finally:
             if ending is not None:
                 learned = _learned(order.known)
-                self._emit(ending, *learned, *self._replacement(before))
+                self._emit(ending, *learned, *self._replacement(before), urgent=True)
 
     def _replacement(self, before: int | None) -> list[ReplaceWorker]:
         """The request to replace this process, if it is to end, or if GPU memory of the attempt is
@@ -178,10 +185,14 @@ class Worker:
         with self._news:
             self._held_back = [event]
 
-    def _emit(self, *events: ev.Event | ReplaceWorker) -> None:
+    def _send(self, event: Message, waits: bool) -> None:
+        self._emit(event, urgent=waits)
+
+    def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool) -> None:
         with self._news:
             self._events += [*self._held_back, *events]
             self._held_back = []
+            self._urgent |= urgent
             self._news.notify_all()
 
 

@@ -47,7 +47,8 @@ class Execution:
     """One attempt, from its order to its end.
 
     `began` is called with how the attempt computes, and again once it can train, with how long that
-    took; `said` with each report, question and note.
+    took; `said` with each report, question and note, and whether the attempt now waits for an
+    answer.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Execution:
         order: ev.Launch,
         control: Control,
         began: Callable[[ev.Began], None],
-        said: Callable[[Message], None],
+        said: Callable[[Message, bool], None],
         log: LogFile | None,
     ) -> None:
         self._state = state
@@ -83,14 +84,14 @@ class Execution:
         self._send_rest()
         return ending
 
-    def _send(self, report: ev.Reported) -> None:
+    def _send(self, report: ev.Reported, *, waits: bool) -> None:
         self.reached = report.resource
-        self._said(report)
+        self._said(report, waits)
 
     def _send_rest(self) -> None:
         last = self._thinning.rest()
         if last is not None:
-            self._send(last)
+            self._send(last, waits=False)
 
     def _trained(self, given: Any) -> Ending:
         try:
@@ -235,13 +236,13 @@ class Execution:
             _held(checkpoint, best),
         )
         if self._thinning.due(reported, self._control.until):
-            self._send(reported)
+            self._send(reported, waits=waits)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
         order = self._order
         asked = ev.Asked(order.trial, order.attempt, question.name, question.distribution)
-        self._said(asked)
+        self._said(asked, True)
         self._control.wait_for_value(question.name)
         return self._control.given
 
@@ -251,7 +252,7 @@ class Execution:
         noted = ev.Noted(
             order.trial, order.attempt, note.attributes, note.constraints, note.metrics
         )
-        self._said(noted)
+        self._said(noted, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best
