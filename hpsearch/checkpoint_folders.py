@@ -95,20 +95,28 @@ def folder_of_new(spec: StudySpec, asked_for: str | None) -> StudyFolder:
 
 
 def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> StudyFolder:
-    """The folder of a study that is in the database: the one it has, or one in a root asked for.
+    """The folder of a study that is in the database: the one it has.
 
-    A study that has none yet, because its trials were asked for, gets one. Raises UserError if
-    checkpoints cannot be kept there."""
+    A study that has none yet, because its trials were asked for, gets one in the root asked for.
+    Raises UserError if checkpoints cannot be kept there, or another folder is asked for."""
     present = next(iter(folders_of(record)), None)
-    moves = asked_for is not None and usable(asked_for) != present
-    if record.uid is None or present is None or moves:
+    if record.uid is None or present is None:
         root = checkpoint_root(spec, asked_for or present)
         uid = record.uid or new_uid()
         return folder_in(root, record.name, uid)
     mark = Mark(record.name, record.uid)
+    if asked_for is not None and present not in _folders_for(mark, asked_for):
+        what = f"study {record.name} keeps its checkpoints in {present}, and cannot move"
+        raise UserError(what, "leave --checkpoints out")
     home = StudyFolder(mark, usable(present))
     home.refuse_foreign()
     return home
+
+
+def _folders_for(mark: Mark, asked_for: str) -> tuple[str, str]:
+    """The folders that a study may have where this one is asked for: itself, or its own in it."""
+    root = usable(asked_for)
+    return root, str(inside(root, folder_name(mark.study, mark.uid)))
 
 
 def usable(checkpoints: Path | str) -> str:

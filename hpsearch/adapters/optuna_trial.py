@@ -7,10 +7,9 @@ written as text; the objective is given its own objects all the same.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from optuna.distributions import (
     BaseDistribution,
@@ -19,13 +18,10 @@ from optuna.distributions import (
     check_distribution_compatibility,
     distribution_to_json,
 )
-from optuna.study import StudyDirection
 from optuna.trial import FixedTrial
 
 from trials.contract import Goal, Note, TrialStopped
 from trials.tasks.function.trial import FunctionTrial
-
-_log = logging.getLogger(__name__)
 
 
 class ObjectiveTrial(FixedTrial):
@@ -50,7 +46,7 @@ class ObjectiveTrial(FixedTrial):
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
-        plain = _written(name, choices)
+        plain = tuple(_as_json(name, choice) for choice in choices)
         value = self._suggest(name, CategoricalDistribution(plain))
         chosen = choices[_place_of(name, value, plain)]
         self._suggested_params[name] = chosen
@@ -58,7 +54,6 @@ class ObjectiveTrial(FixedTrial):
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
         """The value of a parameter, drawn by the study if the trial does not have it."""
-        _refuse_name(name)
         before = self._distributions.get(name)
         if before is not None:
             check_distribution_compatibility(before, distribution)
@@ -70,7 +65,8 @@ class ObjectiveTrial(FixedTrial):
         return value
 
     def report(self, value: float, step: int) -> None:
-        """Report the objective's value at a step, and wait for the go-ahead.
+        """Report the objective's value at a step, and wait for the go-ahead. A step that is
+        reported already is ignored, as in Optuna.
 
         The report at the full budget waits for what the objective returns.
 
@@ -78,16 +74,14 @@ class ObjectiveTrial(FixedTrial):
             TypeError, ValueError, NotImplementedError: As Optuna raises them.
             TrialStopped: The trial pauses or ends here; `except Exception` does not catch it.
         """
-        self._refuse_several("report")
-        number, step = _number("value", value), _step(step)
+        if len(self._trial.goals) > 1:
+            raise NotImplementedError("Trial.report is not supported with several objectives.")
+        number, step = _number("value", value), int(step)
+        if step < 0:
+            raise ValueError(f"the step is {step}, but must not be negative")
         if self._first_step is None:
             self._first_step = step
         if step <= self._last_step:
-            _log.warning(
-                "the value reported at step %d is ignored: step %d is already reported",
-                step,
-                self._last_step,
-            )
             return
         self._last_step = step
         if self._last_value is not None:
@@ -102,15 +96,9 @@ class ObjectiveTrial(FixedTrial):
     def should_prune(self) -> bool:
         """False: what the study stops, it has stopped in `report`. Raises TrialStopped if the trial
         is to stop since then."""
-        self._refuse_several("should_prune")
         if self._trial.stopped:
             raise TrialStopped
         return False
-
-    def _refuse_several(self, method: str) -> None:
-        if len(self._trial.goals) > 1:
-            what = f"Trial.{method} is not supported for multi-objective optimization."
-            raise NotImplementedError(what)
 
     def finish(self, returned: Any) -> None:
         """Report what the objective has returned, at the full budget. Raises TypeError or
@@ -139,36 +127,11 @@ class ObjectiveTrial(FixedTrial):
         super().set_constraint(key, value)
         self._trial.note(Note(constraints={key: self.constraints[key]}))
 
-    @property
-    def study(self) -> StudyOfTrial:
-        """The study, of which only the directions are known here."""
-        return StudyOfTrial(self._trial.goals)
-
-
-class StudyOfTrial:
-    """The study, as far as a trial's worker knows it."""
-
-    def __init__(self, goals: Sequence[Goal]) -> None:
-        least, most = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
-        self.directions = [most if goal.maximize else least for goal in goals]
-
-    @property
-    def direction(self) -> StudyDirection:
-        """The direction of the only objective."""
-        (direction,) = self.directions
-        return direction
-
-    def __getattr__(self, name: str) -> NoReturn:
-        what = f"trial.study.{name} is not known where a trial runs"
-        raise AttributeError(
-            f"{what}, only trial.study.directions; read the study with hpsearch.open(...).optuna()"
-        )
-
 
 def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
     """The returned value as a number for each objective."""
     several = list(returned) if isinstance(returned, Sequence) else [returned]
-    if isinstance(returned, str) or len(several) != len(goals):
+    if len(several) != len(goals):
         metrics = ", ".join(goal.metric for goal in goals)
         wanted = f"the study file wants one number for each of: {metrics}"
         raise ValueError(f"the objective returned {returned!r}, and {wanted}")
@@ -184,17 +147,6 @@ def _number(what: str, value: Any) -> float:
         raise TypeError(text) from None
 
 
-def _step(step: Any) -> int:
-    try:
-        whole = int(step)
-    except (TypeError, ValueError):
-        kind = type(step).__name__
-        raise TypeError(f"the step is of the type {kind}, but must be a whole number") from None
-    if whole < 0:
-        raise ValueError(f"the step is {whole}, but must not be negative")
-    return whole
-
-
 def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
     """The attributes that can be metrics: numbers, by names that a person can type."""
     found = {}
@@ -206,35 +158,13 @@ def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-# ------------------------------------------------------------------------------------- suggestions
-
-
-def _refuse_name(name: object) -> None:
-    """Refuse a name that no study file could have, with a `ValueError`."""
-    if not isinstance(name, str) or not name.isprintable() or not name or name.startswith("$"):
-        what = f"a parameter cannot be named {name!r}"
-        raise ValueError(f"{what}: use letters, digits and marks such as _ or /")
-
-
-def _written(name: str, choices: Sequence[Any]) -> tuple[Any, ...]:
-    """Choices as a study writes them. Raises ValueError if two of them are written alike, or one
-    differently in each process."""
-    found = tuple(each if _is_plain(each) else _text(name, each) for each in choices)
-    different = {(type(each), each) for each in found}
-    if len(different) < len(found):
-        what = f"two choices of {name!r} are written alike: {', '.join(map(str, found))}"
-        raise ValueError(f"{what}; give each a text of its own")
-    return found
-
-
-def _is_plain(choice: Any) -> bool:
-    return choice is None or type(choice) in (bool, int, float, str)
-
-
-def _text(name: str, choice: Any) -> str:
-    """A choice by its name, or as Python writes it."""
+def _as_json(name: str, choice: Any) -> Any:
+    """A choice as a study writes it: one that JSON does not have by its name, or as Python writes
+    it. Raises ValueError if that differs in each process."""
+    if choice is None or type(choice) in (bool, int, float, str):
+        return choice
     text = str(getattr(choice, "__qualname__", choice))
-    if " at 0x" in text:  # where it lies in memory
+    if " at 0x" in text or "<lambda>" in text:
         what = f"the choice {text} of {name!r} cannot be written down"
         raise ValueError(f"{what}; suggest a name for it, and look it up by that")
     return text
@@ -249,13 +179,12 @@ def _fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
     """
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[_place_of(name, value, distribution.choices)]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number:
-        raise _unfit(name, value, "a number")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _refusal(name, value, "a number")
     if not isinstance(distribution, IntDistribution):
         return float(value)
     if value != int(value):
-        raise _unfit(name, value, "a whole number")
+        raise _refusal(name, value, "a whole number")
     return int(value)
 
 
@@ -264,9 +193,9 @@ def _place_of(name: str, value: Any, choices: Sequence[Any]) -> int:
     for place, choice in enumerate(choices):
         if choice == value and isinstance(choice, bool) is isinstance(value, bool):
             return place
-    raise _unfit(name, value, f"one of {', '.join(map(str, choices))}")
+    raise _refusal(name, value, f"one of {', '.join(map(str, choices))}")
 
 
-def _unfit(name: str, value: Any, wanted: str) -> ValueError:
+def _refusal(name: str, value: Any, wanted: str) -> ValueError:
     what = f"{name} is {value!r} in this study, and the objective wants {wanted}"
     return ValueError(f"{what}; change {name} in the study file or the objective")

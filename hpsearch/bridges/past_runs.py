@@ -1,5 +1,4 @@
-"""Past runs as every `read` leaves them, which columns they are read from, and the error for those
-that do not fit."""
+"""Past runs of another program, the columns that they are read from, and what does not fit."""
 
 from __future__ import annotations
 
@@ -14,11 +13,9 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import Objective
-from trials.settings import nearest
 
 MOST_SHOWN = 10
-"""How many problems are listed; the others are counted."""
-DIRECTIONS = ("minimize", "maximize")
+"""Problems that are listed; the others are counted."""
 
 
 @dataclass(slots=True)
@@ -26,14 +23,13 @@ class PastRun:
     """One run of a source.
 
     Attributes:
-        place: Where it is, for errors: a file with a row, or a trial of a study.
+        place: The row or trial that it is read from, for errors.
         state: Its state; running or queued if it has not ended.
         values: One value for each objective; None if it has no result.
-        curve: The metrics by resource, rising.
-        error_kind: Why it failed; None if it did not.
+        curve: The metrics by step, rising.
         started: Seconds since the epoch.
         ended: Seconds since the epoch.
-        distributions: By parameter, what it was drawn from, where the source knows it.
+        distributions: The distribution that each parameter was drawn from, where it is known.
     """
 
     place: str
@@ -54,9 +50,9 @@ class PastRuns:
     """All runs of a source.
 
     Attributes:
-        kind: The kind of source, such as `Ray Tune`.
-        source: Where they are from, without passwords.
-        objectives: The metrics that they are compared by.
+        kind: The kind of source, such as `Optuna`.
+        source: The source, without passwords.
+        objectives: The metrics that runs are compared by.
         notes: Remarks for a person, such as how many runs were left out.
     """
 
@@ -67,9 +63,9 @@ class PastRuns:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def resources(self) -> list[float]:
-        """The resources of all reports."""
-        return [resource for run in self.runs for resource in run.curve]
+    def steps(self) -> float:
+        """The steps that runs have trained at most; 1 where they have no curves."""
+        return max((step for run in self.runs for step in run.curve), default=1.0)
 
 
 class Misfits:
@@ -77,27 +73,26 @@ class Misfits:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._found: dict[str, None] = {}
+        self._found: list[tuple[str, str]] = []
 
     def add(self, place: str, what: str) -> None:
-        """Note a problem: where it is, what is wrong and how to fix it."""
-        self._found[f"{place}: {what}"] = None
+        """Note a problem: its place, and how to fix it."""
+        self._found.append((place, what))
 
     def has(self, place: str) -> bool:
-        """True if there is a problem at a place, or in a file below it."""
-        return any(found.startswith((f"{place}:", f"{place}/")) for found in self._found)
+        """True if there is a problem at a place."""
+        return any(place == found for found, _ in self._found)
 
     def refuse(self) -> None:
         """Refuse the source if anything does not fit."""
         if not self._found:
             return
-        lines = [f"  {line}" for line in list(self._found)[:MOST_SHOWN]]
+        lines = [f"  {place}: {what}" for place, what in self._found[:MOST_SHOWN]]
         more = len(self._found) - len(lines)
         if more:
             lines.append(f"  and {more} more")
-        count = f"{len(self._found)} problem" + ("s" if len(self._found) > 1 else "")
-        text = "\n".join([f"{count} in {self._source}; nothing was imported:", *lines])
-        raise UserError(text)
+        head = f"{len(self._found)} problems in {self._source}; nothing was imported:"
+        raise UserError("\n".join([head, *lines]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +100,11 @@ class Mapped:
     """The columns of a source, each named by an option of the command line.
 
     Attributes:
-        params: By the name of each parameter, its column; empty for all.
-        metric: By the name of each objective, its column.
-        direction: Minimize or maximize, for each objective.
-        run: The column that names a run; with `resource`, rows of one run are its curve.
-        state: The column that says how a run ended.
-        resource: The column that says how far a run had trained, one row for each report.
+        params: The column of each parameter; empty for all.
+        metric: The column of each objective.
+        direction: `minimize` or `maximize`, for each objective.
+        run: The column that names a run.
+        state: The column with the state of a run.
         study: The study in a storage of Optuna's.
     """
 
@@ -119,7 +113,6 @@ class Mapped:
     direction: tuple[str, ...] = ()
     run: str | None = None
     state: str | None = None
-    resource: str | None = None
     study: str | None = None
 
     @property
@@ -129,37 +122,16 @@ class Mapped:
         if not self.metric:
             what = "it is not said what the runs are compared by"
             raise UserError(what, "name the metric: --metric NAME, or --metric NAME=COLUMN")
-        if not self.direction:
-            first = next(iter(self.metric))
-            what = f"it is not said whether less or more {first} is better"
-            raise UserError(what, "add --direction minimize or --direction maximize")
-        for word in self.direction:
-            if word not in DIRECTIONS:
-                raise UserError(f"--direction {word}: must be minimize or maximize")
         if len(self.direction) != len(self.metric):
             what = f"{len(self.metric)} metrics and {len(self.direction)} directions are given"
-            raise UserError(what, "give one --direction for each --metric, in the same order")
+            hint = "--direction minimize or --direction maximize for each --metric, in its order"
+            raise UserError(what, hint)
+        for word in self.direction:
+            if word not in ("minimize", "maximize"):
+                raise UserError(f"--direction {word}: must be minimize or maximize")
         named = zip(self.metric, self.direction, strict=True)
         pairs = [{"metric": metric, "direction": direction} for metric, direction in named]
         return tuple(Objective.model_validate(pair) for pair in pairs)
-
-    def values_in(self, metrics: Mapping[str, float]) -> tuple[float, ...] | None:
-        """The objectives' values among metrics under our names; None if one is missing."""
-        if any(name not in metrics for name in self.metric):
-            return None
-        return tuple(metrics[name] for name in self.metric)
-
-    def chosen(
-        self, params: Mapping[str, Any], place: str, misfits: Misfits | None
-    ) -> dict[str, Any]:
-        """The parameters of a run that are kept, by our names: all if none are named. `misfits`
-        takes those that the run lacks; it is None where it may lack some."""
-        if not self.params:
-            return dict(params)
-        for theirs in self.params.values():
-            if theirs not in params and misfits is not None:
-                misfits.add(place, f"has no parameter {theirs}; {nearest(theirs, params)}")
-        return {ours: params[theirs] for ours, theirs in self.params.items() if theirs in params}
 
 
 def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
@@ -182,8 +154,7 @@ def settle(found: PastRuns, misfits: Misfits) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
     A run whose result is not finite has failed. A run that has not ended is pruned, or left out if
-    it has reported nothing. Names occur once, resources are numbers that are not negative, and a
-    complete run has a result. Raises UserError if something does not fit, or there is no run.
+    it has reported nothing. Raises UserError if something does not fit, or there is no run.
     """
     kept = [run for run in found.runs if run.state.terminal or run.curve]
     if len(kept) < len(found.runs):
@@ -197,20 +168,19 @@ def settle(found: PastRuns, misfits: Misfits) -> None:
     places: dict[str, str] = {}
     for run in kept:
         _end(run)
+        _check(run, found, misfits)
         if run.name is not None:
             first = places.setdefault(run.name, run.place)
             if first != run.place:
                 misfits.add(run.place, f"{run.name} occurs twice, first at {first}; remove one")
-        _check(run, found, misfits)
     misfits.refuse()
-    _begin_at_one(found)
 
 
 def _end(run: PastRun) -> None:
     if not run.state.terminal:
         run.state = State.PRUNED
     if run.state is State.FAILED:
-        run.error_kind = run.error_kind or ErrorKind.ERROR
+        run.error_kind = ErrorKind.ERROR
         run.values = None
     elif run.values is not None and not all(map(math.isfinite, run.values)):
         run.state = State.FAILED
@@ -223,18 +193,4 @@ def _check(run: PastRun, found: PastRuns, misfits: Misfits) -> None:
     lacks_result = run.state is State.COMPLETE and run.values is None
     if lacks_result and not misfits.has(run.place):
         wanted = ", ".join(objective.metric for objective in found.objectives)
-        known = {name for metrics in run.curve.values() for name in metrics}
-        misfits.add(run.place, f"is complete and has no {wanted}; {nearest(wanted, known)}")
-    for resource in run.curve:
-        if not math.isfinite(resource) or resource < 0:
-            misfits.add(run.place, f"resource {resource:g} must be a number of at least 0")
-
-
-def _begin_at_one(found: PastRuns) -> None:
-    """Count resources from 1 where the source counts whole numbers from 0: its step 0 is what has
-    been trained first."""
-    if 0.0 not in found.resources or not all(map(float.is_integer, found.resources)):
-        return
-    for run in found.runs:
-        run.curve = {resource + 1: metrics for resource, metrics in run.curve.items()}
-    found.notes.append("steps are counted from 0 there, and from 1 here")
+        misfits.add(run.place, f"is complete and has no {wanted}")

@@ -60,7 +60,7 @@ def _revision(folder: Path) -> str | None:
 
 def _fingerprint(spec: StudySpec) -> str | None:
     """The SHA-256 of the files that the task names; None if it names none."""
-    files = _files(spec)
+    files = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
     if not files:
         return None
     digest = hashlib.sha256()
@@ -71,37 +71,20 @@ def _fingerprint(spec: StudySpec) -> str | None:
     return digest.hexdigest()
 
 
-def _files(spec: StudySpec) -> list[Path]:
-    """The files that the task names, in the order of the names of their settings, or of the words
-    of its command; the module of a function last."""
-    if spec.task["kind"] == COMMAND.kind:
-        folder = spec.base / spec.task.get("cwd", ".")
-        words = CommandLine(spec.task["run"]).plain_words
-        return [folder / word for word in words if _is_file(folder / word)]
-    files = []
-    named = {**spec.task.get("args", {}), **spec.task} if is_function(spec) else spec.task
-    for setting, value in sorted(named.items()):
-        if not isinstance(value, str) or setting == "kind":
-            continue
-        path = spec.base / value
-        if _is_file(path):
-            files.append(path)
-    return [*files, *_modules(spec)]
-
-
-def is_function(spec: StudySpec) -> bool:
-    """True if the study searches a function of the user's own."""
-    return spec.task["kind"] not in BUILT_IN
-
-
-def _modules(spec: StudySpec) -> list[Path]:
-    """The module of a function, where it is beside the study file; what it imports is not read."""
-    if not is_function(spec):
-        return []
-    module, _, _ = spec.task["kind"].partition(":")
-    path = spec.base.joinpath(*module.split("."))
-    candidates = (path.with_suffix(".py"), path / "__init__.py")
-    return [candidate for candidate in candidates if _is_file(candidate)]
+def _names(spec: StudySpec) -> list[str]:
+    """The texts of the task that may name files: the words of a command, or the values of its
+    settings, in the order of their names. The module of a function is last."""
+    task = spec.task
+    if task["kind"] == COMMAND.kind:
+        folder = Path(task.get("cwd", "."))
+        return [str(folder / word) for word in CommandLine(task["run"]).plain_words]
+    settings = {**task.get("args", {}), **task}
+    names = [value for _, value in sorted(settings.items()) if isinstance(value, str)]
+    if task["kind"] not in BUILT_IN:
+        module, _, _ = task["kind"].partition(":")
+        path = module.replace(".", "/")
+        names += [f"{path}.py", f"{path}/__init__.py"]
+    return names
 
 
 def _is_file(path: Path) -> bool:

@@ -10,7 +10,7 @@ from hpsearch.checkpoint_folders import new_uid
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord
-from hpsearch.errors import StudyExists, UserError
+from hpsearch.errors import StudyExists
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import step_scale
 from hpsearch.study_file.models import StudySpec
@@ -47,18 +47,13 @@ def create_study(
     try:
         return History(store.create_study(record))
     except StudyExists as error:
-        raise StudyExists(
-            f"study {spec.study} is already in {store.display_url}",
-            f"continue it with: hpsearch resume {spec.study} - or give the new one another name",
-        ) from error
+        what = f"study {spec.study} is already in {store.display_url}"
+        hint = f"continue it with: hpsearch resume {spec.study} - or give the new one another name"
+        raise StudyExists(what, hint) from error
 
 
 def spec_of(record: StudyRecord) -> StudySpec:
     """The study file that a study was created from. Raises SpecError if this version of the program
-    finds mistakes in it, and UserError if the database does not say where its paths start."""
-    if record.base is None:
-        raise UserError(
-            f"study {record.name} has no base, the folder that its paths start from",
-            "somebody changed the database by hand; start the study again: hpsearch run STUDY.yaml",
-        )
-    return parse(record.spec, base=Path(record.base), name=f"{record.name} (study file)")
+    finds mistakes in it."""
+    base = Path(record.base or ".")
+    return parse(record.spec, base=base, name=f"{record.name} (study file)")

@@ -15,7 +15,6 @@ from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import written_in
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import origin_of
 from hpsearch.study_file.types import AUTO
 
 MOST = 8  # so many studies are found by themselves, the latest ones
@@ -45,17 +44,17 @@ def summary(told: list[EarlierStudy]) -> str:
 def _told(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
     history = store.load(name)
     if history.study.directions not in (("minimize",), ("maximize",)):
-        raise _unfit(name, "has no single objective, so its trials have no order")
+        raise _refusal(name, "has no single objective, so its trials have no order")
     if history.study.state is StudyState.RUNNING:
-        raise _unfit(name, "is still running, and what it tells would depend on the moment")
+        raise _refusal(name, "is still running, and what it tells would depend on the moment")
     told = told_by(history, spec.space)
     if told is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
-        raise _unfit(name, lacking)
+        raise _refusal(name, lacking)
     return told
 
 
-def _unfit(name: str, why: str) -> UserError:
+def _refusal(name: str, why: str) -> UserError:
     return UserError(
         f"search.warm_start: study {name} {why}",
         f"remove {name} from warm_start, or use warm_start: {AUTO}",
@@ -64,10 +63,9 @@ def _unfit(name: str, why: str) -> UserError:
 
 def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """The latest finished studies of the same kind of task and the same objective."""
+    alike = [record for record in reversed(store.studies()) if _is_alike(record, spec)]
     found: list[EarlierStudy] = []
-    for record in reversed(store.studies()):
-        if not _is_alike(record, spec):
-            continue
+    for record in alike:
         told = told_by(store.load(record.name), spec.space)
         if told is not None:
             found.append(told)
@@ -82,7 +80,7 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
     written = written_in(record.spec)
-    kind = _part(written.get("task"), "kind") or _part(origin_of(written), "task")
+    kind = _part(written.get("task"), "kind")
     space = written.get("space")
     objective = written.get("objective")
     if isinstance(objective, list) and len(objective) == 1:

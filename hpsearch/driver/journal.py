@@ -18,17 +18,8 @@ from hpsearch.errors import StoreUnreachable
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.store import Store
 
-LEASE_TTL_S = 45.0
-"""The seconds that a lease lasts which is not renewed, unless the study file says otherwise."""
-
+LEASE_TTL_S = 45.0  # the seconds that a lease lasts which is not renewed
 RENEW_S = 5.0  # while nothing else is written, a lease is renewed at least this often
-
-STOP_GRACE_S = 60.0
-"""The seconds that an interrupted study waits for its workers, unless its file says otherwise."""
-
-STORE_PATIENCE_S = 300.0
-"""The seconds that a driver waits for a database that does not answer, unless its study file says
-otherwise."""
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
@@ -45,10 +36,10 @@ class Patience:
 
     lease_s: float = LEASE_TTL_S
     """Seconds after which a driver that has not renewed its lease counts as dead."""
-    database_s: float = STORE_PATIENCE_S
+    database_s: float = 300.0
     """Seconds that a driver waits for a database that does not answer. Then it ends, and its study
     can be resumed."""
-    workers_s: float = STOP_GRACE_S
+    workers_s: float = 60.0
     """Seconds that an interrupted study waits for its workers to save."""
 
 
@@ -135,11 +126,8 @@ class Journal:
                 waited_s += self._clock() - began
                 if waited_s > self._patience.database_s:
                     raise self._given_up(error, waited_s) from error
-                log.warning(
-                    "the database does not answer, trying again in %.1f s: %s",
-                    pause_s,
-                    error.message,
-                )
+                what = "the database does not answer, trying again in"
+                log.warning("%s %.1f s: %s", what, pause_s, error.message)
             else:
                 if waited_s:
                     log.warning("the database answers again, after %.1f s", waited_s)
@@ -149,8 +137,6 @@ class Journal:
             pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
 
     def _given_up(self, error: StoreUnreachable, waited_s: float) -> StoreUnreachable:
-        resume = f"hpsearch resume {self._study.name}"
-        return StoreUnreachable(
-            f"{error.message} - waited {waited_s:.0f} s for it",
-            f"everything up to the last report is saved; when it answers again: {resume}",
-        )
+        saved = "everything up to the last report is saved; when it answers again"
+        hint = f"{saved}: hpsearch resume {self._study.name}"
+        return StoreUnreachable(f"{error.message} - waited {waited_s:.0f} s for it", hint)

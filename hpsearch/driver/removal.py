@@ -16,6 +16,10 @@ from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import UserError
 from trials.checkpoints.folders import LOGS, folder_at, trial_folder
 
+MOST_SHOWN = 5
+_OURS = "it carries the mark of the study"
+_EMPTY = "there is nothing in it"
+
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
@@ -56,16 +60,14 @@ def remove_checkpoints(
         ours = [folder for folder, why in reasons.items() if why == _OURS]
         emptied = [_emptied(folder, go_on) for folder in ours]
     except UserError as error:
-        raise UserError(error.message, _again(record.name)) from error
+        once = f"once that is fixed, hpsearch rm {record.name} removes the rest"
+        hint = f"{once}; with --keep-checkpoints it leaves them"
+        raise UserError(error.message, hint) from error
     left = []
     for folder, why in reasons.items():
         if why not in (_OURS, _EMPTY):
             left.append(f"left as it is: {folder} - {why}")
     return emptied, left
-
-
-_OURS = "it carries the mark of the study"
-_EMPTY = "there is nothing in it"
 
 
 def _why_left(record: StudyRecord, folder: str, named_in: Callable[[str], bool]) -> str:
@@ -93,35 +95,14 @@ def _is_empty(folder: str) -> bool:
 def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
     """Remove all trials' files in a folder. Raises UserError if some could not be removed."""
     where = folder_at(folder)
-    numbers = _listed(folder)
-    errors: list[Exception] = []
-    for number in numbers:
+    numbers = trials_in(folder)
+    names = [*map(trial_folder, numbers), LOGS, TRACKING]
+    errors = []
+    for name in names:
         go_on()
-        error = where.remove(trial_folder(number))
-        if error is not None:
-            errors.append(error)
-    for name in (LOGS, TRACKING):
         error = where.remove(name)
         if error is not None:
-            raise UserError(f"{name} could not be removed from {folder}: {error}")
+            errors.append(f"{name} could not be removed from {folder}: {error}")
     if errors:
-        what = f"the checkpoints of {len(errors)} of {len(numbers)} trials"
-        first = errors[0]
-        raise UserError(
-            f"{what} could not be removed from {folder}: {type(first).__name__}: {first}"
-        )
+        raise UserError("\n".join(errors[:MOST_SHOWN]))
     return Emptied(folder, len(numbers))
-
-
-def _listed(folder: str) -> list[int]:
-    try:
-        return trials_in(folder)
-    except Exception as error:
-        raise UserError(f"{folder} cannot be read: {error}") from error
-
-
-def _again(name: str) -> str:
-    return (
-        f"study {name} is still in the database: once that is fixed, hpsearch rm {name} removes"
-        " the rest; with --keep-checkpoints it leaves them"
-    )

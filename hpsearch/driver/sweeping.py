@@ -1,159 +1,159 @@
-"""Removes checkpoints that no record names any more, in a thread.
+"""Removes checkpoints that trials do not need any more, in a thread beside the driver's loop.
 
-It watches what the driver has written: files go only after the database has forgotten them. What a
-driver that died had not removed yet, the next one removes. A trial that a worker still holds is
-waited for.
+A trial that waits keeps its newest checkpoint whole and the weights of its best one. A trial that
+has ended keeps the weights of its best one, or nothing where its record names no checkpoint. The
+sweeper watches what the driver has written, so that nothing goes before the database names what
+stays. It only removes, so that a driver which is killed meanwhile leaves nothing half made: the
+next driver removes the rest.
 
-Only folders that carry the study's mark are looked into (`hpsearch.checkpoint_folders`). Each is
-listed once, so that a trial whose files are gone already costs no call. What a store does not
-remove is tried again when the driver ends, and by the next driver.
+Only a folder that carries the study's mark is touched (`hpsearch.checkpoint_folders`). What another
+trial is to begin with stays until that one has a checkpoint of its own. Where a worker still holds
+a trial that has ended, the sweeper waits for it. A trial that waits may continue meanwhile: nothing
+newer than its checkpoint on record is touched, and nothing at all that was written since.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
 
+from hpsearch.brain.retention import lent_by, waits
 from hpsearch.brain.study import Study
-from hpsearch.checkpoint_folders import Mark, mark_of, trials_in
+from hpsearch.checkpoint_folders import StudyFolder, mark_of, trials_in
+from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Trial
-from hpsearch.driver.background import Background, held_by_workers
-from trials.checkpoints.folders import folder_at, trial_folder
+from trials.checkpoints.folders import folder_at, inside, split, trial_folder
+from trials.checkpoints.trimming import trim_ended, trim_waiting
+
+PATIENCE_S = 30.0
+"""The seconds that the end of a driver waits for removals. The next driver does what is left."""
 
 log = logging.getLogger("hpsearch")
 
 
-class Sweeper:
-    """The removals of one study, in all folders that it keeps or has kept checkpoints in, the
-    present one first: paths or URLs."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The checkpoints that a trial keeps."""
 
-    def __init__(self, mark: Mark, folders: Sequence[str]) -> None:
-        self._folders = [_SweptFolder(mark, folder) for folder in folders]
-        self._waiting: set[int] = set()  # trials whose files must go, once no worker holds them
-        self._inherited: set[int] = set()
-        """The same, where an earlier driver may have removed the files."""
-        self._removals = Background("sweeper", self._sweep, self._finish)
+    trial: int
+    waits: bool = False  # true if it may continue
+    checkpoint: str | None = None  # its newest on record; None if it keeps nothing
+    best: str | None = None
+
+
+class Sweeper:
+    """The removals in the folder of one study."""
+
+    def __init__(self, home: StudyFolder) -> None:
+        self._home = home
+        self._pending: dict[int, _Kept] = {}
+        self._ordered: dict[int, _Kept] = {}
+        self._has_complained = False
+        self._is_ours: bool | None = None
+        """Whether the folder carries the study's mark, which is read once."""
+        self._orders: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="sweeper", daemon=True)
+        self._thread.start()
 
     def begin(self, trials: list[Trial]) -> None:
-        """Take in a study as it was left: what its last driver had not removed."""
-        self._inherited |= _gone_among(trials)
+        """Take in a study as it was left, before anything is launched."""
+        self._take_in(trials)
+        gone = {kept.trial for kept in self._pending.values() if kept.checkpoint is None}
+        for number in gone:
+            self._ordered[number] = self._pending.pop(number)
+        if gone:
+            self._orders.put(partial(self._remove_left, gone))
+        self._order(set(), lent_by(trials))
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Called after every tick with what it wrote."""
-        self._waiting |= _gone_among(changes.trials)
-        if not self._waiting and not self._inherited:
-            return
-        held = held_by_workers(study)
-        for number in sorted(self._inherited - held):
-            self._removals.order(_Sweep(number, sure=False))
-        for number in sorted(self._waiting - held):
-            self._removals.order(_Sweep(number, sure=True))
-        self._inherited &= held
-        self._waiting &= held
+        for decision in changes.decisions:
+            if decision.kind is DecisionKind.DROP:
+                log.info("trial %d: its checkpoint is given up: %s", decision.trial, decision.why)
+        self._take_in(changes.trials)
+        if self._pending:
+            held = {slot.holds[0] for slot in study.slots.values() if slot.holds is not None}
+            self._order(held, study.lent)
 
     def close(self) -> None:
         """Remove what is left to remove; wait for that for a while."""
-        self._removals.close()
+        self._orders.put(None)
+        self._thread.join(PATIENCE_S)
 
-    def _sweep(self, order: _Sweep) -> None:
-        present = self._folders[0]
-        for folder in self._folders:
-            folder.sweep(order.number, sure=order.sure and folder is present)
+    def _take_in(self, trials: Iterable[Trial]) -> None:
+        for trial in trials:
+            number = trial.number
+            kept = self._kept(trial)
+            if kept is None:
+                self._pending.pop(number, None)
+                self._ordered.pop(number, None)  # an order that is still under way ends
+            elif kept != self._ordered.get(number):
+                self._pending[number] = kept
 
-    def _finish(self) -> None:
-        for folder in self._folders:
-            folder.finish()
+    def _kept(self, trial: Trial) -> _Kept | None:
+        """The checkpoints that a trial keeps; None if it needs everything, or has no files here."""
+        may_go_on = waits(trial)
+        if not trial.state.terminal and not may_go_on:
+            return None
+        if trial.checkpoint is None:
+            return _Kept(trial.number) if trial.attempts else None
+        folder, _ = split(trial.checkpoint)
+        if str(folder) != self._folder_of(trial.number):
+            return None
+        return _Kept(trial.number, may_go_on, trial.checkpoint, trial.best_checkpoint)
 
+    def _folder_of(self, trial: int) -> str:
+        return str(inside(self._home.folder, trial_folder(trial)))
 
-@dataclass(frozen=True, slots=True)
-class _Sweep:
-    """An order to remove what a trial has left."""
+    def _order(self, held: set[int], lent: set[int]) -> None:
+        """Order what can be done by now. Nothing is removed yet of trials that have ended and that
+        workers hold, and nothing of those whose checkpoint is `lent` to another trial."""
+        for kept in list(self._pending.values()):
+            if kept.trial in lent or (kept.trial in held and not kept.waits):
+                continue
+            del self._pending[kept.trial]
+            self._ordered[kept.trial] = kept
+            self._orders.put(partial(self._remove, kept))
 
-    number: int
-    sure: bool
-    """True if it has trained since the folders were listed, and so has files in the present one."""
+    def _work(self) -> None:
+        while (order := self._orders.get()) is not None:
+            try:
+                if self._is_ours is None:
+                    self._is_ours = mark_of(self._home.folder) == self._home.mark
+                if self._is_ours:
+                    order()
+            except Exception as error:  # noqa: BLE001 - each store has errors of its own
+                self._complain(error)
 
+    def _remove_left(self, gone: set[int]) -> None:
+        """Remove what earlier drivers have left of trials that keep nothing."""
+        for number in gone.intersection(trials_in(self._home.folder)):
+            self._remove(_Kept(number))
 
-class _SweptFolder:
-    """One folder, as the sweeper's thread sees it. Nothing here raises what a store raises."""
+    def _remove(self, kept: _Kept) -> None:
+        if kept.checkpoint is None:
+            error = folder_at(self._home.folder).remove(trial_folder(kept.trial))
+            if error is not None:
+                self._complain(error)
+        elif kept.waits:
+            trim_waiting(kept.checkpoint, kept.best, lambda: self._stands(kept))
+        else:
+            trim_ended(kept.checkpoint)
 
-    def __init__(self, mark: Mark, folder: str) -> None:
-        self._mark = mark
-        self._folder = folder
-        self._listed: set[int] | None = None
-        """The trials with files in it; None if it could not be listed."""
-        self._is_ours = False
-        self._left: set[int] = set()  # trials whose files could not be removed
-        self._has_complained = False
-
-    def sweep(self, number: int, *, sure: bool) -> None:
-        """Remove a trial's files; `sure` where it has some even if it was not listed."""
-        if self._listed is None and not self._has_complained:
-            self._list()
-        if self._listed is None:
-            self._left.add(number)
-            return
-        has_files = sure or number in self._listed
-        if self._is_ours and has_files:
-            self._remove(number)
-
-    def finish(self) -> None:
-        """Try once more what could not be removed."""
-        if not self._left:
-            return
-        self._listed = None
-        self._list()
-        if self._listed is not None:
-            self._left &= self._listed
-            self._remove_left()
-        if self._left:
-            log.warning(
-                "%d trials that are not kept still have files in %s", len(self._left), self._folder
-            )
-
-    def _remove_left(self) -> None:
-        if not self._is_ours:
-            return
-        for number in sorted(self._left):
-            self._remove(number)
-
-    def _list(self) -> None:
-        try:
-            owner = mark_of(self._folder)
-            self._is_ours = owner is not None and owner.uid == self._mark.uid
-            listed = trials_in(self._folder) if self._is_ours else []
-            self._listed = set(listed)
-        except Exception as error:  # noqa: BLE001 - each store has errors of its own
-            self._complain(error)
-
-    def _remove(self, number: int) -> None:
-        error = folder_at(self._folder).remove(trial_folder(number))
-        if error is None:
-            self._left.discard(number)
-            return
-        self._left.add(number)
-        self._complain(error)
+    def _stands(self, kept: _Kept) -> bool:
+        """True if a trial still waits as it did when this was ordered."""
+        return self._ordered.get(kept.trial) is kept
 
     def _complain(self, error: Exception) -> None:
-        """Warn once for each folder: what follows most likely has the same cause."""
+        """Warn once: what follows most likely has the same cause."""
         if self._has_complained:
             return
         self._has_complained = True
-        log.warning(
-            "checkpoints that are not kept could not be removed from %s: %s: %s"
-            " - tried again when this driver ends, and by the next one",
-            self._folder,
-            type(error).__name__,
-            error,
-        )
-
-
-def _gone_among(trials: list[Trial]) -> set[int]:
-    """The numbers of the trials of which nothing is kept, but which may have left files."""
-    return {
-        trial.number
-        for trial in trials
-        if trial.state.terminal and trial.checkpoint is None and trial.attempts
-    }
+        what = "checkpoints that are not needed could not be removed from"
+        why = f"{type(error).__name__}: {error}"
+        log.warning("%s %s: %s - the next driver tries again", what, self._home.folder, why)

@@ -2,7 +2,6 @@
 
 - `ray`: slots on a Ray cluster; `ray_slot`: one of them
 - `slot_needs`: what a slot takes, and the wait for it
-- `shared_data`: prepared data that trials share
 - `ray_cluster`: being part of a Ray cluster, and what its head says about the nodes
 - `autoscaler`: whether a cluster has one, and what it could bring
 - `address`: whether anything answers at a cluster's address

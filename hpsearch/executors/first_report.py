@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -61,8 +60,7 @@ def try_out(
             if isinstance(news, ev.Began):
                 start_up_s = news.start_up_s or start_up_s
             elif news is not None:
-                seconds = time.monotonic() - began
-                return Tried(news, seconds, start_up_s=start_up_s)
+                return Tried(news, time.monotonic() - began, start_up_s=start_up_s)
             imported = True
         return Tried(None, time.monotonic() - began, imported=imported)
     except EOFError:
@@ -81,8 +79,16 @@ def _serve(
     pipe: Connection, config: WorkerConfig, order: ev.Launch, device: str, share: float
 ) -> None:
     worker_process.let_children_die_with_us()
-    stop: list[Callable[[], None]] = [lambda: os._exit(0)]
-    threading.Thread(target=_heed, args=(pipe, stop), daemon=True).start()
+    workers: list[Worker] = []
+
+    def end_with_parent() -> None:
+        with suppress(EOFError, OSError):
+            pipe.recv()
+        if not workers:
+            os._exit(0)
+        workers[0].stop(ev.Stop(order.trial, order.attempt))
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     with printing_into(2):
         problems = loading.inspect(config.task, Path(config.base))
     if problems:
@@ -92,7 +98,7 @@ def _serve(
     data = config.load_task().prepare(config.params(order)) if config.prepares else None
     worker = Worker(config, lambda given: given, device, share, prints_into_logs=True)
     worker.launch(order, data)
-    stop[0] = lambda: worker.stop(ev.Stop(order.trial, order.attempt))
+    workers.append(worker)
     while True:
         for event in worker.poll(1.0):
             if isinstance(event, ev.Asked):
@@ -103,9 +109,3 @@ def _serve(
                     pipe.send(event)
             if isinstance(event, Ending):
                 os._exit(0)
-
-
-def _heed(pipe: Connection, stop: list[Callable[[], None]]) -> None:
-    with suppress(EOFError, OSError):
-        pipe.recv()
-    stop[0]()

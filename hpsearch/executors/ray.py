@@ -8,8 +8,8 @@ worker as soon as there is room for one.
 
 Each actor is polled again once the driver is done with the events of the poll before. A poll
 returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
-a Ray task and shared through the object store (`shared_data`): each node has one copy, which its
-workers map into their memory. Actors are not detached: when a driver dies, its workers end too.
+a Ray task and shared through the object store: each node has one copy, which its workers map into
+their memory. Actors are not detached: when a driver dies, its workers end too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import ray
@@ -34,9 +33,8 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
 from hpsearch.executors.ray_cluster import HeadNode
-from hpsearch.executors.ray_slot import AttemptKey, Hello, RaySlot, WorkerActor
-from hpsearch.executors.shared_data import SharedData
-from hpsearch.executors.slot_needs import Queue, SlotNeeds
+from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
@@ -56,13 +54,13 @@ STARTS = 5  # how many times the `worker_timeout` a worker may take until it is 
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
 
-AWAY_S = 1.0  # an executor that was not polled for this much longer than it waited was away
-
-SUSPECT = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY, ErrorKind.DISK_FULL)
-"""Failures that the prepared data may have caused: it is prepared again for the next attempt."""
-
 FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 """Failures after which a worker is replaced: the state of its process may be broken."""
+
+SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
+"""Failures that the prepared data may have caused: it is prepared again for the next attempt."""
+
+KEPT_DATA = 8  # prepared data sets that stay in the object store
 
 POLL_S = 30.0  # the longest a worker keeps a poll waiting
 IDLE_S = 0.2  # the longest wait while there are no workers: new nodes are looked for
@@ -80,7 +78,6 @@ class RayExecutor:
         self._resources = resources
         self._head = HeadNode(resources.worker_timeout_s)
         self._needs = SlotNeeds(resources, self._head)
-        self._queue = Queue(self._needs)
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
@@ -89,11 +86,11 @@ class RayExecutor:
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
-        self._looked = time.monotonic()
         self._hold_s = min(POLL_S, resources.worker_timeout_s / 3)
         self._task = config.load_task() if config.prepares else None
-        prepare = ray.remote(_prepare).options(num_cpus=0)
-        self._data = SharedData(partial(prepare.remote, config))
+        self._data: dict[str, Box] = {}
+        """References to prepared data, by the task's key of its settings, the latest last."""
+        self._prepare = ray.remote(num_cpus=0)(_prepare)
         self._actor = ray.remote(
             num_cpus=resources.cpu,
             num_gpus=self.gpus,
@@ -107,8 +104,6 @@ class RayExecutor:
     def gpus(self) -> float:
         """The GPUs of a slot."""
         return self._needs.gpus
-
-    # ---------------------------------------------------------------------------------- commands
 
     def launch(self, order: ev.Launch) -> None:
         """Start an attempt on its slot."""
@@ -146,15 +141,17 @@ class RayExecutor:
         name = self._slot_names.get(attempt)
         return None if name is None else self._slots.get(name)
 
-    def _data_for(self, order: ev.Launch) -> Any:
+    def _data_for(self, order: ev.Launch) -> Box | None:
         """A box with the reference to the prepared data; None if the task prepares none."""
         if self._task is None:
             return None
         params = self._config.params(order)
         key = self._task.data_key(params)
-        return self._data.box_for((order.trial, order.attempt), key, params)
-
-    # ------------------------------------------------------------------------------------ events
+        box = self._data.pop(key, None) or [self._prepare.remote(self._config, params)]
+        self._data[key] = box
+        if len(self._data) > KEPT_DATA:
+            del self._data[next(iter(self._data))]
+        return box
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
@@ -169,8 +166,7 @@ class RayExecutor:
         events: list[ev.Event] = []
         for name, answer in self._answers(timeout_s):
             events += self._take_in(name, answer)
-        self._excuse_own_absence(timeout_s)
-        return [*events, *self._replace_disobedient(), *self._replace_silent()]
+        return [*events, *self._replace_stuck()]
 
     def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
         names = {slot.pending: name for name, slot in self._slots.items()}
@@ -185,7 +181,7 @@ class RayExecutor:
         try:
             answer = ray.get(call)
         except RayActorError as error:
-            return self._gone(name, _shortened(error))
+            return self._gone(name, " ".join(str(error).split())[:MOST_LETTERS])
         except RayError as error:
             last_line = str(error).strip().splitlines()[-1]
             return self._gone(name, last_line)
@@ -213,30 +209,22 @@ class RayExecutor:
                 continue
             events.append(event)
             if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
-                self._ended(name, event)
+                key = (event.trial, event.attempt)
+                self._slots[name].attempts.pop(key, None)
+                self._slot_names.pop(key, None)
+            if isinstance(event, ev.Failed) and event.kind in SUSPECT:
+                self._data.clear()
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
         if fault is not None:
             events += self._replace(name, fault)
         return events
 
-    def _ended(self, name: str, event: ev.Finished | ev.Stopped | ev.Failed) -> None:
-        key = (event.trial, event.attempt)
-        self._slots[name].attempts.pop(key, None)
-        suspect = isinstance(event, ev.Failed) and event.kind in SUSPECT
-        self._forget(key, suspect=suspect)
-
-    def _forget(self, attempt: AttemptKey, *, suspect: bool = False) -> None:
-        self._slot_names.pop(attempt, None)
-        self._data.ended(attempt, suspect=suspect)
-
-    # --------------------------------------------------------------------------- workers that end
-
     def _gone(self, name: str, why: str) -> list[ev.Event]:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
         for attempt in slot.attempts:
-            self._forget(attempt)
+            self._slot_names.pop(attempt, None)
         self._followed = 0.0  # look for a replacement at once
         if not slot.ready:
             self._left.append(slot.room)
@@ -246,11 +234,7 @@ class RayExecutor:
             self._start_worker(slot.room)
         else:
             self._left.append(slot.room)
-        events: list[ev.Event] = []
-        # Where a node was told to end, its attempts could not be saved, but have not failed.
-        if slot.attempts and self._head.was_told_to_end(slot.node):
-            events += [ev.Stopped(*key, why="its node was told to end") for key in slot.attempts]
-        return [*events, ev.SlotDown(name, why)]
+        return [ev.SlotDown(name, why)]
 
     def _count_false_start(self, name: str, why: str) -> None:
         self._false_starts += 1
@@ -267,65 +251,36 @@ class RayExecutor:
         return self._gone(name, why)
 
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
-        """Replace a worker that does not answer.
-
-        Ray only asks a process to end, which has no effect on one that is stopped.
-        """
+        """Replace a worker that does not answer. Ray only asks a process to end, which has no
+        effect on one that is stopped."""
         slot = self._slots[name]
         on_its_node = NodeAffinitySchedulingStrategy(slot.node, soft=False)
         self._kill.options(scheduling_strategy=on_its_node).remote(slot.process)
         return self._replace(name, why)
 
-    def _replace_disobedient(self) -> list[ev.Event]:
-        now = time.monotonic()
-        late = [name for name, slot in self._slots.items() if slot.is_late(now)]
-        events: list[ev.Event] = []
-        for name in late:
-            events += self._replace_by_force(name, "it did not stop when told to")
-        return events
-
-    def _replace_silent(self) -> list[ev.Event]:
-        """Replace workers whose answer is overdue.
-
-        They are stopped, swapped out, or on a node that has vanished.
-        """
+    def _replace_stuck(self) -> list[ev.Event]:
+        """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
+        swapped out, or are on a node that has vanished. The answers that came while this process
+        itself was away are taken in before."""
         now = time.monotonic()
         limit_s = self._resources.worker_timeout_s
-        events: list[ev.Event] = []
         start_limit_s = STARTS * limit_s
+        events: list[ev.Event] = []
         for name, slot in list(self._slots.items()):
             silent_s = now - slot.asked
-            if not slot.placed:
-                continue  # it waits in Ray's queue
-            if not slot.ready:
-                if silent_s > start_limit_s:
-                    log.warning("worker %s is not ready yet: it hangs; trying another", name)
-                    self._withdraw(name)
-            elif slot.pending is not None and silent_s > limit_s:
+            if slot.is_late(now):
+                events += self._replace_by_force(name, "it did not stop when told to")
+            elif slot.ready and slot.pending is not None and silent_s > limit_s:
                 why = f"no sign of life for {limit_s:g} s (worker_timeout)"
                 events += self._replace_by_force(name, why)
+            elif slot.placed and not slot.ready and silent_s > start_limit_s:
+                log.warning("worker %s is not ready yet: it hangs; trying another", name)
+                self._withdraw(name)
         return events
-
-    def _excuse_own_absence(self, timeout_s: float) -> None:
-        """Give workers the time in which nobody listened to them.
-
-        This process was stopped then, or waited for the database.
-        """
-        now = time.monotonic()
-        away_s = now - self._looked - timeout_s
-        self._looked = now
-        if away_s < AWAY_S:
-            return
-        for slot in self._slots.values():
-            slot.excuse(away_s, now)
-
-    # ------------------------------------------------------------------------------------- slots
 
     def _follow_cluster(self) -> None:
         """Start as many workers as the cluster has room for, and retire those whose node leaves.
-
-        Not while the head is silent: Ray would wait for it.
-        """
+        Not while the head is silent: Ray would wait for it."""
         if not self._head.answers:
             return
         self._followed = now = time.monotonic()
@@ -341,9 +296,10 @@ class RayExecutor:
         for name in waiting[more:] if more < 0 else ():
             if now - self._slots[name].asked > SETTLE_S:
                 self._withdraw(name)
-        still = sum(not slot.placed for slot in self._slots.values())
-        is_short = isinstance(self._resources.workers, int) or still == len(self._slots)
-        self._queue.note(still if is_short else 0, now, SETTLE_S)
+        still = [slot for slot in self._slots.values() if not slot.placed]
+        is_short = isinstance(self._resources.workers, int) or len(still) == len(self._slots)
+        since = min((slot.asked for slot in still), default=now)
+        self._needs.note_waiting(is_short=is_short and now - since > SETTLE_S)
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
@@ -368,16 +324,9 @@ class RayExecutor:
             self._free_since = min(self._free_since, now)
             if now - self._free_since < SETTLE_S:
                 free = waiting
-        queues = not has_place or (self._needs.has_autoscaler and self._all_busy())
+        is_busy = all(slot.attempts for slot in self._slots.values() if slot.placed)
+        queues = not has_place or (self._needs.has_autoscaler and is_busy)
         return max(free, int(queues)) - waiting
-
-    def _give_back(self) -> None:
-        """Give back rooms that are not used any more. Ray does so itself at the driver's end."""
-        while self._left and self._head.answers:
-            ray.util.remove_placement_group(self._left.pop())
-
-    def _all_busy(self) -> bool:
-        return all(slot.attempts for slot in self._slots.values() if slot.placed)
 
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
         name = f"w{self._made}"
@@ -394,6 +343,11 @@ class RayExecutor:
         ray.kill(slot.actor)
         self._left.append(slot.room)
 
+    def _give_back(self) -> None:
+        """Give back rooms that are not used any more. Ray does so itself at the driver's end."""
+        while self._left and self._head.answers:
+            ray.util.remove_placement_group(self._left.pop())
+
     def close(self) -> None:
         """End all workers."""
         for name in list(self._slots):
@@ -404,10 +358,3 @@ class RayExecutor:
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
     return config.load_task().prepare(params)
-
-
-def _shortened(error: RayActorError) -> str:
-    """Ray's text about an actor that died, in one line."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    text = " ".join(line for line in lines if line)
-    return text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 3] + "..."

@@ -15,7 +15,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +29,7 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 import ray
 from ray._private import utils as ray_utils
+from ray._private.state import state
 from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
@@ -39,14 +40,10 @@ from hpsearch.study_file.models import Resources
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
 SILENT_S = 5 * ASK_S
-"""After the head has been silent for this long, nothing is asked of it that Ray would wait for."""
+"""After the head has been silent for this long, nothing is asked of it that Ray would wait for, and
+a warning is logged."""
 
-WARN_S = 10.0  # after the head has been silent for this long, a warning is logged
 GOODBYE_S = 10.0  # how long leaving the cluster may take
-
-TOLD_TO_END = (1, 3, 4)
-"""Ray's reasons for a node's death that are not accidents: it was sent SIGTERM, or drained before a
-preemption or because it was idle."""
 
 SAVED = "everything up to the last reports is saved"
 
@@ -72,10 +69,8 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
         _join(address)
     # Ray sets this itself where it asks for a token.
     if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
-        log.warning(
-            "this Ray does not ask for a token: anyone who can reach its ports can run code as you"
-            " (docs/security.md)"
-        )
+        what = "this Ray does not ask for a token: anyone who can reach its ports can run code"
+        log.warning("%s as you (docs/security.md)", what)
     if threading.current_thread() is threading.main_thread():
         # Ray has put a handler there that saves nothing.
         signal.signal(signal.SIGTERM, on_sigterm)
@@ -100,11 +95,8 @@ def _join(address: str) -> None:
             ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
         first_line = str(error).strip().splitlines()[0]
-        raise Unreachable(
-            f"no Ray cluster answers at {address}: {first_line}",
-            "check --address or RAY_ADDRESS; where the cluster asks for a token, set"
-            " RAY_AUTH_MODE=token",
-        ) from error
+        hint = "check --address; where the cluster asks for a token, set RAY_AUTH_MODE=token"
+        raise Unreachable(f"no Ray cluster answers at {address}: {first_line}", hint) from error
 
 
 def _quietly() -> dict[str, Any]:
@@ -142,7 +134,6 @@ class Node:
     free: Mapping[str, float]  # the part of its resources that nobody uses
     alive: bool
     leaving: bool  # true if it is being drained
-    told_to_end: bool  # true if its end was not an accident
 
 
 class HeadNode:
@@ -162,14 +153,12 @@ class HeadNode:
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
         self._has_warned = False
-        self._closed = False
-        self._due = threading.Event()
-        self._news = threading.Condition()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="head", daemon=True)
         self._thread.start()
 
     def _follow(self) -> None:
-        while not self._closed:
+        while not self._closed.is_set():
             try:
                 # In this order: what a room with a place takes is not counted as free.
                 rooms = list(self.awaited.items())
@@ -178,12 +167,9 @@ class HeadNode:
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:
-                with self._news:
-                    self.placed, self.nodes = placed, nodes
-                    self._answered = time.monotonic()
-                    self._news.notify_all()
-            self._due.wait(ASK_S)
-            self._due.clear()
+                self.placed, self.nodes = placed, nodes
+                self._answered = time.monotonic()
+            self._closed.wait(ASK_S)
 
     def check(self) -> None:
         """Check that there still is a cluster. Raises ClusterLost if the head was silent for too
@@ -191,26 +177,18 @@ class HeadNode:
         now = time.monotonic()
         silent_s = self._silent_s(now)
         if silent_s > self._patience_s:
-            raise ClusterLost(
-                f"the head of the Ray cluster has not answered for {silent_s:.0f} s"
-                " (resources.worker_timeout)",
-                f"{SAVED}; start the cluster, and resume",
-            )
+            what = f"the head of the Ray cluster has not answered for {silent_s:.0f} s"
+            hint = f"{SAVED}; start the cluster, and resume"
+            raise ClusterLost(f"{what} (resources.worker_timeout)", hint)
         own = self.nodes.get(self._own)
         if own is None or not own.alive:
-            raise ClusterLost(
-                "the cluster has given up the Ray node on this machine, which connects the"
-                " driver to it",
-                f"{SAVED}; see `ray status`, and resume",
-            )
-        self._warn(is_silent=silent_s > WARN_S)
+            what = "the cluster has given up the Ray node of this machine"
+            raise ClusterLost(what, f"{SAVED}; see `ray status`, and resume")
+        self._warn(is_silent=silent_s > SILENT_S)
 
     def _silent_s(self, now: float) -> float:
-        """For how long the head has been silent.
-
-        Where this process was stopped, or waited for the database, the head gets half of its time
-        to answer from now on.
-        """
+        """The seconds for which the head has been silent. Where this process was stopped, or waited
+        for the database, the head gets half of its time to answer from now on."""
         away_s = now - self._checked
         self._checked = now
         if away_s > self._patience_s / 2:
@@ -223,20 +201,6 @@ class HeadNode:
         self._has_warned = is_silent
         state = "does not answer; trials continue meanwhile" if is_silent else "answers again"
         log.warning("the head of the Ray cluster %s", state)
-
-    def was_told_to_end(self, node: str) -> bool:
-        """True if a node that has just ended was told to end; waits until the head knows of its
-        end."""
-
-        def is_known() -> bool:
-            found = self.nodes.get(node)
-            return found is None or not found.alive
-
-        with self._news:
-            self._due.set()
-            self._news.wait_for(is_known, 2 * ASK_S)
-        found = self.nodes.get(node)
-        return found is not None and found.told_to_end
 
     @property
     def answers(self) -> bool:
@@ -260,42 +224,22 @@ class HeadNode:
 
     def close(self) -> None:
         """Ask no more."""
-        self._closed = True
-        self._due.set()
+        self._closed.set()
         self._thread.join(ASK_S)
 
 
 def _ask() -> dict[str, Node]:
-    draining = _draining()
-    free = _free()
+    """The nodes by their ids. Ray has no public call for free resources by node, and for nodes that
+    are being drained only with its dashboard."""
+    draining = state.get_draining_nodes()
+    free = state.available_resources_per_node()
     nodes = {}
     for row in ray.nodes():
         name = row["NodeID"]
-        told_to_end = row["DeathReason"] in TOLD_TO_END
-        nodes[name] = Node(
-            row["Resources"], free.get(name, {}), row["Alive"], name in draining, told_to_end
-        )
+        is_leaving = name in draining
+        nodes[name] = Node(row["Resources"], free.get(name, {}), row["Alive"], is_leaving)
     return nodes
 
 
 def _is_placed(room: PlacementGroup) -> bool:
     return bool(placement_group_table(room).get("state") == "CREATED")
-
-
-def _free() -> Mapping[str, Mapping[str, float]]:
-    """By node, the resources that nobody uses. Ray's public call only adds them up."""
-    from ray._private.state import state
-
-    found: Mapping[str, Mapping[str, float]] = state.available_resources_per_node()
-    return found
-
-
-def _draining() -> Collection[str]:
-    """The ids of the nodes that are being drained. Ray has no public call for this without its
-    dashboard. In a version that has moved it, workers learn by SIGTERM that their node ends."""
-    try:
-        from ray._private.state import state
-    except ImportError:
-        return ()
-    ids: Collection[str] = state.get_draining_nodes()
-    return ids

@@ -22,8 +22,11 @@ from hpsearch.executors.worker_config import WorkerConfig
 
 AttemptKey = tuple[int, int]  # (trial, attempt)
 
-OrderWithData = tuple[ev.Command, Any]  # A command, with its prepared data if it is a launch
+Box = list[Any]
+"""Holds a reference to prepared data. Boxed, it can be passed to a call that does not wait for the
+data."""
 
+OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared data if it is a launch
 
 Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
 """The load of a poll: up to which resource attempts' reports are in the database, and
@@ -112,7 +115,7 @@ class RaySlot:
     """Up to which resource each attempt's reports are in the database. Goes out with the next
     poll."""
 
-    def order(self, command: ev.Command, data: Any = None) -> None:
+    def order(self, command: ev.Command, data: Box | None = None) -> None:
         """Send a command: with the next poll, or at once where a poll is out."""
         if self.pending is None:
             self.orders.append((command, data))
@@ -136,10 +139,3 @@ class RaySlot:
     def is_late(self, now: float) -> bool:
         """True if an attempt should have stopped by now."""
         return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
-
-    def excuse(self, seconds: float, now: float) -> None:
-        """Give the worker more time, because its executor has not listened for so long."""
-        self.asked = min(now, self.asked + seconds)
-        for attempt, stop_by in self.attempts.items():
-            if stop_by is not None:
-                self.attempts[attempt] = stop_by + seconds

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
-import time
 from collections.abc import Mapping
 
 from hpsearch.errors import UserError
 from hpsearch.executors import autoscaler
 from hpsearch.executors.ray_cluster import HeadNode, Node
 from hpsearch.study_file.models import Resources
-
-TELL_S = 600.0  # how often it is said that the study waits for room
 
 log = logging.getLogger("hpsearch")
 
@@ -23,6 +19,7 @@ class SlotNeeds:
 
     def __init__(self, resources: Resources, head: HeadNode) -> None:
         self._cpu = resources.cpu
+        self._is_short = False
         self.has_autoscaler = autoscaler.has_autoscaler()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
@@ -41,6 +38,17 @@ class SlotNeeds:
             return int(by_cpu)
         by_gpu = has.get("GPU", 0.0) / self.gpus
         return int(min(by_cpu, by_gpu))
+
+    def note_waiting(self, *, is_short: bool) -> None:
+        """Say once that slots wait for room on the cluster, and once that they have it."""
+        if is_short == self._is_short:
+            return
+        self._is_short = is_short
+        if not is_short:
+            log.warning("the cluster has room for the workers now")
+            return
+        by = "the autoscaler to bring" if self.has_autoscaler else "the cluster to have"
+        log.warning("waiting for %s %s free for a worker", by, self)
 
     def _gpus_a_slot(self, resources: Resources, head: HeadNode) -> float:
         if resources.gpu != "auto":
@@ -70,30 +78,3 @@ class SlotNeeds:
             f"no node of the cluster has the {self} that a worker takes{brings}",
             "lower resources.cpu or resources.gpu in the study file",
         )
-
-
-class Queue:
-    """Says now and then that slots wait for room on the cluster."""
-
-    def __init__(self, needs: SlotNeeds) -> None:
-        self._needs = needs
-        self._since = math.inf  # since when slots have waited, by the monotonic clock
-        self._told_at = -math.inf  # when that was last said
-
-    def note(self, waiting: int, now: float, settle_s: float) -> None:
-        """So many slots wait now; 0 if enough have their place. Nothing is said in the first
-        `settle_s` seconds."""
-        if not waiting:
-            if self._told_at > self._since:
-                log.warning("the cluster has room for the workers now")
-            self._since, self._told_at = math.inf, -math.inf
-            return
-        self._since = min(self._since, now)
-        waited_s = now - self._since
-        if waited_s < settle_s or now - self._told_at < TELL_S:
-            return
-        self._told_at = now
-        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - waited_s))
-        by = "the autoscaler to bring" if self._needs.has_autoscaler else "the cluster to have"
-        each = "a worker" if waiting == 1 else f"each of {waiting} workers"
-        log.warning("waiting since %s for %s %s free for %s", since, by, self._needs, each)

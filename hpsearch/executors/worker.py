@@ -17,7 +17,6 @@ from queue import SimpleQueue
 from typing import Any
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.control import Control
 from hpsearch.executors.attempt.execution import RETIRED, Ending, Execution, Message
 from hpsearch.executors.attempt.log_lines import note_beginning, note_end
@@ -76,8 +75,6 @@ class Worker:
         self._retiring = False
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
-    # --------------------------------------------------------------- orders, from another thread
-
     def launch(self, order: ev.Launch, data: Any) -> None:
         """Start an attempt as soon as the one before has ended. Repeating it has no effect."""
         key = (order.trial, order.attempt)
@@ -133,8 +130,6 @@ class Worker:
             self._urgent = False
         return events
 
-    # ---------------------------------------------------------------------------------- training
-
     def _work(self) -> None:
         while True:
             order, data, control = self._orders.get()
@@ -165,31 +160,26 @@ class Worker:
                 finally:
                     reached = execution.reached
                     del execution
-                    if self._device != "cpu" or _ran_out_of_memory(ending):
+                    if self._device != "cpu":
                         release_memory()
                     if log is not None:
                         note_end(log, self._state.config, reached, ending)
         finally:
             if ending is not None:
                 learned = _learned(order.known)
-                self._emit(ending, *learned, *self._unfit(before), urgent=True)
+                self._emit(ending, *learned, *self._replacement(before), urgent=True)
 
-    def _unfit(self, before: int | None) -> list[ReplaceWorker]:
-        """True if this process should be replaced: it is to end, or GPU memory of the attempt
-        (`before` it: in bytes, None without a GPU) is not free."""
-        now = allocated_bytes(self._device)
+    def _replacement(self, before: int | None) -> list[ReplaceWorker]:
+        """The request to replace this process, if it is to end, or if GPU memory of the attempt is
+        not free. `before` it, so many bytes were allocated; None without a GPU."""
         if self._retiring:
             return [ReplaceWorker(RETIRED)]
-        if before is None or now is None:
+        now = allocated_bytes(self._device)
+        if before is None or now is None or now - before <= LEAK_BYTES:
             return []
         left = now - before
-        if left <= LEAK_BYTES:
-            return []
-        return [
-            ReplaceWorker(f"{left >> 20} MiB of GPU memory were not freed after its last trial")
-        ]
-
-    # ------------------------------------------------------------------------------------ events
+        why = f"{left >> 20} MiB of GPU memory were not freed after its last trial"
+        return [ReplaceWorker(why)]
 
     def _hold_back(self, event: ev.Event) -> None:
         with self._news:
@@ -206,16 +196,8 @@ class Worker:
             self._news.notify_all()
 
 
-def _ran_out_of_memory(ending: Ending) -> bool:
-    return isinstance(ending, ev.Failed) and ending.kind is ErrorKind.OUT_OF_MEMORY
-
-
 def _learned(known: memory_facts.Facts) -> list[ev.Learned]:
-    news = {}
-    for kind, fact in memory_facts.facts().items():
-        told = known.get(kind, ())
-        if list(fact) != list(told):
-            news[kind] = fact
-    if not news:
-        return []
-    return [ev.Learned(news)]
+    """What the attempt has taught about memory that its study does not know."""
+    facts = memory_facts.facts().items()
+    news = {kind: fact for kind, fact in facts if list(fact) != list(known.get(kind, ()))}
+    return [ev.Learned(news)] if news else []

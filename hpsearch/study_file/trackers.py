@@ -63,18 +63,7 @@ class TensorboardOptions(Model):
     """The folder that the study gets a folder of its own in."""
 
 
-class TrackioOptions(Model):
-    """Trackio: a run for each trial, in a group for the study."""
-
-    project: Text | None = None
-    """The project; without it the study's name."""
-    space: Text | None = None
-    """A Hugging Face Space to send runs to; without it they stay on this machine."""
-    folder: Text | None = None
-    """The folder for Trackio's files; without it as TRACKIO_DIR says."""
-
-
-TrackerOptions: TypeAlias = MlflowOptions | WandbOptions | TensorboardOptions | TrackioOptions
+TrackerOptions: TypeAlias = MlflowOptions | WandbOptions | TensorboardOptions
 
 
 class NamedTracker(Model):
@@ -86,8 +75,6 @@ class NamedTracker(Model):
     """Weights & Biases: a run for each trial, in a group for the study."""
     tensorboard: TensorboardOptions | None = None
     """TensorBoard: event files, in a folder for each trial."""
-    trackio: TrackioOptions | None = None
-    """Trackio: a run for each trial, in a group for the study."""
 
     def mistakes(self) -> Iterator[Mistake]:
         """No tracker, or several in one item."""

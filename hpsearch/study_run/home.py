@@ -9,7 +9,6 @@ from hpsearch.brain.study import Study
 from hpsearch.checkpoint_folders import StudyFolder, folders_of, settle
 from hpsearch.domain.history import Changes, History
 from hpsearch.driver.loop import Watch
-from hpsearch.driver.slimming import Slimmer
 from hpsearch.driver.sweeping import Sweeper
 from hpsearch.errors import StudyHeld
 from hpsearch.store.leases import Lease
@@ -38,20 +37,14 @@ def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> 
 def sweeping(home: StudyFolder, history: History, watch: Watch) -> Iterator[Watch]:
     """Remove checkpoints that are not kept, while a driver runs. Yields a watch for the driver,
     which calls `watch` last."""
-    folders = folders_of(history.study)
-    former = [folder for folder in folders if folder != home.folder]
-    sweeper = Sweeper(home.mark, folders)
+    sweeper = Sweeper(home)
     sweeper.begin(history.trials)
-    slimmer = Slimmer(home.folder, former, home.mark)
-    slimmer.begin(history.trials)
 
-    def watch_all(study: Study, changes: Changes, now: float) -> None:
+    def watch_both(study: Study, changes: Changes, now: float) -> None:
         sweeper.watch(study, changes, now)
-        slimmer.watch(study, changes, now)
         watch(study, changes, now)
 
     try:
-        yield watch_all
+        yield watch_both
     finally:
-        slimmer.close()
         sweeper.close()

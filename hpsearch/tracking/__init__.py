@@ -5,6 +5,6 @@
 `sender`       the process that sends to one tracker
 `processes`    these processes, as a driver starts and ends them, and the packages they need
 `notices`      what is worth a notice: a new best, trouble, the end
-`delivery`     to a URL or a command, in a thread
+`delivery`     notices to a URL or a command, in a thread
 `secrets`      texts without passwords
 """

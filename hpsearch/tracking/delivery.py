@@ -14,13 +14,11 @@ import logging
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -81,7 +79,7 @@ def _refuse_url(url: str, scheme: str) -> None:
         host, _ = urlsplit(url).hostname, urlsplit(url).port
     except ValueError:
         host = None
-    if not host or not url.isascii() or any(letter.isspace() for letter in url):
+    if not host or " " in url:
         raise UserError("--notify: the URL is not a valid one", hint)
 
 
@@ -99,38 +97,32 @@ def _post(url: str, notice: Notice) -> None:
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310 - the same
             pass
-    except urllib.error.HTTPError as error:
-        raise DeliveryError(f"it answers {error.code} {error.reason}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", type(error).__name__)
-        raise DeliveryError(f"it cannot be reached: {reason}") from None
-    except http.client.HTTPException as error:
-        raise DeliveryError(f"its answer is not HTTP: {type(error).__name__}") from None
+        code = getattr(error, "code", "")
+        raise DeliveryError(f"it cannot be reached: {code} {reason}") from None
 
 
 def _run(words: Sequence[str], notice: Notice) -> None:
     """Give a notice to a command, with the event and the study in its environment too."""
     named = {"HPSEARCH_EVENT": notice["event"], "HPSEARCH_STUDY": notice["study"]}
     try:
-        process = subprocess.Popen(  # noqa: S603 - the user's own command
+        done = subprocess.run(  # noqa: S603 - the user's own command
             words,
-            stdin=subprocess.PIPE,
+            input=_as_json(notice),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, **named},
+            timeout=TIMEOUT_S,
+            check=False,
             start_new_session=True,
         )
     except OSError as error:
         raise DeliveryError(f"it cannot be started: {error.strerror}") from None
-    try:
-        process.communicate(_as_json(notice), timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
         raise DeliveryError(f"it took more than {TIMEOUT_S:.0f} s and was killed") from None
-    if process.returncode != 0:
-        raise DeliveryError(f"it ended with code {process.returncode}")
+    if done.returncode != 0:
+        raise DeliveryError(f"it ended with code {done.returncode}")
 
 
 class _Courier:

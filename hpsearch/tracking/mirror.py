@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hpsearch.checkpoint_folders import TRACKING, folder_name
@@ -22,9 +21,6 @@ from hpsearch.tracking.news import Point, StudyNews, Tracker, TrialNews
 from hpsearch.tracking.secrets import without_passwords
 from trials.checkpoints.folders import folder_at, inside
 
-SAVE_S = 5.0
-"""A sending that takes longer than this writes down on the way what it has sent."""
-
 
 class SentTrial(NamedTuple):
     """The part of a trial that a tracker has been sent."""
@@ -38,9 +34,8 @@ class SentTrial(NamedTuple):
 class Sent:
     """The record of what one tracker has been sent of one study, in a file beside its checkpoints.
 
-    A sender that takes up a study again begins where the last one ended, so that nothing is sent
-    twice. The file is written after what it names was sent: a sender that is killed in between
-    sends its last few trials again.
+    A sender that takes up a study again begins where the last one ended. The file is written after
+    what it names was sent: a sender that is killed in between sends that part again.
 
     Args:
         target: Where the tracker keeps the study; what it was sent elsewhere does not count.
@@ -52,64 +47,29 @@ class Sent:
         self._file = f"{tracker}.json"
         self._target = without_passwords(target)
         self.study = ""
-        self._trials: dict[int, SentTrial] = {}
-        self._before: dict[int, SentTrial] = {}
-        """Of trials that were sent and are not safe yet, what was safe before."""
-        self._is_new = False
-        if not again:
-            self._read()
+        """The digest of the study's facts."""
+        self.trials: dict[int, SentTrial] = {}
+        written = json.loads(self._place.text(self._file) or "{}")
+        if written.get("target") == self._target and not again:
+            self.study = written["study"]
+            self.trials = {int(key): SentTrial(*sent) for key, sent in written["trials"].items()}
 
     def of(self, number: int) -> SentTrial:
-        return self._trials.get(number, SentTrial())
+        """The part of a trial that was sent."""
+        return self.trials.get(number, SentTrial())
 
-    def note_study(self, digest: str) -> None:
-        """The study was sent."""
-        self.study = digest
-        self._is_new = True
-
-    def note(self, number: int, sent: SentTrial) -> None:
-        """A trial was sent."""
-        self._before.setdefault(number, self.of(number))
-        self._trials[number] = sent
-        self._is_new = True
-
-    def write(self, unsafe: Collection[int] = ()) -> None:
-        """Write the file, if there is anything new. It does not name unsafe trials, which the
-        tracker may still lose. Raises what the store of the folder raises."""
-        if not self._is_new:
-            return
-        self._before = {n: sent for n, sent in self._before.items() if n in unsafe}
-        trials = {**self._trials, **self._before}
-        content = {"target": self._target, "study": self.study, "trials": trials}
+    def write(self) -> None:
+        """Write the file. Raises what the store of the folder raises."""
+        content = {"target": self._target, "study": self.study, "trials": self.trials}
         self._place.write(self._file, json.dumps(content))
-        self._is_new = bool(self._before)
-
-    def _read(self) -> None:
-        """Read the file. One that is damaged counts as missing: everything is sent again."""
-        try:
-            content = json.loads(self._place.text(self._file) or "{}")
-            if content.get("target") == self._target:
-                trials = {int(key): SentTrial(*sent) for key, sent in content["trials"].items()}
-                self.study, self._trials = str(content["study"]), trials
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return
 
 
 class Mirror:
-    """Keeps a tracker up to date with one study, and calls `on_progress` after each trial that was
-    sent."""
+    """Keeps a tracker up to date with one study."""
 
-    def __init__(
-        self,
-        store: Store,
-        spec: StudySpec,
-        sent: Sent,
-        tracker: Tracker,
-        on_progress: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, store: Store, spec: StudySpec, sent: Sent, tracker: Tracker) -> None:
         self._store, self._spec = store, spec
         self._sent, self._tracker = sent, tracker
-        self._on_progress = on_progress
         self._history = History(store.find_study(spec.study))
         self._revision = -1
         self._waiting: set[int] = set()
@@ -130,24 +90,17 @@ class Mirror:
             self._waiting |= {trial.number for trial in self._history.trials}
         self._had_ended = study.has_ended
         digest = _digest_of(study.facts)
+        is_news = bool(self._waiting) or digest != self._sent.study
         if not self._is_introduced or digest != self._sent.study:
             self._tracker.send_study(study)
             self._is_introduced = True
-            self._sent.note_study(digest)
-        saved_at = time.monotonic()
+            self._sent.study = digest
         try:
             for number in sorted(self._waiting):
                 self._send_trial(study, self._history.trials[number])
-                self._on_progress()
-                if time.monotonic() - saved_at > SAVE_S:
-                    self.save()
-                    saved_at = time.monotonic()
         finally:
-            self.save()
-
-    def save(self) -> None:
-        """Write down what was sent and is safe."""
-        self._sent.write(self._tracker.unsafe())
+            if is_news:
+                self._sent.write()
 
     def _send_trial(self, study: StudyNews, trial: Trial) -> None:
         before = self._sent.of(trial.number)
@@ -157,7 +110,7 @@ class Mirror:
         if is_news and self._tracker.wants(news):
             self._tracker.send_trial(study, news)
             until = news.points[-1].resource if news.points else before.until
-            self._sent.note(trial.number, SentTrial(until, digest))
+            self._sent.trials[trial.number] = SentTrial(until, digest)
         self._waiting.discard(trial.number)
 
     def _study_news(self) -> StudyNews:

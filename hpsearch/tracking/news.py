@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,9 +88,6 @@ class Tracker:
     library allows that.
     """
 
-    interval_s: float = 2.0
-    """The time between two sendings, in seconds."""
-
     @property
     def target(self) -> str:
         """The place where the tracker keeps the study."""
@@ -107,10 +104,6 @@ class Tracker:
     def wants(self, news: TrialNews) -> bool:
         """True if it takes a trial in this state; else it is asked again when that changes."""
         return True
-
-    def unsafe(self) -> Collection[int]:
-        """The numbers of trials that were sent, and that would be lost in part by a crash now."""
-        return ()
 
     def close(self) -> None:
         """End what was begun; nothing is sent afterwards."""

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
 
@@ -22,24 +22,17 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import NamedTracker
-from hpsearch.tracking.secrets import in_short
 from hpsearch.tracking.sender import Sending
 
 END_S = 30.0
-"""How long the end of a study waits for its trackers, all together."""
-KILLED_S = 5.0
-"""How long it then waits for those that were killed: one that waits for a dead disk lives on."""
-KEPT_BYTES = 65536
-"""Of what a library prints."""
+"""The seconds that the end of a study waits for its trackers, all together."""
 
 DISTRIBUTIONS = {
     "mlflow": ("mlflow-skinny", "mlflow"),
     "wandb": ("wandb",),
     "tensorboard": ("tensorboard",),
-    "trackio": ("trackio",),
 }
-"""By tracker, the packages of which one must be installed. Folders of the same names, which these
-trackers make beside a study file, are no packages."""
+"""The packages of each tracker, one of which must be installed."""
 
 log = logging.getLogger("hpsearch")
 
@@ -77,8 +70,8 @@ class Senders:
 
     Args:
         folder: Its folder of checkpoints, a path or a URL.
-        end_s: How long `end` waits, in seconds; None for as long as it takes.
-        again: Whether to send what they were sent before, too.
+        end_s: The seconds that `end` waits; None for as long as it takes.
+        again: Whether to send what was sent before, too.
     """
 
     def __init__(
@@ -111,10 +104,7 @@ class Senders:
                 tracker=tracker.model_dump(include={tracker.kind}),
                 again=self._again,
             )
-            try:
-                self._senders.append(_Sender(tracker.kind, order))
-            except OSError as error:
-                log.warning("track: %s is left out: %s", tracker.kind, error)
+            self._senders.append(_Sender(tracker.kind, order))
 
     def end(self) -> list[str]:
         """Let them send what is left, and wait for that for a while. Returns for each tracker that
@@ -128,120 +118,70 @@ class Senders:
         finally:
             for sender in senders:
                 sender.kill()
-            killed = time.monotonic() + KILLED_S
-            for sender in senders:
-                sender.close(killed)
         return [text for text in sent if text is not None]
 
 
 class _Sender:
-    """One sender: its process, and threads that read what it says and wait for its end."""
+    """One sender: its process, and a thread that hears what it says."""
 
     def __init__(self, kind: str, order: Sending) -> None:
         self._kind, self._study = kind, order.study
         self._sent: str | None = None
         self._has_complained = False
-        self._noise = b""
-        """The last of what its library has printed."""
         self._process = subprocess.Popen(
             # -P: a folder of the tracker's name beside the study file is not its package.
             [sys.executable, "-P", "-m", "hpsearch.tracking.sender"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
+            stderr=subprocess.DEVNULL,
+            text=True,
             start_new_session=True,  # Ctrl-C is the driver's business
         )
-        self._say(order.as_line())
-        self._listeners = [_started(self._hear_all), _started(self._overhear)]
-        self._has_ended = threading.Event()  # an interrupted `join` takes a thread for ended
-        _started(self._wait_for_end)
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has died; its exit code tells
+            self._process.stdin.write(order.as_line())
+            self._process.stdin.flush()
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def ask_to_end(self) -> None:
         """Let it send the rest: nothing is committed any more."""
-        self._say("end\n")
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
 
     def wait(self, until: float | None) -> str | None:
         """Wait for its end for a while. Returns where all was sent to; None if it was not."""
         left_s = None if until is None else max(0.0, until - time.monotonic())
-        if not self._has_ended.wait(left_s) and self._sent is None:
+        if not self._has_ended.wait(left_s):
             self._complain("it has not taken in the rest of the study in time")
         return self._sent
 
     def kill(self) -> None:
-        """Kill the process if it has not ended."""
-        if not self._has_ended.is_set():
-            self._has_complained = True  # how it ends now is not its fault
-            self._kill_group()
+        """Kill the process, if it has not ended, with everything that its library has started."""
+        self._has_complained = True  # how it ends now is not its fault
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
-    def close(self, until: float) -> None:
-        """Wait until a process that was killed has ended, or for a while."""
-        self._has_ended.wait(max(0.0, until - time.monotonic()))
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-
-    def _say(self, line: str) -> None:
-        assert self._process.stdin is not None
-        with suppress(OSError):  # it has died; its exit code tells
-            self._process.stdin.write(line.encode())
-
-    def _wait_for_end(self) -> None:
-        self._process.wait()
-        # What its library has left running, and at once: later, the number of the group may be
-        # that of others.
-        self._kill_group()
-        for listener in self._listeners:
-            listener.join(1.0)
-        if self._sent is None:
-            self._complain(f"its process ended with code {self._process.returncode}{self._said()}")
-        self._has_ended.set()
-
-    def _hear_all(self) -> None:
+    def _listen(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
-                with suppress(ValueError):  # half a line of one that was killed
-                    message = json.loads(line)
-                    if "trouble" in message:
-                        self._complain(message["trouble"])
-                    self._sent = message.get("sent", self._sent)
-
-    def _overhear(self) -> None:
-        """Read what the library prints, so that it can go on, and keep the last of it."""
-        assert self._process.stderr is not None
-        with self._process.stderr as stream:
-            while some := stream.read(KEPT_BYTES):
-                self._noise = (self._noise + some)[-KEPT_BYTES:]
-
-    def _said(self) -> str:
-        """The last line that its library has printed, after a colon; empty if there is none."""
-        text = self._noise.decode(errors="replace")
-        if len(self._noise) == KEPT_BYTES:
-            _, _, text = text.partition("\n")  # the first line is not whole
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return f": {in_short(lines[-1])}" if lines else ""
+                message = json.loads(line)
+                if "trouble" in message:
+                    self._complain(message["trouble"])
+                self._sent = message.get("sent")
+        code = self._process.wait()
+        if self._sent is None:
+            self._complain(f"its process ended with code {code}")
+        self._has_ended.set()
 
     def _complain(self, what: str) -> None:
         if self._has_complained:
             return
         self._has_complained = True
-        log.warning(
-            "track: %s does not work: %s - the study does not wait for it; once it works: "
-            "hpsearch export %s",
-            self._kind,
-            what,
-            self._study,
-        )
-
-    def _kill_group(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _started(work: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
+        once = f"the study does not wait for it; once it works: hpsearch export {self._study}"
+        log.warning("track: %s does not work: %s - %s", self._kind, what, once)
 
 
 @contextmanager

@@ -8,8 +8,7 @@ import re
 LONGEST = 500
 """Characters of a text in short."""
 
-_USER_INFO = re.compile(r"(?<=://)(?:[^/\s]+|[^/@:\s]*:(?!\d+/)[^\s'\"]+)@")
-"""The second kind has a slash in its password. A number before a slash is a port."""
+_USER_INFO = re.compile(r"(?<=://)[^/\s]+@")
 _QUERY = re.compile(r"(\w://[^\s?'\"]+)\?[^\s'\"]+")
 _SECRET = re.compile(r"(KEY|TOKEN|PASSWORD|SECRET)$")
 """The name of a variable whose value is secret."""

@@ -19,7 +19,6 @@ import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
-from hpsearch.bridges.optuna import write as exporting
 from hpsearch.bridges.optuna.write import OURS, write
 from hpsearch.cli.output import What
 from hpsearch.cli.results.export import StudyExport, export_study
@@ -207,22 +206,6 @@ def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path: Path) ->
     assert len(loaded(url).trials) == 8
     write(a_study("other"), url, replace=False)
     assert sorted(optuna.get_all_study_names(url)) == ["copied", "other"]
-
-
-def test_a_copy_that_was_cut_short_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"sqlite:///{tmp_path / 'optuna.db'}"
-    with monkeypatch.context() as patched:
-        patched.setattr(exporting, "copy_of", _interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            write(a_study(), url, replace=False)
-    write(a_study(), url, replace=False)
-    assert len(loaded(url).trials) == 7
-
-
-def _interrupted(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_study_of_somebody_else_is_never_replaced(tmp_path: Path) -> None:

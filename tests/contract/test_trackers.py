@@ -103,7 +103,7 @@ def in_tensorboard(folder: Path, history: History) -> dict[int, Found]:
         values = events.Scalars("hpsearch/value") if "hpsearch/value" in scalars else []
         hparams = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
         start = HParamsPluginData.FromString(hparams).session_start_info
-        (table,) = events.Tensors("trial")[-1].tensor_proto.string_val
+        (table,) = events.Tensors("trial/text_summary")[-1].tensor_proto.string_val
         rows = [line.strip("| ").split(" | ") for line in table.decode().splitlines()[2:]]
         facts = {row[0]: row[1] for row in rows if len(row) == 2}
         found[trial.number] = Found(
@@ -113,27 +113,6 @@ def in_tensorboard(folder: Path, history: History) -> dict[int, Found]:
             facts["state"],
             values[-1].value if values else None,
             facts.get("checkpoint"),
-        )
-    return found
-
-
-def in_trackio(folder: Path, history: History) -> dict[int, Found]:
-    from trackio.sqlite_storage import SQLiteStorage
-
-    found = {}
-    for name in SQLiteStorage.get_runs("tracked"):
-        _, _, key = name.rpartition("-")
-        if key == "study":
-            continue
-        config = SQLiteStorage.get_run_config("tracked", name)
-        logs = [log for log in SQLiteStorage.get_logs("tracked", name) if "loss" in log]
-        found[int(key)] = Found(
-            [log["step"] for log in logs],
-            [log["loss"] for log in logs],
-            {key: str(value) for key, value in config.items() if key in ("x",)},
-            config["hpsearch/state"],
-            config.get("hpsearch/value"),
-            config.get("hpsearch/checkpoint"),
         )
     return found
 
@@ -191,13 +170,11 @@ OPTIONS: dict[str, dict[str, str]] = {
     "mlflow": {"uri": "sqlite:///mlflow.db", "experiment": "demo"},
     "wandb": {"project": "demo", "mode": "offline"},
     "tensorboard": {},
-    "trackio": {"folder": "trackio"},
 }
 READERS: dict[str, Callable[[Path, History], dict[int, Found]]] = {
     "mlflow": in_mlflow,
     "wandb": in_wandb,
     "tensorboard": in_tensorboard,
-    "trackio": in_trackio,
 }
 
 
@@ -224,7 +201,6 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Sent:
     here = [NamedTracker.model_validate({kind: OPTIONS[kind]}) for kind in TRACKERS]
     trackers = [tracker for tracker in here if tracker.kind not in processes.missing(here)]
     url = f"sqlite:///{folder}/study.db"
-    os.environ["TRACKIO_DIR"] = str(folder / "trackio")  # read by this process's trackio too
     spec = tracked(url, base=folder)
     send(url, spec, folder, trackers)
     finish(url, spec)

@@ -162,17 +162,6 @@ def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
 
 
 @pytest.mark.thorough
-def test_a_node_that_is_ended_in_order_costs_its_trials_no_attempt(
-    nodes: Cluster, executor: RayExecutor
-) -> None:
-    node, (slot,) = busy_node(nodes, executor, cpus=1)
-    node.all_processes["raylet"][0].process.terminate()
-    events = wait_for(executor, of(ev.SlotDown))
-    assert ev.Stopped(0, 1, why="its node was told to end") in events
-    assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
-
-
-@pytest.mark.thorough
 def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayExecutor) -> None:
     node, (slot,) = busy_node(nodes, executor, cpus=1)
     node.all_processes["raylet"][0].process.kill()

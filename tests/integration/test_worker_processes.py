@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,30 +114,6 @@ def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -
     events = wait_for(executor, of(ev.SlotDown))
     assert slot in [event.slot for event in events if isinstance(event, ev.SlotDown)]
     wait_until(lambda: gone(child))
-
-
-@pytest.mark.thorough
-def test_a_driver_that_was_away_itself_takes_nobody_for_silent(
-    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun(executor)
-    later = time.monotonic() + 100 * TIMEOUT_S
-    monkeypatch.setattr("hpsearch.executors.ray.time.monotonic", lambda: later)
-    assert not of(ev.SlotDown)(executor.poll(0.0))
-
-
-@pytest.mark.thorough
-def test_a_driver_that_was_away_itself_takes_nobody_for_disobedient(
-    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun(executor)
-    executor.stop(ev.Stop(0, 1))
-    later = time.monotonic() + 1000.0
-    monkeypatch.setattr("hpsearch.executors.ray.time.monotonic", lambda: later)
-    events = executor.poll(0.0)
-    monkeypatch.undo()
-    events += [] if of(ev.Stopped)(events) else wait_for(executor, of(ev.Stopped))
-    assert not of(ev.SlotDown)(events)
 
 
 @pytest.mark.thorough

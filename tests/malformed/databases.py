@@ -128,8 +128,6 @@ CASES = [
          "db check", ("resume", "flowers"), 3),
     Case("a study file to resume with more budget that is no YAML", after("UPDATE studies SET spec = '{'"), "not YAML",
          "db check", ("resume", "flowers", "--trials", "9"), 3),
-    Case("a study without its folder", after("UPDATE studies SET base = NULL"), "has no base", "hpsearch run",
-         ("resume", "flowers")),
     Case("locked, read", locked, "database is locked", "see which: fuser", STATUS, 3),
     Case("locked, run in", locked, "database is locked", "see which: fuser", RUN, 3),
     Case("locked, removed from", locked, "database is locked", "see which: fuser", ("rm", "flowers", "--yes"), 3),

@@ -194,56 +194,14 @@ def test_a_resumed_study_goes_on_in_its_folder(store: Store, root: str) -> None:
     assert store.find_study("flowers").former_checkpoints == []
 
 
-def test_a_study_that_moves_takes_its_trials_along_and_is_swept_in_both_folders(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_study_that_has_a_folder_is_not_moved(store: Store, tmp_path: Path) -> None:
     spec = surpassed("flowers")
     first = run(store, spec, str(tmp_path / "one"), stop_after=10)
-    history = store.load("flowers")
-    waiting = [
-        trial.number for trial in history.trials if trial.state is State.QUEUED and trial.checkpoint
-    ]
-    second = folder_of(spec, history.study, str(tmp_path / "two"))
-    saving = drive(store, spec, history, second, whose="flowers")
-    assert all(saving.began[number] > 0 for number in waiting)
-    assert waiting
     record = store.find_study("flowers")
-    assert folders_of(record) == [second.folder, first.folder]
-    gone = {f"trial-{t.number:05d}" for t in store.load("flowers").trials if t.checkpoint is None}
-    assert len(gone) == 4
-    assert not gone & {*trial_folders(first.folder), *trial_folders(second.folder)}
-    named = [
-        str(trial.checkpoint)
-        for trial in store.load("flowers").trials
-        if trial.checkpoint is not None
-    ]
-    moved = {Path(name).parent.name for name in named if name.startswith(second.folder)}
-    assert moved & {f"trial-{number:05d}" for number in waiting}
-    assert not moved & set(trial_folders(first.folder)), (
-        "what went on in the second folder needs nothing in the first"
-    )
-    assert unusable(store) == []
-    back = folder_of(spec, record, str(tmp_path / "one"))
-    assert back == first
-
-
-def test_a_root_under_another_name_is_not_a_former_one(store: Store, tmp_path: Path) -> None:
-    spec = surpassed("flowers")
-    (tmp_path / "root").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "root")
-    run(store, spec, str(tmp_path / "root"), stop_after=10)
-    history = store.load("flowers")
-    drive(
-        store,
-        spec,
-        history,
-        folder_of(spec, history.study, str(tmp_path / "link")),
-        whose="flowers",
-    )
-    assert unusable(store) == []
-    kept = [trial for trial in store.load("flowers").trials if trial.checkpoint is not None]
-    assert kept
-    assert all(Path(str(trial.checkpoint)).is_dir() for trial in kept)
+    for same in (str(tmp_path / "one"), first.folder):
+        assert folder_of(spec, record, same) == first
+    with pytest.raises(UserError, match="and cannot move"):
+        folder_of(spec, record, str(tmp_path / "two"))
 
 
 # -------------------------------------------------------------------------------------- studies of
@@ -273,18 +231,6 @@ def test_an_old_study_goes_on_from_its_checkpoints_and_removes_nothing_of_what_o
     assert home.folder.startswith(f"{root}/flowers-")
     assert unusable(store) == []
     assert len(owners(store, "flowers")) == 10
-
-
-def test_two_old_studies_that_shared_a_folder_part(store: Store, root: str, tmp_path: Path) -> None:
-    an_old_study(store, root, "flowers", stop_after=10)
-    with closing(Store.open(f"sqlite:///{tmp_path}/other.db")) as other:
-        run(other, surpassed("flowers"), root, whose="there")
-        spec = surpassed("flowers")
-        history = store.load("flowers")
-        drive(store, spec, history, folder_of(spec, history.study, None), whose="flowers")
-        assert set(owners(other, "flowers").values()) == {"there"}
-        assert unusable(other) == []
-    assert set(owners(store, "flowers").values()) == {"flowers"}
 
 
 def test_two_drivers_that_give_an_old_study_its_folder_agree_on_one(

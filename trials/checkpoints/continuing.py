@@ -1,4 +1,4 @@
-"""The checkpoint that a run continues from: found, verified, and brought along to a new folder."""
+"""The checkpoint that a run continues from: found and verified."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, order_of
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, verify
-from trials.disk import trees
-from trials.disk.whole_folders import removed_on_error
 
 log = logging.getLogger(__name__)
 
@@ -71,38 +69,3 @@ def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:
         yield from reversed(newer)
     yield name
     yield from reversed(where.older_than(name))
-
-
-def carry_best(source: Path | str, folder: Path | str) -> None:
-    """Copy the best checkpoint of the folder that a run leaves into the folder that it goes to.
-
-    The new folder may have earlier checkpoints, or those of an attempt whose reports never arrived.
-    One of the same name is replaced, and `best` no longer names another. Does nothing where the old
-    folder has no best checkpoint.
-
-    Args:
-        source: The checkpoint that the run is continued from.
-        folder: Where it continues; another folder.
-
-    Raises:
-        CheckpointError: The best one is damaged.
-        FolderError: A URL that nothing here can read or write.
-        OSError: It cannot be copied.
-    """
-    before, name = split(source)
-    old, new = folder_at(before), folder_at(folder)
-    best = old.target("best")
-    if best is None or order_of(best) > order_of(name):
-        return
-    manifest = old.manifest(best)
-    if manifest and manifest == new.manifest(best):
-        # It is the copy of a process that may have been killed before it set the pointer.
-        new.point("best", best)
-        return
-    with old.local(best) as files:
-        verify(files, str(old.path(best)))
-        new.remove(best)
-        draft = new.draft()
-        with removed_on_error(draft):
-            trees.copy(files, draft)
-            new.publish(draft, best, ["best"])

@@ -89,25 +89,3 @@ def trim_ended(checkpoint: Path | str) -> None:
         if name != remaining:
             where.remove(name)
     where.take_state(remaining)
-
-
-def trim_moved(folder: Path | str, newest: Path | str, best: Path | str | None) -> None:
-    """Remove what a trial has saved in a folder that it has left, except the weights of its best.
-
-    Does nothing where the newest checkpoint is seen there: the two are one folder, by a link or by
-    another name.
-    """
-    where = folder_at(folder)
-    present, name = split(newest)
-    if where.manifest(name) == folder_at(present).manifest(name):
-        return
-    for name in [*where.checkpoints(), *where.drafts()]:
-        path = str(where.path(name))
-        if best is not None and path == str(best):
-            where.take_state(name)
-        else:
-            where.remove(name)
-    for pointer in POINTERS:
-        target = where.target(pointer)
-        if target is not None and not where.taken(target):
-            where.dissolve(pointer)

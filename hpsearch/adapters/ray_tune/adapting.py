@@ -13,7 +13,7 @@ from hpsearch.adapters.ray_tune import trainable as classes
 from hpsearch.adapters.ray_tune.configs import OURS, config_of
 from hpsearch.adapters.ray_tune.session import Ended, Session, running
 from hpsearch.adapters.ray_tune.trainable import Trainable
-from hpsearch.adapters.ray_tune.wrapped import takes, unwrapped
+from hpsearch.adapters.ray_tune.wrapped import unwrapped
 from hpsearch.errors import UserError
 from trials.contract import TaskError
 from trials.tasks.function.run import Function
@@ -84,7 +84,7 @@ def _call(inner: Any, name: str, parameters: Mapping[str, Any]) -> Call:
         return _call_of_class(inner, name, parameters)
     if not callable(inner):
         raise _refusal(f"{name} is not a trainable; name a function or a class")
-    if not takes(inner, {}, **parameters):
+    if not _takes(inner, {}, **parameters):
         given = "".join(f", {each}" for each in parameters)
         raise _refusal(f"{name} cannot be called with (config{given})")
 
@@ -115,7 +115,7 @@ def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any]) -
         if "ray" in bases:
             raise _refusal(f"{name} is a Trainable of ray; change its import to: {IMPORT}")
         raise _refusal(f"{name} is a class, but not a tune.Trainable; import that with: {IMPORT}")
-    if not takes(inner.setup, None, {}, **parameters):
+    if not _takes(inner.setup, None, {}, **parameters):
         given = "".join(f", {each}" for each in parameters)
         raise _refusal(f"{name}.setup cannot be called with (config{given})")
 
@@ -123,6 +123,15 @@ def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any]) -
         classes.drive(inner, config, session, parameters)
 
     return call
+
+
+def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
+    """True if a function can be called with these arguments."""
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except TypeError:
+        return False
+    return True
 
 
 def _refusal(what: str) -> TaskError:

@@ -9,13 +9,13 @@ all, with the number of the iteration beside it.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,8 @@ OF_TUNE = frozenset(
 )  # fmt: skip
 """Keys of a result that are Ray Tune's own: a report has its iteration and time anyway."""
 
-log = logging.getLogger(__name__)
 _current: ContextVar[Session] = ContextVar("tune_session")
 _running: list[Session] = []
-_named: set[str] = set()
-"""Metrics that are not numbers, each named in the log once."""
 
 
 class Checkpoint:
@@ -130,39 +127,21 @@ class Session:
 
 def _copy(checkpoint: Any, folder: Path) -> None:
     """Copy what a checkpoint holds: its own folder is often a temporary one."""
-    try:
-        source = Path(os.fspath(getattr(checkpoint, "path", checkpoint)))
-    except TypeError:
-        what = f"tune.report got {checkpoint!r} as checkpoint"
-        raise UserError(what, "give tune.Checkpoint.from_directory(folder)") from None
-    if not source.is_dir():
-        what = f"tune.report got the checkpoint {source}, which is not a folder"
-        raise UserError(what, "write the files into a folder of this machine before reporting")
+    source = getattr(checkpoint, "path", checkpoint)
+    if not isinstance(source, str | os.PathLike) or not Path(source).is_dir():
+        what = f"tune.report got the checkpoint {checkpoint!r}, which is not a folder"
+        raise UserError(what, "give tune.Checkpoint.from_directory(folder)")
     shutil.copytree(source, folder, dirs_exist_ok=True)
 
 
 def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics that are numbers, by flat names. Others are named once in the worker's log."""
+    """The metrics that are numbers, by flat names; others are left out."""
     found = {}
     for name, value in flat(metrics, "/").items():
-        if name in OF_TUNE or value is None:
-            continue
-        if _is_number(value):
+        is_scalar = isinstance(value, Number) or getattr(value, "shape", None) == ()
+        if is_scalar and name not in OF_TUNE:
             found[name] = value
-        elif name not in _named:
-            _named.add(name)
-            log.warning("%r is not stored: a metric is a number, not %.60r", name, value)
     return found
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, str | bytes):
-        return False
-    try:
-        float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError, RuntimeError):
-        return False
-    return True
 
 
 @contextmanager
@@ -237,10 +216,6 @@ class TuneContext:
         """The name of the study's folder."""
         study, _ = folders.split(self._trial.folder)
         return folders.split(study)[1]
-
-    def __getattr__(self, name: str) -> Any:
-        message = f"tune.get_context() has no {name} here"
-        raise UserError(message, "see docs/ray-tune.md for what a trial can ask")
 
 
 def get_context() -> TuneContext:

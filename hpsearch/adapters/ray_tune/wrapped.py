@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,28 +36,19 @@ def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
         trainable: A function, which is called with them by name, or a class, whose `setup` is.
         parameters: Plain values, or objects that are global in the trainable's module.
     """
-    _refuse_no_trainable(trainable, "tune.with_parameters")
     before = unwrapped(trainable)
     together = {**before.parameters, **parameters}
     return WrappedTrainable(before.inner, together, before.resources)
 
 
 def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
-    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``, or a placement group
-    of one bundle. Raises UserError if it asks for something else."""
-    _refuse_no_trainable(trainable, "tune.with_resources")
+    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError if
+    it asks for something else."""
     before = unwrapped(trainable)
     return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
 
 
 def _plain_resources(resources: Any) -> dict[str, float]:
-    bundles = getattr(resources, "bundles", None)
-    if bundles is not None:
-        filled = [bundle for bundle in bundles if bundle]
-        if len(filled) > 1:
-            what = f"tune.with_resources asks for {len(filled)} bundles, and a trial is one process"
-            raise UserError(what, "give what one process takes: {'cpu': 2, 'gpu': 1}")
-        resources = filled[0] if filled else {}
     if not isinstance(resources, Mapping):
         what = f"tune.with_resources cannot follow {resources!r}"
         raise UserError(what, "give numbers that are the same for all trials: {'cpu': 2}")
@@ -68,19 +58,3 @@ def _plain_resources(resources: Any) -> dict[str, float]:
             what = f"tune.with_resources asks for {name}, and workers are given cpu and gpu only"
             raise UserError(what, "leave it out")
     return found
-
-
-def _refuse_no_trainable(trainable: Any, what: str) -> None:
-    if callable(trainable) or isinstance(trainable, WrappedTrainable):
-        return
-    message = f"{what} takes a trainable function or class, not {trainable!r}"
-    raise UserError(message, "give a function of one argument, or a subclass of tune.Trainable")
-
-
-def takes(function: Any, *arguments: Any, **named: Any) -> bool:
-    """True if a function can be called with these arguments."""
-    try:
-        inspect.signature(function).bind(*arguments, **named)
-    except TypeError:
-        return False
-    return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from mlflow.entities import Metric, Param, Run, RunTag
 from mlflow.tracking import MlflowClient
@@ -20,11 +20,10 @@ from hpsearch.study_file.trackers import MlflowOptions
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
-MOST_METRICS = 500
-"""In one request; MLflow takes 1000."""
-RETRIES = 2
-"""Of a request, unless the environment says otherwise. With MLflow's own 7 a server that is not
-there is reported after four minutes; the sender tries again anyway."""
+MOST, MOST_METRICS = 90, 500
+"""Tags or parameters, and metrics in one request; MLflow takes 100 and 1000."""
+RETRIES = "2"
+"""Of a request. With MLflow's own 7 a server that is not there is reported after four minutes."""
 LONGEST_VALUE = 5000
 """Characters of a tag or parameter that every version of MLflow takes."""
 
@@ -44,14 +43,12 @@ _STUDY_STATUS = {
     StudyState.FAILED: "FAILED",
 }
 
-T = TypeVar("T")
-
 
 class MlflowTracker(Tracker):
     """A tracking server or database of MLflow."""
 
     def __init__(self, options: MlflowOptions) -> None:
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", str(RETRIES))
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", RETRIES)
         self._client = MlflowClient(tracking_uri=options.uri)
         self._experiment = options.experiment
         self._runs: dict[str, str] | None = None
@@ -139,11 +136,9 @@ class MlflowTracker(Tracker):
         params: Sequence[Param] = (),
     ) -> None:
         texts = [RunTag(_key(name), _short(value)) for name, value in tags.items()]
-        self._client.log_batch(run, tags=texts[:90])
-        for some in _parts(params, 90):
-            self._client.log_batch(run, params=some)
-        for each in _parts(metrics, MOST_METRICS):
-            self._client.log_batch(run, metrics=each)
+        self._client.log_batch(run, tags=texts[:MOST], params=params[:MOST])
+        for begin in range(0, len(metrics), MOST_METRICS):
+            self._client.log_batch(run, metrics=metrics[begin : begin + MOST_METRICS])
 
     def _set_status(self, run: str, status: str, ended: float | None) -> None:
         if ended is not None and status not in ("RUNNING", "SCHEDULED"):
@@ -173,7 +168,3 @@ def _short(value: Any) -> str:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
-
-
-def _parts(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [items[begin : begin + size] for begin in range(0, len(items), size)]

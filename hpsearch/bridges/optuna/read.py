@@ -1,18 +1,15 @@
-"""Past runs from a study in a stock storage of Optuna's: a database, or the file of a journal."""
+"""Past runs from a study in a database of Optuna's."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import create_engine, inspect
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from hpsearch.bridges import cells
-from hpsearch.bridges.past_runs import Mapped, Misfits, PastRun, PastRuns
+from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.url import display
@@ -22,18 +19,27 @@ if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
 
-_TABLES = ("studies", "study_directions", "trial_params", "version_info")
-"""Some tables of Optuna's databases that those of other programs have not."""
+STATES = {
+    "COMPLETE": State.COMPLETE,
+    "PRUNED": State.PRUNED,
+    "FAIL": State.FAILED,
+    "RUNNING": State.RUNNING,
+    "WAITING": State.QUEUED,
+}
 
 
-def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
+def read(source: str, mapped: Mapped) -> PastRuns:
     """Past runs from a study of Optuna's. Nothing is written to its storage. Raises UserError if
     there is no such storage or study, or the options contradict it."""
     study, shown = opened_study(source, mapped.study)
     mapped = _measured(study, mapped)
     trials = study.get_trials(deepcopy=False)
-    runs = [_run(trial, study.study_name, mapped, misfits) for trial in trials]
+    runs = [_run(trial, study.study_name, mapped) for trial in trials]
     found = PastRuns("Optuna", f"study {study.study_name} in {shown}", mapped.objectives, runs)
+    if any(0.0 in run.curve for run in runs):
+        for run in runs:
+            run.curve = {step + 1: metrics for step, metrics in run.curve.items()}
+        found.notes.append("steps are counted from 0 there, and from 1 here")
     if any("constraints" in trial.system_attrs for trial in trials):
         found.notes.append("the trials have constraints, which are not imported")
     return found
@@ -59,42 +65,37 @@ def _measured(study: optuna.study.Study, mapped: Mapped) -> Mapped:
     return replace(mapped, metric={name: name for name in names}, direction=directions)
 
 
-def _run(trial: FrozenTrial, study: str, mapped: Mapped, misfits: Misfits) -> PastRun:
-    place = f"study {study}, trial {trial.number}"
-    run = PastRun(place, mapped.chosen(trial.params, place, None), cells.state(trial.state.name))
-    run.distributions = mapped.chosen(trial.distributions, place, None)
-    run.name = f"trial {trial.number}"
+def _run(trial: FrozenTrial, study: str, mapped: Mapped) -> PastRun:
+    run = PastRun(
+        f"study {study}, trial {trial.number}",
+        _chosen(trial.params, mapped),
+        STATES[trial.state.name],
+        name=f"trial {trial.number}",
+        distributions=_chosen(trial.distributions, mapped),
+    )
     first = next(iter(mapped.metric))
     steps = sorted(trial.intermediate_values.items())
     run.curve = {float(step): {first: float(value)} for step, value in steps}
     if run.state is State.COMPLETE:
         run.values = tuple(map(float, trial.values))
-        if len(run.values) != len(mapped.metric):
-            counts = f"{len(run.values)} values for {len(mapped.metric)} objectives"
-            misfits.add(place, f"is complete with {counts}")
-    reason = trial.system_attrs.get("fail_reason")
-    run.error_text = None if reason is None else str(reason)
-    began, ended = trial.datetime_start, trial.datetime_complete
-    run.started = None if began is None else began.timestamp()
-    run.ended = None if ended is None else ended.timestamp()
+    run.error_text = trial.system_attrs.get("fail_reason")
+    if trial.datetime_start is not None:
+        run.started = trial.datetime_start.timestamp()
+    if trial.datetime_complete is not None:
+        run.ended = trial.datetime_complete.timestamp()
     return run
 
 
-def is_storage(source: str) -> bool:
-    """True for a URL, and for a journal of Optuna's: lines of JSON, an operation each."""
-    if "://" in source:
-        return True
-    try:
-        with Path(source).open(encoding="utf-8") as file:
-            first = json.loads(file.readline(1_000_000))
-    except (OSError, ValueError):
-        return False
-    return isinstance(first, dict) and "op_code" in first
+def _chosen(params: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
+    """The parameters that are kept, by our names: all if none are named."""
+    if not mapped.params:
+        return dict(params)
+    return {ours: params[theirs] for ours, theirs in mapped.params.items() if theirs in params}
 
 
 def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str]:
-    """A study in a storage of Optuna's, the URL of a database or the path of a journal, and the
-    storage as it may be shown. Raises UserError if there is no such storage or study."""
+    """A study in the database of a URL, and that as it may be shown. Raises UserError if there is
+    no such storage or study."""
     import optuna
 
     storage, shown = _storage(source)
@@ -109,38 +110,19 @@ def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str
 
 
 def _storage(source: str) -> tuple[optuna.storages.BaseStorage, str]:
-    from optuna.storages import JournalStorage, RDBStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.exceptions import StorageInternalError
+    from optuna.storages import RDBStorage
 
-    if "://" not in source:
-        return JournalStorage(JournalFileBackend(source)), source
     try:
         url = make_url(source)
-        shown = display(url)
     except ArgumentError:
         raise UserError(f"{source.partition('@')[0]} is not the URL of a database") from None
-    _refuse_others(url, shown)
-    try:
-        return RDBStorage(source, skip_table_creation=True), shown
-    except (RuntimeError, SQLAlchemyError) as error:
-        what = f"Optuna cannot read {shown}: {error}"
-        raise UserError(what, "an older database needs: optuna storage upgrade") from None
-
-
-def _refuse_others(url: URL, shown: str) -> None:
-    """Refuse a database that Optuna did not make, which it would fill with its tables."""
-    file = url.database
-    if url.get_backend_name() == "sqlite" and (not file or not Path(file).is_file()):
+    shown = display(url)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         raise UserError(f"there is no database at {shown}", "check the path in the URL")
     try:
-        engine = create_engine(url)
-        names = inspect(engine).get_table_names()
-        engine.dispose()
-    except (SQLAlchemyError, ImportError) as error:
-        first_line = str(error).partition("\n")[0]
-        raise UserError(f"{shown} cannot be read: {first_line}") from None
-    if not all(name in names for name in _TABLES):
-        what = f"{shown} is not a database of Optuna's"
-        if "attempts" in names:
-            what += ": it is one of hpsearch, whose studies warm_start can name as they are"
-        raise UserError(what)
+        return RDBStorage(source, skip_table_creation=True), shown
+    except (RuntimeError, SQLAlchemyError, StorageInternalError, ImportError) as error:
+        first_line, _, _ = str(error.__cause__ or error).partition("\n")
+        what = f"{shown} cannot be read as a database of Optuna's: {first_line}"
+        raise UserError(what, "an older one needs: optuna storage upgrade") from None

@@ -1,47 +1,40 @@
 """A copy of a study in a stock Optuna storage, for whatever reads Optuna's tables.
 
-The study is written through Optuna's public interface, one transaction a trial. Its attributes say
-of which study it is a copy and whether it is whole, so that a copy can be replaced and nothing else
-ever is.
+The study is written through Optuna's public interface, one transaction a trial. An attribute says
+of which study it is a copy, so that a copy can be replaced and nothing else ever is.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import optuna
 from optuna.exceptions import ExperimentalWarning, StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import URL
+from sqlalchemy import URL, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
-from hpsearch.store.connecting.database import Database
-from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
+from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.study_texts import written_in
-from hpsearch.store.version import stored_version
 
 OURS = "hpsearch:"
 """Begins the names of attributes for what Optuna has no place for."""
-SOURCE, IS_WHOLE = f"{OURS}source", f"{OURS}whole"
-"""Attributes of a copied study: of which study it is a copy, and whether all trials are there."""
+SOURCE = f"{OURS}source"
+"""An attribute of a copy: the study that it is a copy of."""
 EXAMPLE = "--to sqlite:///optuna.db"
 
 
 def write(history: History, to: str, *, replace: bool) -> None:
     """Copy a study into an Optuna storage, under its own name.
-
-    A copy that was interrupted is always replaced.
 
     Args:
         to: The URL of an SQLite or PostgreSQL database, new or with an Optuna storage in it.
@@ -54,8 +47,9 @@ def write(history: History, to: str, *, replace: bool) -> None:
         StoreUnreachable: The database cannot be used.
     """
     url = parse_url(to)
-    _refuse_place(url)
+    refuse_in_memory(url, EXAMPLE)
     with _optuna_quiet(url):
+        _refuse_place(url)
         storage = RDBStorage(url.render_as_string(hide_password=False))
         try:
             _remove_earlier(storage, history.study, url, replace=replace)
@@ -67,19 +61,10 @@ def write(history: History, to: str, *, replace: bool) -> None:
 
 def _refuse_place(url: URL) -> None:
     """Refuse databases that no Optuna storage may be in."""
-    refuse_in_memory(url, EXAMPLE)
-    file = Path(str(url.database))
-    if is_sqlite(url) and not (file.is_file() and file.stat().st_size):
-        return
-    database = Database(url)
-    try:
-        with database.connected() as connection:
-            version = stored_version(connection, url)
-    except StoreUnreachable:
-        return  # it has other tables, Optuna's perhaps, or cannot be opened: Optuna says which
-    finally:
-        database.close()
-    if version is not None:
+    engine = create_engine(url)
+    tables = inspect(engine).get_table_names()
+    engine.dispose()
+    if "attempts" in tables:
         what = f"{display(url)} is a database of hpsearch, and Optuna needs one of its own"
         raise UserError(what, f"name another one: {EXAMPLE}")
 
@@ -94,7 +79,7 @@ def _remove_earlier(storage: RDBStorage, study: StudyRecord, url: URL, *, replac
         what = f"{shown} already has a study {name}, which is not a copy of this one"
         remove = f"optuna delete-study --study-name {name} --storage {shown}"
         raise StudyExists(what, f"name another database, or remove it: {remove}")
-    if attributes.get(IS_WHOLE) and not replace:
+    if not replace:
         what = f"{shown} already has a copy of the study {name}"
         raise StudyExists(what, "bring it up to date with --force, which replaces it")
     optuna.delete_study(study_name=name, storage=storage)
@@ -123,8 +108,6 @@ def _copy(storage: RDBStorage, history: History) -> None:
             what = f"Optuna does not take trial {trial.number}: {error}"
             hint = "CSV and Parquet files hold all trials: hpsearch export --to trials.parquet"
             raise UserError(what, hint) from error
-    study.set_user_attr(f"{OURS}exported", time.time())
-    study.set_user_attr(IS_WHOLE, value=True)
 
 
 def _metrics(study: StudyRecord) -> list[str]:

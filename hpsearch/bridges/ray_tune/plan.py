@@ -6,12 +6,12 @@ import datetime
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
-from ray.tune import CheckpointConfig, RunConfig, TuneConfig
+from ray.tune import RunConfig, TuneConfig
 from ray.tune.schedulers import ASHAScheduler
 
 from hpsearch.bridges.ray_tune.locating import Located, locate
@@ -95,12 +95,9 @@ def plan_of(
         f"{root}/{name}",
         located.base,
         yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
-        _dropped(tuned, ran, space, pruner),
+        _dropped(tuned, space, pruner),
         quiet=ran.verbose == 0,
     )
-
-
-# ------------------------------------------------------------------------------------- its place
 
 
 def _root(ran: RunConfig) -> str:
@@ -129,9 +126,6 @@ def database_of(root: str) -> str:
     return f"sqlite:///{root}/{DATABASE}"
 
 
-# ---------------------------------------------------------------------------------- its sections
-
-
 def _task(located: Located, space: ReadSpace) -> dict[str, Any]:
     args = dict(space.constants)
     if located.noted:
@@ -141,23 +135,13 @@ def _task(located: Located, space: ReadSpace) -> dict[str, Any]:
 
 
 def _objective(tuned: TuneConfig) -> dict[str, str]:
-    givers = (tuned, tuned.scheduler, tuned.search_alg)
-    metric = _first(givers, "metric", "_metric")
-    mode = _first(givers, "mode", "_mode")
-    if metric is None or mode is None:
-        what = "a study needs to know what makes a trial good"
-        raise UserError(what, 'give tune.TuneConfig(metric="loss", mode="min")')
+    scheduler = tuned.scheduler
+    metric = tuned.metric or getattr(scheduler, "_metric", None)
+    mode = tuned.mode or getattr(scheduler, "_mode", None)
     if not isinstance(metric, str) or mode not in DIRECTIONS:
-        what = f"tune.TuneConfig(metric={metric!r}, mode={mode!r}) cannot be carried over"
-        raise UserError(what, 'give one metric, and "min" or "max"')
+        what = f"a study needs to know what makes a trial good, not {metric!r} and {mode!r}"
+        raise UserError(what, 'give tune.TuneConfig(metric="loss", mode="min")')
     return {"metric": metric, "direction": DIRECTIONS[mode]}
-
-
-def _first(givers: tuple[Any, ...], *names: str) -> Any:
-    """The first value that some objects have under some names, of which schedulers keep one to
-    themselves."""
-    found = (getattr(giver, name, None) for giver in givers for name in names)
-    return next((each for each in found if each is not None), None)
 
 
 def _budget(tuned: TuneConfig, ran: RunConfig, space: ReadSpace) -> dict[str, Any]:
@@ -191,7 +175,7 @@ def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
     if found is None:
         what = "a study needs to know how many reports a trial makes at most"
         raise UserError(what, f"give run_config={STOP}")
-    if isinstance(found, bool) or found != int(found) or found < 1:
+    if found < 1:
         raise UserError(f"a trial cannot have {found!r} training iterations", f"give {STOP}")
     return int(found)
 
@@ -210,21 +194,8 @@ def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
     return {"kind": "promotion", "eta": int(factor), "first_rung": min(*levels, iterations)}
 
 
-# ----------------------------------------------------------------------------- what is left out
-
-_FOLLOWED = frozenset(
-    {
-        "mode", "metric", "scheduler", "num_samples", "max_concurrent_trials", "time_budget_s",
-        "name", "storage_path", "storage_filesystem", "verbose", "stop",
-    }
-)  # fmt: skip
-"""The settings of `TuneConfig` and `RunConfig` that become part of a study file, or are refused."""
-
-
-def _dropped(
-    tuned: TuneConfig, ran: RunConfig, space: ReadSpace, pruner: Mapping[str, Any] | None
-) -> list[str]:
-    """A line for each thing that Ray Tune would follow and a study does not."""
+def _dropped(tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None) -> list[str]:
+    """A line for each thing of the search that Ray Tune would follow and a study does not."""
     found = []
     name = type(tuned.scheduler).__name__
     if pruner is not None:
@@ -232,14 +203,9 @@ def _dropped(
         found.append(f"scheduler {name}: {what}{pruner['eta']} go on; none is stopped for good")
     elif name not in ("NoneType", "FIFOScheduler"):
         found.append(f"scheduler {name}: a study has its own (docs/search.md)")
+    if tuned.search_alg is not None:
+        found.append("search_alg: a study has its own (docs/search.md)")
     if space.grids:
         names = ", ".join(space.grids)
         found.append(f"grid_search of {names}: all combinations are tried, but weak ones pause")
-    every = ran.checkpoint_config.checkpoint_frequency
-    usual = RunConfig(checkpoint_config=CheckpointConfig(checkpoint_frequency=every))
-    for config, by_default in ((tuned, TuneConfig()), (ran, usual)):
-        for each in fields(by_default):
-            is_usual = getattr(config, each.name) == getattr(by_default, each.name)
-            if not is_usual and each.name not in _FOLLOWED:
-                found.append(f"{each.name}: has no effect on a study")
     return found

@@ -13,22 +13,14 @@ import pandas as pd
 from hpsearch.adapters.ray_tune.configs import OURS, config_of, flat
 from hpsearch.adapters.ray_tune.session import FOLDER, Checkpoint
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialRow,
-    best_trials,
-    find_study,
-    trial_detail,
-    trial_rows,
-)
+from hpsearch.ranking.selection import rank
 from hpsearch.store.store import Store
 from hpsearch.study_file.text.yaml_source import read
 from trials.checkpoints import folders
 
 ITERATION = "training_iteration"
-_MODES = {"min": -1.0, "max": 1.0}
-_SCOPES = ("last", "all")
 
 
 @dataclass
@@ -63,17 +55,14 @@ class ResultGrid:
 
     def __init__(self, storage: str, name: str, experiment_path: str) -> None:
         self.experiment_path = experiment_path
-        with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
-            study = find_study(connection, name)
-            source = read(study.spec).value
-            self._objective: Mapping[str, str] = source["objective"]
-            results = {}
-            for row in trial_rows(connection, study):
-                reports = trial_detail(connection, study, row.number).reports
-                results[row.number] = _result(study, source["task"], row, reports)
-            ranked = best_trials(connection, study)
-        self._results = list(results.values())
-        self._best = results[ranked[0].trial.number] if ranked else None
+        with closing(Store.open(storage, create=False)) as store:
+            history = store.load(name)
+        written = read(history.study.spec).value
+        self._objective: Mapping[str, str] = written["objective"]
+        args = written["task"].get("args") or {}
+        self._results = [_result(history.study, args, trial) for trial in history.trials]
+        ranked = rank(history.trials, self._objective["direction"])
+        self._best = self._results[ranked[0].trial.number] if ranked else None
 
     def __len__(self) -> int:
         return len(self._results)
@@ -83,10 +72,6 @@ class ResultGrid:
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results)
-
-    def __repr__(self) -> str:
-        lines = "".join(f"  {result!r},\n" for result in self)
-        return f"ResultGrid<[\n{lines}]>"
 
     @property
     def errors(self) -> list[Exception]:
@@ -98,108 +83,60 @@ class ResultGrid:
         """How many trials failed."""
         return len(self.errors)
 
-    @property
-    def num_terminated(self) -> int:
-        """How many trials have ended, without those that failed."""
-        return sum(result.state in (State.COMPLETE, State.PRUNED) for result in self)
-
-    def get_best_result(
-        self, metric: str | None = None, mode: str | None = None, scope: str | None = None
-    ) -> Result:
+    def get_best_result(self, metric: str | None = None, mode: str | None = None) -> Result:
         """The best trial.
 
         Without arguments, it is the one that the study hands out, by what is expected of its trials
-        in full. With any, trials are compared as in Ray Tune, also those that were paused early.
+        in full. With any, trials are compared by their last reports, as in Ray Tune.
 
         Args:
             metric: The name of a metric; None for the study's.
             mode: ``min`` or ``max``; None for the study's.
-            scope: The report of a trial that counts: its ``last`` (where None), or the best of
-                ``all``.
 
         Raises:
-            UserError: No trial has reported the metric, or a mode or scope is unknown.
+            UserError: No trial has reported the metric.
         """
-        if metric is mode is scope is None:
+        if metric is mode is None:
             if self._best is None or not self._best.metrics_dataframe.size:
                 raise UserError("no trial has reported", "see what happened: hpsearch trials")
             return self._best
-        metric, sign, scope = metric or self._objective["metric"], self._sign(mode), scope or "last"
-        if scope not in _SCOPES:
-            raise UserError(f"the scope {scope!r} is unknown", f"give one of {', '.join(_SCOPES)}")
-        found: dict[int, float] = {}
-        for place, result in enumerate(self):
-            values = sign * _values(result, metric)
-            if not values.empty:
-                value = float(values.iloc[-1] if scope == "last" else values.max())
-                if math.isfinite(value):
-                    found[place] = value
-        if not found:
+        metric = metric or self._objective["metric"]
+        best = max if (mode or self._objective["direction"])[:3] == "max" else min
+        having = [result for result in self if math.isfinite(result.metrics.get(metric, math.nan))]
+        if not having:
             raise UserError(f"no trial has reported the metric {metric!r}", "check its name")
-        return self[max(found, key=found.__getitem__)]
+        return best(having, key=lambda result: result.metrics[metric])
 
-    def get_dataframe(
-        self, filter_metric: str | None = None, filter_mode: str | None = None
-    ) -> pd.DataFrame:
-        """A row for each trial: its metrics, `trial_id`, and its config as ``config/NAME``.
-
-        Args:
-            filter_metric: Take the report that is best by this metric; None for the latest.
-            filter_mode: ``min`` or ``max``.
-
-        Raises:
-            UserError: The mode is unknown.
-        """
-        sign = self._sign(filter_mode)
+    def get_dataframe(self) -> pd.DataFrame:
+        """A row for each trial: the metrics of its last report, `trial_id`, and its config as
+        ``config/NAME``."""
         rows = []
         for result in self:
-            row = {name: value for name, value in result.metrics.items() if name != "config"}
-            values = sign * _values(result, filter_metric)
-            if not values.empty:
-                (best,) = result.metrics_dataframe.loc[[values.idxmax()]].to_dict("records")
-                row |= {str(key): value for key, value in best.items()}
+            metrics = {name: value for name, value in result.metrics.items() if name != "config"}
             config = {f"config/{name}": value for name, value in flat(result.config, "/").items()}
-            rows.append({**row, "logdir": result.path, **config})
+            rows.append({**metrics, "logdir": result.path, **config})
         return pd.DataFrame(rows)
 
-    def _sign(self, mode: str | None) -> float:
-        """1 where more is better, else -1."""
-        mode = mode or self._objective["direction"][:3]
-        if mode not in _MODES:
-            raise UserError(f"the mode {mode!r} is unknown", 'give "min" or "max"')
-        return _MODES[mode]
 
-
-def _values(result: Result, metric: str | None) -> pd.Series[float]:
-    """The values of a metric in the reports of a trial that have it."""
-    curve = result.metrics_dataframe
-    if metric is None or metric not in curve:
-        return pd.Series(dtype=float)
-    return curve[metric].dropna()
-
-
-def _result(
-    study: StudyHead, task: Mapping[str, Any], row: TrialRow, reports: list[Mapping[str, Any]]
-) -> Result:
-    args = task.get("args") or {}
+def _result(study: StudyRecord, args: Mapping[str, Any], trial: Trial) -> Result:
     lists = frozenset(args.get(OURS, {}).get("lists", ()))
-    config = config_of({**args, **row.params}, lists)
+    config = config_of({**args, **trial.params}, lists)
     curve = []
-    for each in reports:
-        of_tune = {ITERATION: int(each["resource"]), "time_total_s": each["elapsed"]}
-        curve.append({**each["metrics"], **of_tune})
+    for _, report in sorted(trial.reports.items()):
+        of_tune = {ITERATION: int(report.resource), "time_total_s": report.elapsed}
+        curve.append({**report.metrics, **of_tune})
     latest: dict[str, Any] = curve[-1] if curve else {}
-    saved = row.best_checkpoint or row.checkpoint
-    if row.state is State.PAUSED:
-        saved = row.checkpoint or saved
-    failed = row.state is State.FAILED
+    saved = trial.best_checkpoint or trial.checkpoint
+    if trial.state is State.PAUSED:
+        saved = trial.checkpoint or saved
+    failed = trial.state is State.FAILED
     return Result(
         config=config,
-        metrics={**latest, "trial_id": f"{row.number:05d}", "config": config},
+        metrics={**latest, "trial_id": f"{trial.number:05d}", "config": config},
         checkpoint=None if saved is None else Checkpoint(folders.inside(saved, FOLDER)),
-        path=str(folders.inside(study.checkpoints or "", folders.trial_folder(row.number))),
-        error=RuntimeError(row.error_text or str(row.error_kind)) if failed else None,
-        state=row.state.value,
+        path=str(folders.inside(study.checkpoints or "", folders.trial_folder(trial.number))),
+        error=RuntimeError(trial.error_text or str(trial.error_kind)) if failed else None,
+        state=trial.state.value,
         metrics_dataframe=pd.DataFrame(curve),
-        number=row.number,
+        number=trial.number,
     )

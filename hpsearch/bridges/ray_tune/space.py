@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,23 +84,21 @@ def _checked(key: Any, prefix: str) -> str:
 
 def _range(name: str, domain: Any) -> Values:
     """A range of numbers. Ray Tune's of whole numbers ends below `upper`, unless it has steps."""
+    hint = (
+        "give a range of uniform, loguniform, randint or lograndint, and compute the rest from it"
+    )
     if isinstance(domain, sample.Function):
-        what = "tune.sample_from cannot be carried over: a study knows its space beforehand"
-        hint = "search what it depends on, and compute it in the trainable"
-        raise UserError(f"{name}: {what}", hint)
+        raise UserError(f"{name}: tune.sample_from cannot be carried over", hint)
     sampler = domain.get_sampler()
     step = None
     if isinstance(sampler, sample.Quantized):
         sampler, step = sampler.get_sampler(), sampler.q
     if isinstance(sampler, sample.Normal):
-        what = f"{name}: a normal distribution has no bounds, and a study searches between two"
-        raise UserError(what, "give tune.uniform(low, high), or a prior in a study file")
+        raise UserError(f"{name}: a normal distribution has no bounds", hint)
     log = {"log": True} if isinstance(sampler, sample.LogUniform) else {}
     if log and step not in (None, 1):
         what = f"{name}: a logarithmic range with steps of {step} cannot be carried over"
-        raise UserError(what, "search it without steps and round in the trainable")
-    if not math.isfinite(domain.lower) or not math.isfinite(domain.upper):
-        raise UserError(f"{name}: the range {domain.domain_str} has no bounds", "give both")
+        raise UserError(what, hint)
     if not isinstance(domain, sample.Integer):
         low, high = float(domain.lower), float(domain.upper)
         steps = {} if step is None or log else {"step": float(step)}
@@ -131,9 +129,6 @@ def _categorical(name: str, choices: list[Any], found: ReadSpace) -> Values:
 def _constant(name: str, value: Any) -> Any:
     """A value that every trial is given, as a study file can hold it."""
     plain = _plain(value)
-    if any(isinstance(each, sample.Domain) for each in _within(plain)):
-        what = f"{name}: a list with a range in it cannot be carried over"
-        raise UserError(what, "give each place a name: {'first': tune.uniform(0, 1), ...}")
     if is_plain(plain):
         return plain
     what = f"{name}: the constant {value!r:.80} is not a plain value"
@@ -161,11 +156,3 @@ def is_plain(value: Any) -> bool:
         texts = all(isinstance(key, str) for key in value)
         return texts and all(map(is_plain, value.values()))
     return _is_scalar(value)
-
-
-def _within(value: Any) -> Iterator[Any]:
-    """A value, and everything in the lists that it is made of."""
-    yield value
-    if isinstance(value, list | tuple):
-        for each in value:
-            yield from _within(each)

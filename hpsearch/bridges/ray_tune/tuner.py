@@ -13,23 +13,20 @@ import ray
 import yaml
 
 from hpsearch.adapters import loading
-from hpsearch.bridges.ray_tune.locating import locate
-from hpsearch.bridges.ray_tune.plan import PlannedStudy, database_of, plan_of, root_at
+from hpsearch.bridges.ray_tune.plan import PlannedStudy, plan_of
 from hpsearch.bridges.ray_tune.results import ResultGrid
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.history import History
-from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.errors import HpsearchError, Interrupted, StudyNotFound, UserError
+from hpsearch.domain.records import StudyState
+from hpsearch.errors import Interrupted, UserError
 from hpsearch.live import LiveView
-from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_run import on_ray
 from hpsearch.study_run.ownership import refuse_if_held
 from hpsearch.study_run.signals import stopped_by_signals
-from trials.checkpoints.folders import is_url
 from trials.script import end_import
 
 if TYPE_CHECKING:
@@ -73,37 +70,9 @@ class Tuner:
         self._plan = plan_of(trainable, param_space, tune_config, run_config)
 
     @classmethod
-    def restore(cls, path: str | os.PathLike[str], trainable: Any, **others: Any) -> Tuner:
-        """The Tuner of a study that exists, to continue it. Raises StudyNotFound if there is no
-        such study, and UserError if the trainable is another one.
-
-
-        Args:
-            path: The folder of the experiment: its storage path and its name.
-            trainable: As it was.
-            others: Without effect: a study continues what it began, and a failed trial has ended.
-        """
-        end_import()
-        name, storage, folder = _place(path)
-        record = _record(storage, name)
-        if record is None:
-            what = f"there is no study {name} in {display(parse_url(storage))}"
-            raise StudyNotFound(what, "check the path: it is storage_path/name")
-        kind = yaml.safe_load(record.spec)["task"]["kind"]
-        located = locate(trainable, [])
-        if located.kind != kind:
-            what = f"study {name} trains {kind}, and not {located.kind}"
-            raise UserError(what, "restore it with the trainable that it began with")
-        tuner = cls.__new__(cls)
-        dropped = [f"{other} of restore" for other in others]
-        tuner._plan = PlannedStudy(name, storage, folder, located.base, record.spec, dropped)
-        return tuner
-
-    @classmethod
     def can_restore(cls, path: str | os.PathLike[str]) -> bool:
-        """True if there is a study at a path."""
-        name, storage, _ = _place(path)
-        return _record(storage, name) is not None
+        """False: a Tuner continues its study where it exists, and needs no other one for that."""
+        return False
 
     def fit(self) -> ResultGrid:
         """Run the study, or continue it where it exists already, and return its trials.
@@ -134,21 +103,6 @@ class Tuner:
     def get_results(self) -> ResultGrid:
         """The trials so far."""
         return ResultGrid(self._plan.storage, self._plan.name, self._plan.folder)
-
-
-def _place(path: str | os.PathLike[str]) -> tuple[str, str, str]:
-    """The name of a study, the URL of its database, and the folder of its experiment."""
-    text = os.fspath(path)
-    root, _, name = (text.rstrip("/") if is_url(text) else root_at(text)).rpartition("/")
-    return name, database_of(root), f"{root}/{name}"
-
-
-def _record(storage: str, name: str) -> StudyRecord | None:
-    try:
-        with closing(Store.open(storage, create=False)) as store:
-            return store.find_study(name)
-    except HpsearchError:
-        return None
 
 
 def _begin(store: Store, plan: PlannedStudy) -> None:

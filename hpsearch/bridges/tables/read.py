@@ -1,36 +1,52 @@
-"""Past runs from CSV and Parquet files: a row for each run, or a row for each report of a run."""
+"""Past runs from CSV and Parquet files, with a row for each run."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpsearch.bridges import cells
+import pandas as pd
+
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
-from hpsearch.study_file.types import same
 from trials.contract import TaskError
 from trials.settings import nearest
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
+STATES = {
+    **dict.fromkeys(("complete", "completed", "finished", "done", "terminated"), State.COMPLETE),
+    **dict.fromkeys(("success", "succeeded", "ok"), State.COMPLETE),
+    **dict.fromkeys(("pruned", "stopped", "killed", "canceled", "cancelled"), State.PRUNED),
+    **dict.fromkeys(("preempted", "paused", "running"), State.RUNNING),
+    **dict.fromkeys(("waiting", "queued", "pending", "scheduled"), State.QUEUED),
+    **dict.fromkeys(("failed", "fail", "error", "crashed"), State.FAILED),
+}
+"""States by the words of Optuna, Ray Tune, W&B and MLflow. A run whose state is running or queued
+has not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a table: its place (the file, and its number below the header, from 1), and its
-    cells by column; None for what is missing."""
+def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
+    """Past runs from a CSV or Parquet file. Raises UserError if the file cannot be read, a column
+    is missing, or the mapping lacks something."""
+    path = Path(source)
+    frame = _frame(path)
+    objectives = mapped.objectives
+    columns = list(frame.columns)
+    _check_columns(source, columns, mapped)
+    runs = _Table(path, frame, mapped, misfits).runs()
+    found = PastRuns("a table", source, objectives, runs)
+    stated = [name for name in columns if name.lower() in ("state", "status")]
+    if mapped.state is None and stated:
+        what = "all runs count as complete"
+        found.notes.append(f"{what}; --state {stated[0]} reads how each has ended")
+    return found
 
-    place: str
-    cells: dict[str, Any]
 
-
-def rows_of(path: Path) -> list[Row]:
-    """The rows of a table, at least one. Raises UserError if the file cannot be read, or has no
-    rows."""
-    from trials.tasks.datasets import tables  # imported here: pandas takes a while
+def _frame(path: Path) -> pd.DataFrame:
+    from trials.tasks.datasets import tables  # imported here: its package imports torch
 
     try:
         frame = tables.read(path, "")
@@ -38,143 +54,95 @@ def rows_of(path: Path) -> list[Row]:
         raise UserError(error.problems[0].what) from None
     if frame.empty:
         raise UserError(f"{path} has no rows", "a header and a row for each run are needed")
-    frame = frame.astype(object)
-    records = frame.where(frame.notna(), None).to_dict("records")
-    return [
-        Row(f"{path.name} row {number}", {str(name): cell for name, cell in record.items()})
-        for number, record in enumerate(records, start=1)
-    ]
+    return frame.rename(columns=str)
 
 
-def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
-    """Past runs from a CSV or Parquet file. Raises UserError if the file cannot be read, a column
-    is missing, or the mapping lacks something."""
-    rows = rows_of(Path(source))
-    table = _Table(source, rows, mapped, misfits)
-    objectives = mapped.objectives
-    table.check_columns()
-    runs = [table.run(group) for group in table.groups()]
-    found = PastRuns("a table", source, objectives, runs)
-    named = mapped.params.values()
-    unused = (name for name in table.columns if name not in named)
-    stated = next((name for name in unused if name.lower() in ("state", "status")), None)
-    if mapped.state is None and stated is not None:
-        found.notes.append(f"all runs count as complete; --state {stated} reads how each has ended")
-    return found
+def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:
+    """Make sure that the mapping goes together and that its columns are there."""
+    if not mapped.params:
+        what = f"it is not said which columns of {source} are parameters"
+        known = f"columns are {', '.join(columns)}"
+        raise UserError(what, f"name them: --params lr=learning_rate,...; {known}")
+    if mapped.study is not None:
+        raise UserError("--study is for a storage of Optuna's", "leave it out")
+    wanted = [*mapped.params.values(), mapped.run, mapped.state]
+    wanted += mapped.metric.values()
+    missing = [name for name in dict.fromkeys(wanted) if name and name not in columns]
+    if missing:
+        hints = "; ".join(f"{name}: {nearest(name, columns)}" for name in missing)
+        raise UserError(f"{source} lacks columns that are asked for: {hints}")
 
 
-@dataclass
 class _Table:
-    source: str
-    rows: list[Row]
-    mapped: Mapped
-    misfits: Misfits
+    """A table, by the numbers of its rows from 0."""
 
-    @property
-    def columns(self) -> list[str]:
-        return list(self.rows[0].cells)
+    def __init__(self, path: Path, frame: pd.DataFrame, mapped: Mapped, misfits: Misfits) -> None:
+        self._path = path
+        self._frame = frame
+        self._mapped = mapped
+        self._misfits = misfits
+        self._params = {name: _typed(frame[column]) for name, column in mapped.params.items()}
+        self._metrics = {name: self._numbers(column) for name, column in mapped.metric.items()}
 
-    def check_columns(self) -> None:
-        """Make sure that the mapping goes together and that its columns are there."""
-        mapped = self.mapped
-        if not mapped.params:
-            what = f"it is not said which columns of {self.source} are parameters"
-            known = f"columns are {', '.join(self.columns)}"
-            raise UserError(what, f"name them: --params lr=learning_rate,...; {known}")
-        if mapped.resource and not mapped.run:
-            what = "--resource needs to know which rows are of the same run"
-            raise UserError(what, "name the column with --run COLUMN")
-        wanted = [*mapped.params.values(), mapped.run, mapped.state, mapped.resource]
-        wanted += self.mapped.metric.values()
-        missing = [name for name in dict.fromkeys(wanted) if name and name not in self.columns]
-        if missing:
-            hints = "; ".join(f"{name}: {nearest(name, self.columns)}" for name in missing)
-            raise UserError(f"{self.source} lacks columns that are asked for: {hints}")
+    def runs(self) -> list[PastRun]:
+        """A run for each row."""
+        return [self._run(row) for row in range(len(self._frame))]
 
-    def groups(self) -> list[list[Row]]:
-        """The rows of each run."""
-        if not self.mapped.resource:
-            return [[row] for row in self.rows]
-        groups: dict[str, list[Row]] = {}
-        for row in self.rows:
-            name = row.cells[self.mapped.run or ""]
-            if name is None:
-                self.misfits.add(row.place, f"{self.mapped.run} is empty: whose report is it?")
-                continue
-            groups.setdefault(str(name), []).append(row)
-        return list(groups.values())
-
-    def run(self, rows: Sequence[Row]) -> PastRun:
-        """The run of some rows."""
-        first = rows[0]
-        name = first.cells[self.mapped.run] if self.mapped.run else None
-        run = PastRun(first.place, self._params(rows), self._state(rows[-1]))
-        run.name = None if name is None else str(name)
-        if self.mapped.resource:
-            run.curve = self._curve(rows, self.mapped.resource)
-            if run.curve and run.state is State.COMPLETE:
-                run.values = self.mapped.values_in(run.curve[max(run.curve)])
-            return run
-        metrics = self._metrics(first)
-        run.values = self.mapped.values_in(metrics)
+    def _run(self, row: int) -> PastRun:
+        params = {name: column[row] for name, column in self._params.items() if row in column}
+        metrics = {name: column[row] for name, column in self._metrics.items() if row in column}
+        run = PastRun(self._place(row), params, self._state(row))
+        if self._mapped.run is not None:
+            run.name = str(self._frame[self._mapped.run].iloc[row])
+        if metrics.keys() == self._metrics.keys():
+            run.values = tuple(metrics.values())
         if not run.state.terminal and run.values is not None:
             run.curve[1.0] = metrics
         return run
 
-    def _state(self, row: Row) -> State:
-        column = self.mapped.state
-        if column is None:
+    def _place(self, row: int) -> str:
+        return f"{self._path.name} row {row + 1}"
+
+    def _state(self, row: int) -> State:
+        if self._mapped.state is None:
             return State.COMPLETE
-        try:
-            return cells.state(row.cells[column] or "")
-        except ValueError as error:
-            self.misfits.add(row.place, f"{column}: {error}")
-            return State.FAILED
+        word = self._frame[self._mapped.state].iloc[row]
+        state = STATES.get(str(word).strip().lower())
+        if state is None:
+            what = f"{self._mapped.state}: {word!r} is not a known state"
+            self._misfits.add(self._place(row), f"{what}; {nearest(str(word), STATES)}")
+        return state or State.FAILED
 
-    def _params(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """The parameters of a run, which are the same in all of its rows."""
-        found: dict[str, Any] = {}
-        for name, column in self.mapped.params.items():
-            cell = rows[0].cells[column]
-            if cells.is_empty(cell):
-                continue
-            found[name] = cells.scalar(cell)
-            for row in rows[1:]:
-                other = row.cells[column]
-                if cells.is_empty(other) or not same(cells.scalar(other), found[name]):
-                    what = f"{column} is {other!r}, and {cell!r} at {rows[0].place}"
-                    self.misfits.add(row.place, f"{what}: a run has one value")
-        return found
-
-    def _metrics(self, row: Row) -> dict[str, float]:
-        """The metrics of a row that are not empty."""
+    def _numbers(self, column: str) -> dict[int, float]:
+        """The numbers of a column, by row, without empty cells."""
         found = {}
-        for name, column in self.mapped.metric.items():
-            value = self._number(row, column)
-            if value is not None:
-                found[name] = value
+        for row, cell in enumerate(self._frame[column]):
+            if not _has_value(cell):
+                continue
+            try:
+                found[row] = float(cell)
+            except ValueError:
+                what = f"{column} is {cell!r}, which is not a number"
+                self._misfits.add(self._place(row), what)
         return found
 
-    def _number(self, row: Row, column: str) -> float | None:
-        """The number in a cell; None if it is empty."""
-        cell = row.cells.get(column)
-        value = None if cells.is_empty(cell) else cells.number(cell)
-        if value is None and not cells.is_empty(cell):
-            self.misfits.add(row.place, f"{column} is {cell!r}, which is not a number")
-        return value
 
-    def _curve(self, rows: Sequence[Row], column: str) -> dict[float, dict[str, float]]:
-        curve: dict[float, dict[str, float]] = {}
-        for row in rows:
-            at = self._number(row, column)
-            if at is None:
-                if cells.is_empty(row.cells[column]):
-                    self.misfits.add(row.place, f"{column} is empty; give each report a number")
-                continue
-            before = max(curve, default=None)
-            if before is not None and not at > before:
-                what = f"{column} is {at:g} after {before:g}; within a run it must rise"
-                self.misfits.add(row.place, what)
-                continue
-            curve[at] = self._metrics(row)
-        return curve
+def _typed(column: pd.Series) -> dict[int, Any]:
+    """The values of a column, by row, without empty cells: numbers, or true and false, if all are;
+    else texts."""
+    cells = {row: cell for row, cell in enumerate(column) if _has_value(cell)}
+    texts = {row: str(cell).strip() for row, cell in cells.items()}
+    if all(text.lower() in ("true", "false") for text in texts.values()):
+        return {row: text.lower() == "true" for row, text in texts.items()}
+    for kind in (int, float):
+        try:
+            values = {row: kind(text) for row, text in texts.items()}
+        except ValueError:
+            continue
+        if all(map(math.isfinite, values.values())):
+            return values
+    return texts
+
+
+def _has_value(cell: Any) -> bool:
+    return bool(pd.notna(cell)) and str(cell).strip() != ""

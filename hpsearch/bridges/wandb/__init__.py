@@ -1,4 +1,1 @@
-"""Weights & Biases.
-
-`translate` makes a study file of a sweep, with its `distributions`; `write` sends runs of trials.
-"""
+"""Weights & Biases: `translate` makes a study file of a sweep, `write` sends runs of trials."""

@@ -1,254 +1,194 @@
-"""A study file from the configuration of a W&B sweep."""
+"""A study file from the configuration of a W&B sweep.
+
+Source: "Sweep configuration options" in the documentation of Weights & Biases.
+"""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hpsearch.bridges.draft import FORWARD, USUAL_TRIALS, StudyDraft, study_name
-from hpsearch.bridges.wandb.distributions import Carried, carried
+from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.types import is_number, is_whole_number
+from trials.contract import Problem
 from trials.descriptions.command_line import GIVEN, SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
 """Names of a constant that says how long a program trains."""
-SAMPLERS = {"bayes": None, "random": "random", "grid": "brute_force"}
-"""By W&B's method; None for our default."""
-_READ = ("program", "command", "method", "metric", "parameters", "early_terminate", "run_cap")
-_NEEDLESS = ("name", "description", "project", "entity", "$schema", "controller", "job")
-_USUAL_COMMAND = ["${env}", "${interpreter}", "${program}", "${args}"]
-_ARGUMENTS = ("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}")
-_WORDS = {"${env}": [], "${interpreter}": ["python"], "${args_json_file}": ["{params}"]}
+SAMPLERS = {"random": "random", "grid": "brute_force"}
+"""The sampler of each method; our default for the others."""
+DISTRIBUTIONS = (
+    *("categorical", "int_uniform", "uniform", "q_uniform", "log_uniform"),
+    *("log_uniform_values", "q_log_uniform_values"),
+)
+"""The distributions that a study file has, too."""
+Part = Mapping[str, Any]
 
 
 def translate(source: str, study: str | None) -> StudyDraft:
-    """The study file of a sweep, under a name of its own or that of the sweep. Raises UserError if
-    the file cannot be read, or is not a sweep, and SpecError if it is YAML with mistakes."""
+    """The study file of a sweep, under a name of its own or that of the sweep.
+
+    Raises:
+        UserError: The file cannot be read, or is not a sweep.
+        SpecError: It is YAML with mistakes, or has parameters that a study file cannot have.
+    """
     path = Path(source)
-    known = "name a sweep of W&B, or the URL of an Optuna storage"
-    text = yaml_source.text_of(path)
-    if path.suffix not in (".yaml", ".yml", ".json"):
-        raise UserError(f"{path} is not a .yaml file", known)
-    found = yaml_source.read(text)
-    if found.problems:
-        lines = [f"{path.name}:{found.line_of(each.where)}: {each.what}" for each in found.problems]
-        raise SpecError(lines)
-    if isinstance(found.value, dict) and "parameters" in found.value:
-        return _Sweep(found.value, found.lines, path.name, study).draft()
-    if isinstance(found.value, dict) and "study" in found.value:
+    found = yaml_source.read(yaml_source.text_of(path))
+    document = found.value if isinstance(found.value, dict) else {}
+    problems = list(found.problems)
+    if "study" in document:
         raise UserError(f"{path} is a study file already", f"check it with: hpsearch check {path}")
-    raise UserError(f"{path} has no parameters, as a sweep of W&B has", known)
+    if not problems and not isinstance(document.get("parameters"), dict):
+        what = f"{path} has no parameters, as a sweep of W&B has"
+        raise UserError(what, "name a sweep of W&B, or the URL of an Optuna storage")
+    name = study or str(document.get("name") or "sweep")
+    draft = StudyDraft(f"{path.name}, a file of W&B", name)
+    if not problems:
+        sweep = _Sweep(document, draft)
+        sweep.carry_over()
+        problems = sweep.problems
+    if problems:
+        lines = [f"{path.name}:{found.line_of(each.where)}: {each.what}" for each in problems]
+        raise SpecError(lines)
+    return draft
 
 
 class _Sweep:
-    """One sweep being carried over, with the line of each place in it."""
+    """One sweep that is carried over into a draft."""
 
-    def __init__(
-        self, document: Mapping[str, Any], lines: Mapping[str, int], file: str, study: str | None
-    ) -> None:
+    def __init__(self, document: Mapping[str, Any], draft: StudyDraft) -> None:
         self._document = document
-        self._lines = lines
-        name = study or str(document.get("name") or "sweep")
-        self._draft = StudyDraft(f"{file}, a file of W&B", study_name(name))
+        self._draft = draft
+        self.problems: list[Problem] = []
+        """What a study file cannot have, by its place in the sweep."""
         self._settings: dict[str, Any] = {}
-        self._length: str | None = None
-        self._seeded = False
+        self._placeholders: dict[str, str] = {}
+        """The placeholder of the command for each parameter of the sweep."""
+        self._length: float | None = None
         metric = document.get("metric")
         self._metric = metric if isinstance(metric, dict) else {}
-        stop = document.get("early_terminate")
-        self._stop = stop if isinstance(stop, dict) else None
 
-    def draft(self) -> StudyDraft:
-        made = self._draft
-        self._parameters()
-        made.sections["task"] = {"kind": "command", "run": self._command()}
-        made.sections["settings"] = self._settings
-        made.sections["objective"] = self._objective()
-        made.sections["budget"] = self._budget()
-        made.sections["search"] = self._search()
-        for key in self._document:
-            if key not in _READ and key not in _NEEDLESS:
-                self._remark(key, "study", f"{key} has no counterpart and is left out")
-        metric = made.sections["objective"]["metric"]
-        example = f'{{"resource": 1, "{metric}": 0.5}}'
-        what = f"beside wandb.log, the program must print a line such as {example} as it trains"
-        made.remark(None, "task", what)
-        return made
-
-    def _remark(self, place: str | None, section: str, what: str) -> None:
-        line = None if place is None else self._lines.get(place)
-        self._draft.remark(line, section, what)
-
-    def _parameters(self) -> None:
-        found = self._document.get("parameters")
-        if not isinstance(found, dict):
-            what = "parameters must be a mapping of names to distributions"
-            self._remark("parameters", "space", what)
-            return
-        for name, part in found.items():
+    def carry_over(self) -> None:
+        """Fill the draft."""
+        for name, part in self._document["parameters"].items():
             self._parameter(str(name), part)
+        objective = {
+            "metric": str(self._metric.get("name") or "loss"),
+            "direction": self._metric.get("goal", "minimize"),
+        }
+        self._draft.sections = {
+            "task": {"kind": "command", "run": self._command()},
+            "settings": self._settings,
+            "objective": objective,
+            "budget": self._budget(),
+            "search": self._search(),
+        }
+        example = f'{{"resource": 1, "{objective["metric"]}": 0.5}}'
+        self._remark(f"the program must print a line such as {example} as it trains")
+
+    def _remark(self, what: str) -> None:
+        self._draft.remarks.append(what)
 
     def _parameter(self, name: str, part: Any) -> None:
         place = f"parameters.{name}"
         if name == SEED:
-            self._seeded = True
-            what = "each trial has a seed of its own, {seed}; it is not searched"
-            self._remark(place, "task", what)
-            return
-        obstacle = _obstacle(name, part)
-        if obstacle is None and "value" in part:
-            self._constant(name, part["value"], place)
-            return
-        found = Carried(None, obstacle) if obstacle is not None else carried(part)
-        if found.parameter is None:
-            self._remark(place, "space", f"{name} {FORWARD}: {found.remark}")
-        elif self._draft.add(name, found.parameter, self._lines.get(place)) and found.remark:
-            self._remark(place, f"space.{name}", found.remark)
+            self._placeholders[name] = SEED  # each trial has a seed of its own
+        elif name in GIVEN or set(name) & set("{}[]:! "):
+            what = f"{name} cannot be a placeholder of the command; rename it"
+            self.problems.append(Problem(place, what))
+        elif isinstance(part, dict) and "value" in part:
+            self._constant(name, part["value"])
+        else:
+            try:
+                self._draft.add(name, _parameter(part))
+            except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+                known = ", ".join(DISTRIBUTIONS)
+                what = f"{name} must have one of the distributions {known}, with its numbers"
+                self.problems.append(Problem(place, what))
+            self._placeholders[name] = name
 
-    def _constant(self, name: str, value: Any, place: str) -> None:
-        if name in LENGTHS and is_number(value) and value > 0 and self._length is None:
-            self._length = name
-            self._draft.sections["budget"] = {"per_trial": {"epochs": value}}
-            self._remark(place, "budget", f"{name} is how long a trial trains: {{budget}}")
-        elif value is None or isinstance(value, dict | list):
-            what = f"{name} {FORWARD}: a setting is a number, text, true or false"
-            self._remark(place, "settings", what)
+    def _constant(self, name: str, value: Any) -> None:
+        if name in LENGTHS and is_number(value) and self._length is None:
+            self._length = value
+            self._placeholders[name] = "budget"
+            self._remark(f"{name} is how long a trial trains: {{budget}}")
         else:
             self._settings[name] = value
+            self._placeholders[name] = name
 
     def _command(self) -> str:
-        command = self._document.get("command") or _USUAL_COMMAND
-        if isinstance(command, str):
-            command = shlex.split(command)
-        if not isinstance(command, list):
-            what = "command must be a list of words; the usual one is taken"
-            self._remark("command", "task", what)
-            command = _USUAL_COMMAND
-        words = [each for word in map(str, command) for each in self._words(word)]
-        named = [word for word in words if "{" in word]
-        if not named and (self._draft.space or self._settings):
-            what = "the command does not take the parameters: they are given as a file, {params}"
-            self._remark("command", "task", what)
-            words.append("{params}")
-        return " ".join(words)
-
-    def _words(self, word: str) -> list[str]:
-        """The words of a command for one of W&B's."""
-        if word in _WORDS:
-            return _WORDS[word]
-        if word in _ARGUMENTS:
-            return self._arguments("" if word == "${args_no_hyphens}" else "--")
-        if word == "${program}":
-            return [self._program()]
-        if word.startswith("${"):
-            what = f"{word} {FORWARD}: write into run what it stands for"
-            self._remark("command", "task", what)
-            return []
-        return [_as_word(word)]
-
-    def _arguments(self, dashes: str) -> list[str]:
-        """The words for the parameters, each with its placeholder."""
-        placeholders = {name: name for name in [*self._draft.space, *self._settings]}
-        if self._seeded:
-            placeholders[SEED] = SEED
-        if self._length is not None:
-            placeholders[self._length] = "budget"
-        words = [f"{dashes}{name}={{{each}}}" for name, each in placeholders.items()]
-        return [word if _is_plain(word) else shlex.quote(word) for word in words]
-
-    def _program(self) -> str:
-        program = self._document.get("program")
-        if not program:
-            self._remark(None, "task", "the sweep names no program; write yours into run")
-        return _as_word(str(program or "train.py"))
-
-    def _objective(self) -> dict[str, Any]:
-        name, goal = self._metric.get("name"), self._metric.get("goal", "minimize")
-        if not name:
-            self._remark("metric", "objective", "the sweep names no metric; write yours")
-        if goal not in ("minimize", "maximize"):
-            self._remark("metric", "objective", f"goal {goal!r} is taken as minimize")
-            goal = "minimize"
-        return {"metric": str(name or "loss"), "direction": goal}
+        if "command" in self._document:
+            self._remark("the sweep's own command is left out: run is the usual one; check it")
+        program = str(self._document.get("program") or "train.py")
+        words = [f"--{name}={{{each}}}" for name, each in self._placeholders.items()]
+        return " ".join(["python", shlex.quote(program), *words])
 
     def _budget(self) -> dict[str, Any]:
-        budget: dict[str, Any] = {"trials": self._trials()}
-        budget |= self._draft.sections.get("budget", {})
-        most = None if self._stop is None else self._stop.get("max_iter")
-        if "per_trial" not in budget and is_whole_number(most) and most > 0:
-            budget["per_trial"] = {"steps": most}
-            what = "max_iter counts calls of wandb.log; a step here is what the program reports as"
-            self._remark("early_terminate.max_iter", "budget", f'{what} "resource"')
-        elif "per_trial" not in budget:
-            budget["per_trial"] = {"epochs": 1}
+        budget = {
+            "trials": self._document.get("run_cap") or USUAL_TRIALS,
+            "per_trial": {"epochs": self._length or 1},
+        }
+        if "run_cap" not in self._document:
+            self._remark(f"the sweep has no run_cap: it ends after {USUAL_TRIALS} trials here")
+        if self._length is None:
             what = "a sweep does not say how long a trial trains; set per_trial"
-            self._remark(None, "budget", f"{what}, and write {{budget}} into the command")
+            self._remark(f"{what}, and write {{budget}} into the command")
         if is_number(self._metric.get("target")):
             budget["target"] = self._metric["target"]
         return budget
 
-    def _trials(self) -> int:
-        cap = self._document.get("run_cap")
-        if is_whole_number(cap) and cap > 0:
-            return int(cap)
-        what = f"the sweep has no run_cap: it ends after {USUAL_TRIALS} trials here; raise it"
-        self._remark(None, "budget", what)
-        return USUAL_TRIALS
-
     def _search(self) -> dict[str, Any]:
-        method = self._document.get("method")
-        if method not in SAMPLERS:
-            what = f"the method {method!r} {FORWARD}: the usual sampler is used"
-            self._remark("method", "search", what)
-        sampler = SAMPLERS.get(str(method))
+        sampler = SAMPLERS.get(str(self._document.get("method")))
         ranges = [each for each in self._draft.space.values() if each["type"] == "float"]
-        if method == "grid" and any("step" not in each for each in ranges):
-            what = "a grid needs choices or steps, and a parameter has a range: sampled at random"
-            self._remark("method", "search", what)
+        if sampler == "brute_force" and any("step" not in each for each in ranges):
+            self._remark("a grid needs choices or steps, and a parameter has a range: random")
             sampler = "random"
         search: dict[str, Any] = {} if sampler is None else {"sampler": sampler}
-        if self._stop is not None:
-            return search | self._pruner(self._stop)
-        what = "a sweep without early_terminate trains each trial in full; remove pruner: none"
-        self._remark(None, "search", f"{what} to pause weak trials")
-        return search | {"pruner": "none"}
-
-    def _pruner(self, stop: Mapping[str, Any]) -> dict[str, Any]:
-        place = "early_terminate"
-        what = "hyperband stops trials for good; promotion pauses them and continues the best"
-        self._remark(place, "search", what)
-        if "s" in stop or "strict" in stop:
-            what = "s and strict are left out: rungs follow from the budget"
-            self._remark(place, "search", what)
-        eta = stop.get("eta", 3)
-        if is_whole_number(eta) and 2 <= eta <= 1000:
-            return {"pruner": {"kind": "promotion", "eta": eta}}
-        self._remark(place, "search", f"eta {eta!r} {FORWARD}: a whole number from 2 is needed")
-        return {}
+        if "early_terminate" not in self._document:
+            self._remark("each trial trains in full; remove pruner: none to pause weak trials")
+            return {**search, "pruner": "none"}
+        self._remark("weak trials pause instead of ending, and the best of them continue")
+        return search
 
 
-def _obstacle(name: str, part: Any) -> str | None:
-    """Why a parameter cannot be carried over; None if nothing speaks against it."""
-    if not isinstance(part, dict):
-        return "it is not a mapping"
-    if name in GIVEN or set(name) & set("{}[]:!"):
-        return "it cannot be a placeholder of the command; rename it"
-    if "parameters" in part:
-        what = "W&B hands nested parameters over as one; give each a flag of its own, such as"
-        return f"{what} --{name}.part"
-    return None
+def _parameter(part: Part) -> dict[str, Any]:
+    """A parameter of a study from one of a sweep. Raises KeyError, TypeError or ValueError if it
+    has another distribution, or lacks numbers."""
+    kind = part.get("distribution", "categorical" if "values" in part else None)
+    if kind == "categorical":
+        return {"type": "categorical", "choices": list(part["values"])}
+    if kind is None and is_whole_number(part["min"]) and is_whole_number(part["max"]):
+        kind = "int_uniform"
+    low, high = float(part["min"]), float(part["max"])
+    match kind:
+        case "int_uniform":
+            return {"type": "int", "low": int(low), "high": int(high)}
+        case "q_uniform":
+            return _steps(low, high, part.get("q", 1))
+        case "q_log_uniform_values":
+            return {"type": "int", "low": max(1, round(low)), "high": round(high), "log": True}
+        case "log_uniform":
+            bounds = {"low": _rounded(math.exp(low)), "high": _rounded(math.exp(high))}
+            return {"type": "float", **bounds, "log": True}
+        case "log_uniform_values":
+            return {"type": "float", "low": low, "high": high, "log": True}
+        case "uniform" | None:
+            return {"type": "float", "low": low, "high": high}
+    raise ValueError(kind)
 
 
-def _is_plain(word: str) -> bool:
-    """True if a shell needs no quotes around a word with a placeholder."""
-    bare = word.replace("{", "").replace("}", "")
-    return shlex.quote(bare) == bare
+def _rounded(value: float) -> float:
+    return float(f"{value:.10g}")
 
 
-def _as_word(text: str) -> str:
-    """A word of a command as its own: without placeholders, in quotes where a shell needs them."""
-    return shlex.quote(text.replace("{", "{{").replace("}", "}}"))
+def _steps(low: float, high: float, q: float) -> dict[str, Any]:
+    """Multiples of q between two bounds: ints if q is a whole number."""
+    first, last = math.ceil(low / q - 1e-9), math.floor(high / q + 1e-9)
+    if float(q).is_integer():
+        return {"type": "int", "low": int(first * q), "high": int(last * q), "step": int(q)}
+    return {"type": "float", "low": _rounded(first * q), "high": _rounded(last * q), "step": q}

@@ -8,7 +8,6 @@ continued without a step by hand, so each is written once, when nothing is expec
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +69,6 @@ class WandbTracker(Tracker):
         run.summary.update(named(news.facts, "/"))
         if trial.state is not State.RUNNING:
             self._finish(key, failed=trial.state is State.FAILED)
-
-    def unsafe(self) -> Collection[int]:
-        """The trials whose runs are open: wandb has sent all of a run once that is finished."""
-        return [int(key) for key in self._open if key != STUDY]
 
     def close(self) -> None:
         """End all runs."""

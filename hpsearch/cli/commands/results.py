@@ -158,7 +158,7 @@ def export(
         str | None,
         typer.Option(
             "--to",
-            help="A .csv or .parquet file; mlflow, wandb, tensorboard or trackio, or a mapping "
+            help="A .csv or .parquet file; mlflow, wandb or tensorboard, or a mapping "
             "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
             "Default: the trackers of the study file.",
         ),

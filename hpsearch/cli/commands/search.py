@@ -274,8 +274,7 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A table (.csv, .tsv, .parquet), a folder of Ray Tune, or the URL of an Optuna "
-            "storage.",
+            help="A table (.csv, .tsv, .parquet), or the URL of an Optuna storage.",
         ),
     ],
     name: Annotated[str, typer.Option("--name", help="The name of the new study.")],
@@ -300,17 +299,6 @@ def import_(
     state: Annotated[
         str | None, typer.Option("--state", help="The column that says how a run ended.")
     ] = None,
-    resource: Annotated[
-        str | None,
-        typer.Option("--resource", help="What says how far a run had trained, one row a report."),
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option("--unit", help="What the resource counts, such as epochs.")
-    ] = None,
-    space: Annotated[
-        Path | None,
-        typer.Option("--space", help="A study file whose space and objective the runs have."),
-    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
@@ -320,6 +308,6 @@ def import_(
 
     columns = pairs("--params", params or ())
     metrics = pairs("--metric", metric or ())
-    mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, resource, study)
-    options = ImportOptions(name, storage, mapped, unit, space, dry_run)
+    mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, study)
+    options = ImportOptions(name, storage, mapped, dry_run)
     import_runs(source, options)

@@ -3,7 +3,6 @@
 - `execution`: trains it
 - `control`: the orders about it
 - `worker_state`: what stays in the process for the next one
-- `moved_checkpoints`: checkpoints that come along to another folder
 - `thinning`: which of its reports are recorded, where it makes very many
 - `printing`: where what it prints goes
 - `log_lines`: its beginning and end in that log

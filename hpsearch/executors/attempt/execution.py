@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.control import Control
-from hpsearch.executors.attempt.moved_checkpoints import carry_along
 from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.attempt.worker_state import WorkerState
 from trials.checkpoints.manifests import CheckpointError
@@ -27,7 +27,6 @@ from trials.contract import (
     Report,
     Setup,
     Severity,
-    Task,
     TaskError,
 )
 from trials.disk.log_file import LogFile
@@ -71,7 +70,7 @@ class Execution:
         self.reached: float | None = None
         """The resource of the last report that was sent; None before the first one."""
         self._runner: Runner | None = None
-        self._thinning = Thinning(self._config.budget, self._config.goal)
+        self._thinning = Thinning(self._config.budget)
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
 
@@ -90,8 +89,9 @@ class Execution:
         self._said(report, waits)
 
     def _send_rest(self) -> None:
-        for report in self._thinning.rest():
-            self._send(report, waits=False)
+        last = self._thinning.rest()
+        if last is not None:
+            self._send(last, waits=False)
 
     def _trained(self, given: Any) -> Ending:
         try:
@@ -121,20 +121,16 @@ class Execution:
         runner = self._runner
         if runner is None:
             return ending
-        own = (*self._changes, *self._thinning.findings())
-        ending = replace(ending, findings=(*own, *runner.findings()))
+        findings = (*self._changes, *self._thinning.findings(), *runner.findings())
+        ending = replace(ending, findings=findings)
         while not runner.close():
             pass
         if not isinstance(ending, ev.Stopped):
             return ending
-        try:
+        with suppress(Exception):  # a store that does not answer: the last report named the best
             best = runner.best
-        # A store that does not answer: the last report named the best one before.
-        except Exception:  # noqa: BLE001
-            return ending
-        return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
-
-    # --------------------------------------------------------------------------------- beginning
+            return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
+        return ending
 
     def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
         order = self._order
@@ -149,15 +145,17 @@ class Execution:
             threads=config.threads,
             known=state.task.settings,
         )
-        if before is not None:
-            differences = arithmetic.differences(before, now)
-            self._changes = _changed(differences)
+        changes = [] if before is None else arithmetic.differences(before, now)
+        if changes:
+            text = f"continued with {', '.join(changes)}"
+            self._changes = [Finding("arithmetic_changed", text, Severity.NOTICE)]
         return settings, ev.Began(order.trial, order.attempt, now.as_plain())
 
     def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
         """The run, continued where that is possible.
 
-        A trial whose checkpoints are all damaged starts from the beginning.
+        A trial whose checkpoints are all damaged starts from the beginning, unless it continues
+        another one.
         """
         order = self._order
         setup = Setup(
@@ -176,35 +174,24 @@ class Execution:
         )
         task = self._state.task
         data = self._state.data_for(order, given)
-        if order.takes_over:
-            return self._taken_over(task, data, setup)
         try:
-            carry_along(setup)
             return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
             if order.continues is not None:
-                raise self._not_continued(damage) from damage
+                what = f"cannot be continued: {_first_line(damage)}"
+                raise self._of_source(what) from damage
             log.warning("trial %d starts from the beginning: %s", order.trial, damage)
             afresh = replace(setup, resume_from=None)
             return Runner(task, data, afresh, self._ask, self._note)
-
-    def _taken_over(self, task: Task, data: Any, setup: Setup) -> Runner:
-        try:
-            return Runner(task, data, setup, self._ask, self._note)
-        except (OSError, CheckpointError, RuntimeError, ValueError, KeyError) as error:
-            if failure_of(error).kind != ErrorKind.ERROR:
+        except (OSError, RuntimeError, ValueError, KeyError) as error:
+            if not order.takes_over or failure_of(error).kind != ErrorKind.ERROR:
                 raise
-            raise self._not_continued(error) from error
+            what = f"cannot be continued under these parameters: {_first_line(error)}"
+            raise self._of_source(what) from error
 
-    def _not_continued(self, error: Exception) -> TaskError:
-        """Why a trial that continues another one fails: it never starts from the beginning."""
-        where = f"the checkpoint of trial {self._order.continues}"
-        is_lost = isinstance(error, CheckpointError)
-        how = "" if is_lost else " under these parameters"
-        what = f"cannot be continued{how}: {_first_line(error)}"
-        return TaskError.at(where, what)
-
-    # ---------------------------------------------------------------------------------- training
+    def _of_source(self, what: str) -> TaskError:
+        """A mistake about the checkpoint of the trial that this one continues."""
+        return TaskError.at(f"the checkpoint of trial {self._order.continues}", what)
 
     def _drive(self, runner: Runner) -> Ending:
         control = self._control
@@ -248,8 +235,8 @@ class Execution:
             _text(best),
             _held(checkpoint, best),
         )
-        for due in self._thinning.due(reported, self._control.until):
-            self._send(due, waits=waits)
+        if self._thinning.due(reported, self._control.until):
+            self._send(reported, waits=waits)
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
@@ -277,20 +264,10 @@ class Execution:
         return ev.Failed(self._order.trial, self._order.attempt, ErrorKind.TIMEOUT, text)
 
     def _stopped(self, runner: Runner, checkpoint: str | None) -> ev.Stopped:
-        control = self._control
-        order = self._order
-        saved = runner.save() if control.save else None
-        if saved is not None:
-            checkpoint = str(saved)
-        why = RETIRED if control.retired else None
-        return ev.Stopped(order.trial, order.attempt, checkpoint=checkpoint, why=why)
-
-
-def _changed(changes: list[str]) -> list[Finding]:
-    if not changes:
-        return []
-    text = f"continued with {', '.join(changes)}"
-    return [Finding("arithmetic_changed", text, Severity.NOTICE)]
+        saved = runner.save() if self._control.save else None
+        why = RETIRED if self._control.retired else None
+        kept = checkpoint if saved is None else str(saved)
+        return ev.Stopped(self._order.trial, self._order.attempt, checkpoint=kept, why=why)
 
 
 def _text(path: Path | str | None) -> str | None:

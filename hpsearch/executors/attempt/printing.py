@@ -113,9 +113,7 @@ def logged(target: Path | str, *, redirects: bool) -> Iterator[LogFile | None]:
 @contextmanager
 def printing_into(descriptor: int) -> Iterator[None]:
     """Let this whole process, and what it starts, print into an open file meanwhile."""
-    # What was warned of once in a process is otherwise not told to the attempts after the first.
-    # Adds nothing to how warnings are treated, but that what was told is forgotten.
-    warnings.simplefilter("default", append=True)
+    warnings.simplefilter("default", append=True)  # forgets what earlier attempts were warned of
     _flush()
     kept = {number: os.dup(number) for number in (1, 2)}
     try:
@@ -133,11 +131,4 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    _flush_c()
-
-
-def _flush_c() -> None:
-    with suppress(OSError, ValueError, AttributeError):
-        library = ctypes.CDLL(None)
-        stdout = ctypes.c_void_p.in_dll(library, "stdout")
-        library.fflush(stdout)
+    ctypes.CDLL(None).fflush(None)  # what libraries in C have printed

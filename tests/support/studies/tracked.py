@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,13 +26,10 @@ class Notebook(Tracker):
     Args:
         fails_at: The number of a trial that it cannot take, if any.
         wanted: Which trials it takes.
-        still_unsafe: The numbers of trials that it would lose in a crash.
     """
 
     fails_at: int | None = None
     wanted: Wants = lambda trial: True
-    interval_s: float = 0.0
-    still_unsafe: Collection[int] = ()
     studies: list[StudyNews] = field(default_factory=list)
     trials: list[TrialNews] = field(default_factory=list)
 
@@ -46,9 +43,6 @@ class Notebook(Tracker):
 
     def wants(self, news: TrialNews) -> bool:
         return self.wanted(news)
-
-    def unsafe(self) -> Collection[int]:
-        return self.still_unsafe
 
     @property
     def points(self) -> dict[int, list[float]]:

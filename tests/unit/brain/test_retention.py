@@ -24,7 +24,6 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Attempt, Decision, Trial
-from hpsearch.driver.slimming import Slimmer
 from hpsearch.driver.sweeping import Sweeper
 from hpsearch.ranking.pareto import foremost
 from hpsearch.ranking.selection import rank
@@ -78,16 +77,18 @@ def test_what_another_trial_begins_with_stays_until_that_one_has_its_own(tmp_pat
     assert [each.number for each in (source, *waiting) if each.checkpoint] == [1]
 
 
-def test_the_slimmer_touches_nothing_that_another_trial_begins_with(tmp_path: Path) -> None:
+def test_the_sweeper_touches_nothing_that_another_trial_begins_with(tmp_path: Path) -> None:
     saved = Checkpoints(tmp_path / trial_folder(0))
     older, newest = (str(saved.save(step, lambda folder: None)) for step in (1, 2))
     source = Trial(0, State.PAUSED, {}, checkpoint=newest)
     borrower = Trial(1, State.QUEUED, {}, continues=0, continues_with=older)
     for own in (None, "its own"):
         borrower.checkpoint = own
-        slimmer = Slimmer(tmp_path, mark=None)
-        slimmer.begin([source, borrower])
-        slimmer.close()
+        home = StudyFolder(OURS, str(tmp_path))
+        home.claim()
+        sweeper = Sweeper(home)
+        sweeper.begin([source, borrower])
+        sweeper.close()
         assert Path(older).is_dir() is (own is None)
 
 
@@ -308,15 +309,15 @@ def test_a_whole_study_stays_below_its_limit(
         return [replace(e, held=sizes) if hasattr(e, "held") else e for e in poll(timeout_s)]
 
     study.executor.poll = with_sizes  # type: ignore[method-assign]
-    slimmer = Slimmer(tmp_path)
+    sweeper = Sweeper(StudyFolder(OURS, str(tmp_path)))
     caplog.set_level("INFO", "hpsearch")
     while not study.study.finished:
         study.tick()
         taken = used_bytes(trial for trial in study.history.trials if holds(trial))
         assert taken <= 8 * GIGABYTE
-        slimmer.watch(study.study, study.written[-1], 0.0)
+        sweeper.watch(study.study, study.written[-1], 0.0)
     study.study.close(study.executor.now)
-    slimmer.close()
+    sweeper.close()
     assert any(trial.state is State.COMPLETE for trial in study.history.trials)
     assert "its checkpoint is given up: checkpoints take" in caplog.text
 
@@ -341,10 +342,9 @@ def swept(
     *,
     begin: Sequence[Trial] = (),
     watch: Sequence[Trial] = (),
-    former: Sequence[str] = (),
 ) -> None:
     """A driver's life: it takes in a study, and one tick writes some trials."""
-    sweeper = Sweeper(OURS, [folder, *former])
+    sweeper = Sweeper(StudyFolder(OURS, folder))
     sweeper.begin(list(begin))
     sweeper.watch(brain(spec_with()), changes_of(*watch), 0.0)
     sweeper.close()
@@ -373,7 +373,7 @@ def test_files_of_trials_that_keep_nothing_are_removed_and_others_stay(home: str
 def test_a_trial_that_a_worker_holds_is_waited_for(home: str) -> None:
     study = brain(spec_with())
     study.slots["w"] = Slot("w", "node", "cpu", 1.0, holds=(3, 1))
-    sweeper = Sweeper(OURS, [home])
+    sweeper = Sweeper(StudyFolder(OURS, home))
     sweeper.watch(study, changes_of(ended(3)), 0.0)
     study.slots["w"].holds = None
     held = threading.active_count()
@@ -387,14 +387,6 @@ def test_a_trial_that_a_worker_holds_is_waited_for(home: str) -> None:
 def test_what_a_driver_that_died_had_not_removed_the_next_one_does(home: str) -> None:
     swept(home, begin=[ended(3)])
     assert trials_in(home) == [4]
-
-
-def test_a_folder_the_study_had_before_is_swept_too(home: str, tmp_path: Path) -> None:
-    former = str(tmp_path / "former")
-    filled(former, 3, 4)
-    StudyFolder(OURS, former).claim()
-    swept(home, watch=[ended(3)], former=[former])
-    assert trials_in(home) == trials_in(former) == [4]
 
 
 @pytest.mark.parametrize("mark", [None, Mark("plain", "another")])
@@ -420,16 +412,12 @@ class TroubledStore(MemoryFileSystem):
     protocol = "troubled"
     calls: ClassVar[Counter[str]] = Counter()
     refuses: ClassVar[set[str]] = set()
-    refuses_once: ClassVar[set[str]] = set()
 
     class Refused(Exception):
         """As botocore's and aiohttp's: not an OSError."""
 
     def _asked(self, what: str, path: object) -> None:
         self.calls[what] += 1
-        if what in self.refuses_once:
-            self.refuses_once.remove(what)
-            raise self.Refused(f"{what} throttled")
         if any(f"{what} {part}" in self.refuses for part in str(path).split("/")):
             raise self.Refused(f"{what} throttled")
 
@@ -464,22 +452,11 @@ def test_what_a_store_does_not_remove_stops_nothing_and_goes_with_the_next_drive
     TroubledStore.refuses.add("rm trial-00003")
     swept(troubled, watch=[ended(3), ended(4)])
     assert trials_in(troubled) == [3, 5]
-    said = [record.getMessage() for record in caplog.records]
-    assert len(said) == 2
-    assert f"could not be removed from {troubled}: Refused: rm throttled - tried again" in said[0]
-    assert said[1] == f"1 trials that are not kept still have files in {troubled}"
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert f"could not be removed from {troubled}: Refused: rm throttled - the next" in said
     TroubledStore.refuses.clear()
     swept(troubled, begin=[ended(3), ended(4)])
     assert trials_in(troubled) == [5]
-
-
-def test_a_store_that_cannot_be_listed_at_first_is_tried_again_at_the_end(
-    troubled: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    TroubledStore.refuses_once.add("ls")
-    swept(troubled, begin=[ended(3)])
-    assert trials_in(troubled) == [4, 5]
-    assert len(caplog.records) == 1
 
 
 def test_a_resume_asks_the_store_once_for_all_that_went_before(troubled: str) -> None:

@@ -41,12 +41,11 @@ def study_file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("warm_start", "options", "told"),
-    [("[old]", (), ["old"]), ("auto", (), []), ("auto", ("--space", "study.yaml"), ["old"])],
+    ("warm_start", "told"),
+    [("[old]", ["old"]), ("auto", [])],
 )
 def test_it_is_evidence_of_a_warm_start(
     warm_start: str,
-    options: tuple[str, ...],
     told: list[str],
     table: Path,
     study_file: Path,
@@ -54,7 +53,7 @@ def test_it_is_evidence_of_a_warm_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(study_file.parent)
-    imported(sqlite_url, table, *OPTIONS, *options)
+    imported(sqlite_url, table, *OPTIONS)
     spec = parse(f"{NEW}search: {{warm_start: {warm_start}}}\n", base=study_file.parent)
     with closing(Store.open(sqlite_url, create=False)) as store:
         found = told_to(store, spec)

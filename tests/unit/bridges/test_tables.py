@@ -10,7 +10,6 @@ import yaml
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.records import StudyState
-from hpsearch.optuna_storage.frozen import freeze
 from support.files.past_runs import command, imported, refused, states, values
 
 RUNS = """\
@@ -101,24 +100,6 @@ def test_parquet_and_csv_become_the_same(table: Path, tmp_path: Path) -> None:
     assert [each.params for each in first.trials] == [each.params for each in second.trials]
 
 
-LONG = (
-    "run,epoch,lr,loss\na,0.5,0.1,0.9\nb,0.5,0.01,0.8\na,1,0.1,0.7\nb,1,0.01,0.5\nb,1.5,0.01,0.6\n"
-)
-LONG_OPTIONS = ("--params", "lr", "--metric", "loss", "--direction", "minimize")
-LONG_OPTIONS = (*LONG_OPTIONS, "--run", "run", "--resource", "epoch")
-
-
-def test_rows_of_a_run_are_its_curve(tmp_path: Path, sqlite_url: str) -> None:
-    (tmp_path / "long.csv").write_text(LONG)
-    history = imported(sqlite_url, tmp_path / "long.csv", *LONG_OPTIONS)
-    assert values(history) == [0.7, 0.6]
-    curve = {at: report.value for at, report in history.trials[1].reports.items()}
-    assert curve == {0.5: 0.8, 1.0: 0.5, 1.5: 0.6}
-    assert yaml.safe_load(history.study.spec)["budget"]["per_trial"] == {"epochs": 1.5}
-    frozen = freeze(history.study, history.trials[1])
-    assert frozen.intermediate_values == {5: 0.8, 10: 0.5, 15: 0.6}
-
-
 def test_several_objectives_are_kept(tmp_path: Path, sqlite_url: str) -> None:
     (tmp_path / "t.csv").write_text("x,acc,ms\n1,0.5,9\n2,0.6,8\n")
     metrics = ("--metric", "acc", "--metric", "ms", "--params", "x")
@@ -126,27 +107,6 @@ def test_several_objectives_are_kept(tmp_path: Path, sqlite_url: str) -> None:
     history = imported(sqlite_url, tmp_path / "t.csv", *metrics, *directions)
     assert history.study.directions == ("maximize", "minimize")
     assert [trial.values for trial in history.trials] == [[0.5, 9.0], [0.6, 8.0]]
-
-
-def test_a_stated_space_types_the_values_and_refuses_others(
-    table: Path, tmp_path: Path, sqlite_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spec = tmp_path / "study.yaml"
-    spec.write_text(
-        "study: new\ntask: {kind: 'code:train'}\nspace:\n"
-        "  lr: {type: float, low: 1.0e-4, high: 1.0, log: true}\n"
-        "  depth: {type: categorical, choices: ['2', '3', '4', '5', '8']}\n"
-        "objective: {metric: val_acc, direction: maximize}\n"
-        "budget: {trials: 9, per_trial: {epochs: 3}}\n"
-    )
-    options = ("--params", "lr=learning_rate,depth", "--space", str(spec), "--state", "status")
-    history = imported(sqlite_url, table, *options)
-    assert history.trials[0].params == {"lr": 0.001, "depth": "2"}
-    assert yaml.safe_load(history.study.spec)["imported"]["task"] == "code:train"
-    spec.write_text(spec.read_text().replace("'8'", "'9'").replace("high: 1.0,", "high: 0.4,"))
-    said = refused(capsys, table, *options)
-    assert "runs.csv row 3: lr: must be from 0.0001 to 0.4, not 0.5" in said
-    assert "runs.csv row 5: depth: must be one of '2', '3', '4', '5', '9', not 8" in said
 
 
 def test_unfinished_runs_are_pruned_or_left_out(

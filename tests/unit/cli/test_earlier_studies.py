@@ -84,6 +84,7 @@ def test_a_study_begins_where_an_earlier_one_was_good(
     assert history.study.state is StudyState.FINISHED
 
 
+@pytest.mark.thorough
 def test_what_it_was_told_stays_when_it_is_continued(folder: Path) -> None:
     run_study(write(folder, "before"), options(folder))
     run_study(write(folder, "new", "{warm_start: [before]}"), options(folder))

@@ -16,14 +16,12 @@ import pytest
 import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
-from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.domain import events as ev
 from hpsearch.executors import worker as worker_module
 from hpsearch.executors.attempt import execution
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.worker import LEAK_BYTES, ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
-from trials.checkpoints.continuing import opened
 from trials.checkpoints.folders import folder_at
 from trials.checkpoints.store_folder import StoreFolder
 from trials.contract import Budget, Goal, Unit
@@ -164,25 +162,6 @@ def trained(tmp_path: Path, folder: Path, until: float, source: str | None = Non
     return str(reports[-1].checkpoint)
 
 
-@pytest.mark.parametrize("is_ours", [True, False])
-def test_a_trial_that_goes_on_in_another_folder_takes_its_best_checkpoint_along_where_it_is_its_own(
-    tmp_path: Path, is_ours: bool
-) -> None:
-    before, now = tmp_path / "before", tmp_path / "now"
-    source = trained(tmp_path, before, 3.0)
-    StudyFolder(Mark("flowers", "1"), str(now)).claim()
-    if is_ours:
-        StudyFolder(Mark("flowers", "1"), str(before)).claim()
-    worker = worker_of(tmp_path, str(now), task=IMPROVING)
-    worker.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=source), None)
-    events = events_until(worker, ev.Finished)
-    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [4.0]
-    best = next(event for event in events if isinstance(event, ev.Finished)).checkpoint
-    assert best == str(now / "trial-00007" / ("epoch-2" if is_ours else "epoch-4"))
-    with opened(best) as checkpoint:
-        assert (checkpoint.files / "epoch").read_text() == ("2" if is_ours else "4")
-
-
 class MoodyStore(MemoryFileSystem):
     """A store that neither says what is in it nor removes single files, by errors of no kind that
     is known."""
@@ -206,28 +185,6 @@ def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -
     events = events_until(worker, ev.Finished)
     assert [event.held for event in events if isinstance(event, ev.Reported)] == [None] * 4
     folder_at(url).strip("trial-00007", ["last"])
-
-
-@pytest.mark.parametrize("late", [1.0, 3.0])
-@pytest.mark.parametrize("first", [1.0, 2.0])
-def test_a_trial_that_comes_back_to_a_folder_has_the_best_of_the_one_it_comes_from(
-    tmp_path: Path, first: float, late: float
-) -> None:
-    """Whatever it has left there: what is on record, or what its first driver never heard of."""
-    folders = tmp_path / "one", tmp_path / "two"
-    for folder in folders:
-        StudyFolder(Mark("flowers", "1"), str(folder)).claim()
-    on_record = trained(tmp_path, folders[0], first)
-    if late > first:
-        trained(tmp_path, folders[0], late, on_record)
-    source = trained(tmp_path, folders[1], 3.0, on_record)
-    worker = worker_of(tmp_path, str(folders[0]), task=IMPROVING)
-    worker.launch(ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=source), None)
-    events = events_until(worker, ev.Finished)
-    best = next(event for event in events if isinstance(event, ev.Finished)).checkpoint
-    assert Path(best).parent == folders[0] / "trial-00007"
-    with opened(best) as checkpoint:
-        assert (checkpoint.files / "epoch").read_text() == "2"
 
 
 def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:

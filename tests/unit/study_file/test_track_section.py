@@ -26,7 +26,7 @@ def fits_the_schema(track: str) -> bool:
         ("mlflow", ["mlflow"]),
         ("[mlflow, tensorboard]", ["mlflow", "tensorboard"]),
         ("{mlflow: {uri: sqlite:///mlflow.db}}", ["mlflow"]),
-        ("[wandb, {trackio: }]", ["wandb", "trackio"]),
+        ("[wandb, {tensorboard: }]", ["wandb", "tensorboard"]),
         ("[{wandb: {project: demo, entity: us, mode: offline, folder: out}}]", ["wandb"]),
         ("[]", []),
         ("", []),

@@ -59,22 +59,8 @@ def test_what_fails_is_sent_by_the_next_attempt(sqlite_url: str, tmp_path: Path)
     assert notebook.points == points_of(recorded(sqlite_url, spec))
 
 
-def test_what_a_tracker_would_lose_in_a_crash_is_sent_again_after_one(
-    sqlite_url: str, tmp_path: Path
-) -> None:
-    spec = tracked(sqlite_url)
-    send(sqlite_url, spec, tmp_path, Notebook(still_unsafe=[1]))
-    again = Notebook()
-    send(sqlite_url, spec, tmp_path, again)
-    assert again.points == {1: points_of(recorded(sqlite_url, spec))[1]}
-    once_more = Notebook()
-    send(sqlite_url, spec, tmp_path, once_more)
-    assert once_more.trials == []
-
-
 def test_the_memory_has_no_password(tmp_path: Path) -> None:
     sent = Sent(str(tmp_path), "notebook", "https://me:secret@host/x?key=abc")
-    sent.note_study("digest")
     sent.write()
     content = json.loads((tmp_path / "tracking" / "notebook.json").read_text())
     assert content["target"] == "https://host/x?..."
@@ -99,17 +85,3 @@ def test_steps_are_whole_numbers_that_tell_levels_apart(sqlite_url: str, tmp_pat
     points = [point for trial in notebook.trials for point in trial.points]
     steps = {point.resource: point.step for point in points}
     assert len(set(steps.values())) == len(steps)
-
-
-@pytest.mark.parametrize("damage", ["", "[]", "{", '{"target": "here"}'])
-def test_a_memory_that_is_damaged_counts_as_none(
-    sqlite_url: str, tmp_path: Path, damage: str
-) -> None:
-    spec = tracked(sqlite_url)
-    send(sqlite_url, spec, tmp_path, Notebook())
-    file = tmp_path / "tracking" / "notebook.json"
-    assert json.loads(file.read_text())["target"] == "here"
-    file.write_text(damage)
-    notebook = Notebook()
-    send(sqlite_url, spec, tmp_path, notebook)
-    assert notebook.points == points_of(recorded(sqlite_url, spec))

@@ -13,7 +13,7 @@ import pytest
 
 from trials.checkpoints.checkpoint_folder import FolderError
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.continuing import carry_best, opened
+from trials.checkpoints.continuing import opened
 from trials.checkpoints.folders import (
     absolute,
     folder_at,
@@ -24,7 +24,7 @@ from trials.checkpoints.folders import (
     used_bytes,
 )
 from trials.checkpoints.manifests import CheckpointError, Label, check, run_of
-from trials.checkpoints.trimming import held, trim_ended, trim_moved, trim_waiting
+from trials.checkpoints.trimming import held, trim_ended, trim_waiting
 from trials.contract import Held
 from trials.disk.whole_folders import MANIFEST
 from trials.tasks.function.run import FunctionRun
@@ -217,57 +217,6 @@ def test_names_of_folders_survive_the_way_to_another_process(tmp_path, monkeypat
 def test_a_url_that_nothing_can_read_is_refused():
     with pytest.raises(FolderError, match="nonsense://bucket"):
         folder_at("nonsense://bucket/x")
-
-
-def test_a_run_that_moves_there_and_back_takes_the_best_of_where_it_was_along(folder, tmp_path):
-    first, second = Checkpoints(folder), Checkpoints(tmp_path / "second")
-    first.save(1, filled("a"), best=True)
-    left = first.save(2, filled("b"))
-    carry_best(left, tmp_path / "second")
-    assert content(second.best) == "a"
-    second.save(3, filled("c"), best=True)
-    left = second.save(4, filled("d"))
-    for _ in range(2):  # whoever is started once more finds it there
-        carry_best(left, folder)
-        assert content(first.best) == "c"
-    assert names_in(folder) == ["step-1", "step-2", "step-3"]
-
-
-def test_a_best_checkpoint_that_nothing_points_to_yet_is_not_copied_twice(folder, tmp_path):
-    left = Checkpoints(tmp_path / "first").save(1, filled("a"), best=True)
-    carry_best(left, folder)
-    where = folder_at(folder)
-    where.dissolve("best")  # as if the worker had been killed before it wrote the pointer
-    carry_best(left, folder)
-    assert names_in(folder) == ["step-1"]
-    assert content(Checkpoints(folder).best) == "a"
-
-
-def test_of_a_folder_that_a_trial_has_left_its_best_weights_stay_where_the_record_names_them(
-    folder, tmp_path
-):
-    _, (best, _, _) = run_of_three(folder)
-    newest = Checkpoints(tmp_path / "now").save(4, filled("d"))
-    where = folder_at(folder)
-    trim_moved(folder, newest, best)
-    assert names_in(folder) == ["step-1"]
-    with pytest.raises(CheckpointError, match=r"state\.pt is missing"):
-        check(best, whole=True)
-    assert (where.target("best"), where.target("last")) == ("step-1", None)
-    trim_moved(folder, newest, None)
-    assert where.entries() == []
-    trim_moved(folder, newest, None)
-
-
-def test_a_folder_under_another_name_is_not_one_that_a_trial_has_left(tmp_path):
-    run_of_three(tmp_path / "trial")
-    (tmp_path / "link").symlink_to(tmp_path / "trial")
-    names = names_in(tmp_path / "trial")
-    newest = tmp_path / "trial" / names[-1]
-    for same in (tmp_path / "link", f"file://{tmp_path}/trial"):
-        trim_moved(same, newest, None)
-        assert names_in(tmp_path / "trial") == names
-        check(newest, whole=True)
 
 
 def test_a_run_has_the_same_name_in_every_version(lab):

@@ -26,7 +26,7 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.driver.loop import Driver
-from hpsearch.driver.slimming import Slimmer
+from hpsearch.driver.sweeping import Sweeper
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
@@ -113,6 +113,13 @@ def name_of(checkpoint: str | None) -> str:
     return Path(checkpoint).name
 
 
+def sweeper_of(checkpoints: Path) -> Sweeper:
+    """The sweeper of a study with this folder, which it has marked."""
+    home = StudyFolder(Mark("topics", "1"), str(checkpoints))
+    home.claim()
+    return Sweeper(home)
+
+
 @dataclass
 class ByHand:
     """A study of real trainings that is stopped between a commit and the orders that follow it."""
@@ -154,9 +161,9 @@ class ByHand:
         )
 
     def slim(self) -> None:
-        slimmer = Slimmer(self.checkpoints)
-        slimmer.begin(self.study.history.trials)
-        slimmer.close()
+        sweeper = sweeper_of(self.checkpoints)
+        sweeper.begin(self.study.history.trials)
+        sweeper.close()
 
 
 def test_a_trial_that_waits_keeps_its_state_and_its_best_weights_and_one_that_ended_those_alone(
@@ -277,15 +284,15 @@ def test_what_a_worker_still_holds_is_waited_for(tmp_path: Path) -> None:
     study = brain(spec_with())
     study.slots["w"] = Slot("w", "node", "cpu", 1.0, holds=(0, 1))
     over = Trial(0, State.PRUNED, {}, checkpoint=str(home / "step-1"))
-    slimmer = Slimmer(tmp_path)
-    slimmer.watch(study, Changes(trials=[over]), 0.0)
-    slimmer.close()
+    sweeper = sweeper_of(tmp_path)
+    sweeper.watch(study, Changes(trials=[over]), 0.0)
+    sweeper.close()
     assert sorted(path.name for path in home.iterdir()) == ["step-1", "step-2"]
-    slimmer = Slimmer(tmp_path)
-    slimmer.watch(study, Changes(trials=[over]), 0.0)
+    sweeper = sweeper_of(tmp_path)
+    sweeper.watch(study, Changes(trials=[over]), 0.0)
     study.slots["w"].holds = None
-    slimmer.watch(study, Changes(), 1.0)
-    slimmer.close()
+    sweeper.watch(study, Changes(), 1.0)
+    sweeper.close()
     assert sorted(path.name for path in home.iterdir()) == ["step-1"]
 
 
@@ -305,15 +312,15 @@ def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_ch
         return older_than(where, name)
 
     monkeypatch.setattr(CheckpointFolder, "older_than", slowly)
-    study, slimmer = brain(spec_with()), Slimmer(tmp_path)
+    study, sweeper = brain(spec_with()), sweeper_of(tmp_path)
     waits = Trial(0, State.PAUSED, {}, checkpoint=str(newest))
-    slimmer.watch(study, Changes(trials=[waits]), 0.0)
+    sweeper.watch(study, Changes(trials=[waits]), 0.0)
     assert begun.wait(60)
     goes_on = Trial(0, State.RUNNING, {}, checkpoint=str(newest))
-    slimmer.watch(study, Changes(trials=[goes_on]), 1.0)
+    sweeper.watch(study, Changes(trials=[goes_on]), 1.0)
     written = checkpoints.save(2, lambda draft: None)
     may_list.set()
-    slimmer.close()
+    sweeper.close()
     check(written)
 
 
@@ -321,9 +328,9 @@ def test_nothing_outside_the_studys_own_folders_is_touched(tmp_path: Path) -> No
     elsewhere = tmp_path / "of-another-study" / "trial-00000"
     for name in ("step-1", "step-2"):
         (elsewhere / name).mkdir(parents=True)
-    slimmer = Slimmer(tmp_path / "own")
-    slimmer.begin([Trial(0, State.COMPLETE, {}, checkpoint=str(elsewhere / "step-2"))])
-    slimmer.close()
+    sweeper = sweeper_of(tmp_path / "own")
+    sweeper.begin([Trial(0, State.COMPLETE, {}, checkpoint=str(elsewhere / "step-2"))])
+    sweeper.close()
     assert len(list(elsewhere.iterdir())) == 2
 
 
@@ -369,18 +376,18 @@ def dies_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dies_after_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Slimmer.watch
+    watch = Sweeper.watch
 
-    def dying(self: Slimmer, study: Study, changes: Changes, now: float) -> None:
+    def dying(self: Sweeper, study: Study, changes: Changes, now: float) -> None:
         if ends_a_trial(changes):
             raise KilledError
         watch(self, study, changes, now)
 
-    monkeypatch.setattr(Slimmer, "watch", dying)
+    monkeypatch.setattr(Sweeper, "watch", dying)
 
 
 def dies_while_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
-    remove, watch = DiskFolder.remove, Slimmer.watch
+    remove, watch = DiskFolder.remove, Sweeper.watch
     removed: list[str] = []
 
     def once(self: DiskFolder, name: str) -> None:
@@ -389,19 +396,19 @@ def dies_while_it_removes(monkeypatch: pytest.MonkeyPatch) -> None:
         removed.append(name)
         remove(self, name)
 
-    def dying(self: Slimmer, study: Study, changes: Changes, now: float) -> None:
+    def dying(self: Sweeper, study: Study, changes: Changes, now: float) -> None:
         if not ends_a_trial(changes):
             watch(self, study, changes, now)
             return
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(DiskFolder, "remove", once)
             patch.setattr(DiskFolder, "strip", once)
-            over = Slimmer(self._folders[0])
+            over = Sweeper(self._home)
             over.begin([trial for trial in changes.trials if trial.state is State.COMPLETE])
             over.close()
         raise KilledError
 
-    monkeypatch.setattr(Slimmer, "watch", dying)
+    monkeypatch.setattr(Sweeper, "watch", dying)
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Trackio: runs for the trials of a study. `write` sends them."""
