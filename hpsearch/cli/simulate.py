@@ -72,7 +72,7 @@ def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
 
 
 def _workers(spec: StudySpec, option: int | str | None) -> int:
-    """The number of workers: as the option or else the study file says; one if that is auto."""
+    """As many as the option or else the study file says; one if that is auto."""
     wanted = spec.resources.workers if option is None else option
     if isinstance(wanted, int):
         return wanted

@@ -103,13 +103,8 @@ class RecordedCurves:
     """Curves that were recorded: each new proposal takes the nearest configuration not yet taken.
 
     Equal proposals share a configuration. When every configuration is taken, the nearest one of all
-    is taken again. The first seed of a proposal measures what the configuration's first recorded
-    seed did, its second one what the second did, and so on, over and over.
-
-    Args:
-        space: The search space, for distances.
-        configurations: The recorded ones.
-        runs: For each configuration, its curves: one for each recorded seed.
+    is taken again. A configuration has a run for each seed that was recorded: the first seed of a
+    proposal measures what the first run did, its second one what the second did, over and over.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ from hpsearch.domain.records import sign_of
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_model.encoding import Bools, Floats, Ints, SpaceEncoding
-from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
+from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, studies_of
 from hpsearch.study_file.models import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import is_number
@@ -63,9 +63,7 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
     configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
     """
     sign = sign_of(history.study.directions[0])
-    configurations = []
-    values = []
-    outside = []
+    configurations, values, outside = [], [], []
     for trial in history.trials:
         failed = trial.error_kind is not None and trial.error_kind.of_configuration
         configuration = _within(space, trial.params)
@@ -84,10 +82,8 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
     standings = warp(told)
     order = np.argsort(standings, kind="stable")
     chosen = order[_thinned(len(order), MOST_TRIALS)]
-    trials = []
-    for i in chosen:
-        reached = round(float(standings[i]), DIGITS)
-        trials.append(EarlierTrial(configurations[i], reached))
+    reached = standings.round(DIGITS).tolist()
+    trials = [EarlierTrial(configurations[i], reached[i]) for i in chosen]
     return EarlierStudy(history.study.name, trials)
 
 
@@ -135,7 +131,7 @@ class EarlierStudies:
             self._points.append(np.array(points))
             self._known.append(np.array(known))
             self._values.append(standings - standings.mean())
-        self._openings = self._chosen_first()
+        self._openings = self._chosen_first() if told else []
 
     def __len__(self) -> int:
         return len(self._values)
@@ -161,13 +157,10 @@ class EarlierStudies:
     def agreements(self, model: CurveModel, own: Evidence) -> list[float]:
         """(studies,) How far each agrees with this one, from 0 to 1, by the model that fits this
         study and by its rows."""
+        only = np.eye(len(self))
         each = []
-        for study in range(len(self)):
-            rows = [0] * len(self)
-            rows[study] = ROWS
-            others = self._evidence(rows)
-            alone = np.zeros(len(self))
-            alone[study] = 1.0
+        for alone in only:
+            others = self._evidence((ROWS * alone).astype(int))
             each.append(_mean_share(model, own, others, alone))
         if len(self) == 1:
             return each
@@ -176,7 +169,8 @@ class EarlierStudies:
         scale = _mean_share(model, own, self._evidence(rows), together)
         return [float(scale * agreement) for agreement in together]
 
-    def _evidence(self, rows: Sequence[int]) -> list[Evidence]:
+    def _evidence(self, rows: Sequence[int] | Ints) -> list[Evidence]:
+        """At most so many rows of each study."""
         found = []
         number = -2  # below those of this study's trials, and of new ones
         for study, count in enumerate(rows):
@@ -194,8 +188,8 @@ class EarlierStudies:
     # ---------------------------------------------------------------------------- what to try first
 
     def opening(self, index: int, otherwise: Floats) -> Floats | None:
-        """(parameters,) The configuration to try after so many proposals, with `otherwise` for
-        parameters that the earlier study did not have; None if there is none."""
+        """(parameters,) The configuration to try after so many proposals; None if there is none.
+        Parameters that the earlier study did not have are those of `otherwise`."""
         if index >= len(self._openings):
             return None
         study, rank = self._openings[index]
@@ -204,11 +198,8 @@ class EarlierStudies:
     def leading(self, agreements: Sequence[float]) -> tuple[Floats, Floats]:
         """(n, parameters) and (n,): the best configurations, and a weight for each of them."""
         points = [each[:LEADING] for each in self._points]
-        weights = []
-        for each, agreement in zip(points, agreements, strict=True):
-            weights += [agreement + 1e-3] * len(each)
-        shares = np.array(weights)
-        return np.concatenate(points), shares / shares.sum()
+        weights = np.repeat(np.array(agreements) + 1e-3, [len(each) for each in points])
+        return np.concatenate(points), weights / weights.sum()
 
     def _chosen_first(self) -> list[tuple[int, int]]:
         """The study and rank of a few configurations that together are good on all studies.
@@ -240,10 +231,8 @@ class EarlierStudies:
         features = encoding.features(points)
         n = len(points)
         expected = []
-        for study in range(len(self)):
-            rows = [0] * len(self)
-            rows[study] = MOST_TRIALS
-            (evidence,) = self._evidence(rows)
+        for study, alone in enumerate(np.eye(len(self), dtype=int)):
+            (evidence,) = self._evidence(MOST_TRIALS * alone)
             there = Points(features, np.ones(n), np.full(n, -1), np.full(n, study + 1))
             mean, _ = model.condition(evidence).predict(there)
             expected.append(mean)
@@ -253,11 +242,10 @@ class EarlierStudies:
 def faded(agreements: Sequence[float], seen: int) -> list[float]:
     """(studies,) What is left of agreements once so many trials have shown something.
 
-    Earlier studies say where to begin. What is best here is nowhere exactly what was best there,
-    and rows that agree in most places would keep the search from finding out.
+    What is best here is nowhere exactly what was best there, and rows that agree in most places
+    would keep the search from finding out.
     """
-    left = _left(seen)
-    return [left * agreement for agreement in agreements]
+    return [_left(seen) * agreement for agreement in agreements]
 
 
 def _left(seen: int) -> float:
@@ -286,13 +274,10 @@ def _mean_share(
 def _joined(parts: Sequence[Evidence]) -> Evidence:
     """Rows of several studies as one, in their order."""
     points = [part.points for part in parts]
-    studies = []
-    for each in points:
-        studies.append(np.zeros(len(each), dtype=np.int64) if each.study is None else each.study)
     joined = Points(
         np.concatenate([each.x for each in points]),
         np.concatenate([each.tau for each in points]),
         np.concatenate([each.trial for each in points]),
-        np.concatenate(studies),
+        np.concatenate([studies_of(each) for each in points]),
     )
     return Evidence(joined, np.concatenate([part.z for part in parts]))
