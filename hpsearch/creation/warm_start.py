@@ -11,7 +11,7 @@ from typing import Any
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Damaged, UserError, tell
-from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
+from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, earlier_study_of
 from hpsearch.store.shapes import written_in
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
@@ -48,7 +48,7 @@ def _told(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
         raise _unfit(name, "has no single objective, so its trials have no order")
     if history.study.state is StudyState.RUNNING:
         raise _unfit(name, "is still running, and what it tells would depend on the moment")
-    told = told_by(history, spec.space)
+    told = earlier_study_of(history, spec.space)
     if told is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
         raise _unfit(name, lacking)
@@ -75,7 +75,7 @@ def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
             without = f"study {record.name}, which warm_start does without, has {error.what}"
             tell(Damaged(error.what, without))
             continue
-        told = told_by(history, spec.space)
+        told = earlier_study_of(history, spec.space)
         if told is not None:
             found.append(told)
         if len(found) == MOST:

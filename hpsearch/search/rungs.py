@@ -241,9 +241,9 @@ class Rungs:
         """The share of the trials at a rung that may go on: 1/eta, more where it tells little."""
         if self.rungs[index].has_learnt_nothing:
             return 1.0
-        told = (self.correlation(index) - POOR) / (GOOD - POOR)
+        trust = (self.correlation(index) - POOR) / (GOOD - POOR)
         least = 1 / self.eta
-        return 1.0 - (1.0 - least) * min(1.0, max(0.0, told))
+        return 1.0 - (1.0 - least) * min(1.0, max(0.0, trust))
 
     def correlation(self, index: int) -> float:
         """The rank correlation of a rung's values with those at the next level, as far as known."""
@@ -282,10 +282,9 @@ class Rungs:
         level = f"{rung.level:g}"
         if rung.has_learnt_nothing:
             return f"nothing has been learnt at {level}, which decides nothing"
-        told = self.correlation(index)
-        return (
-            f"{self._places(index)} of {rung.judged} go on from {level}, which foretells {told:.2f}"
-        )
+        trust = self.correlation(index)
+        share = f"{self._places(index)} of {rung.judged}"
+        return f"{share} go on from {level}, which foretells {trust:.2f}"
 
 
 def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:

@@ -1,11 +1,11 @@
 """Earlier studies as evidence: where they found good configurations, and how far this study agrees.
 
-What a study tells a new one is fixed when the new one is created (`told_by`), on a scale stretched
-as values of curves are, so that studies of different data and metrics can be compared. In the model
-its rows are results at the full budget of another study, which count by that study's *agreement*
-with this one (`model`): the mean of a few values, each weighed by how probable it makes this
-study's own results. Several agreements are scaled once more together in the same way: two studies
-that err alike are no more right than one.
+The evidence of an earlier study is fixed when the new one is created (`earlier_study_of`). Its
+values are stretched as those of curves are, so that studies of different data and metrics can be
+compared. In the model its rows are results at the full budget of another study, which count by that
+study's *agreement* with this one (`model`): the mean of a few values, each weighed by how probable
+it makes this study's own results. Several agreements are scaled once more together in the same way:
+two studies that err alike are no more right than one.
 
 Source: Swersky, Snoek and Adams, "Multi-Task Bayesian Optimization" (NeurIPS 2013), for one process
 over several studies; Wistuba, Schilling and Schmidt-Thieme, "Sequential Model-Free Hyperparameter
@@ -55,7 +55,7 @@ CLOSE = 0.1
 # ------------------------------------------------------------------------- what a study has to tell
 
 
-def told_by(history: History, space: Space) -> EarlierStudy | None:
+def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     """The evidence of a study with one objective for one that searches `space`; None if it has too
     few results there.
 
@@ -73,13 +73,13 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
         configurations.append(configuration)
         values.append(np.inf if failed else sign * standing(trial))
         outside.append(trial.violation > 0)
-    told = np.array(values)
-    usable = np.isfinite(told) & ~np.array(outside, dtype=bool)
+    results = np.array(values)
+    usable = np.isfinite(results) & ~np.array(outside, dtype=bool)
     if usable.sum() < FEWEST_TRIALS:
         return None
-    warp = Warp(float(told[usable].min()), float(np.median(told[usable])))
-    told = np.where(outside, np.maximum(told, warp.middle), told)
-    standings = warp(told)
+    warp = Warp(float(results[usable].min()), float(np.median(results[usable])))
+    results = np.where(outside, np.maximum(results, warp.middle), results)
+    standings = warp(results)
     order = np.argsort(standings, kind="stable")
     chosen = order[_thinned(len(order), MOST_TRIALS)]
     reached = standings.round(DIGITS).tolist()
@@ -118,20 +118,20 @@ def _thinned(count: int, most: int) -> Ints:
 class EarlierStudies:
     """The evidence of all earlier studies for one study."""
 
-    def __init__(self, encoding: SpaceEncoding, told: Sequence[EarlierStudy]) -> None:
+    def __init__(self, encoding: SpaceEncoding, studies: Sequence[EarlierStudy]) -> None:
         self._encoding = encoding
         self._points: list[Floats] = []
         self._known: list[Bools] = []
         self._values: list[Floats] = []
         names = list(encoding.space)
-        for study in told:
+        for study in studies:
             points = [encoding.point(trial.params) for trial in study.trials]
             known = [[name in trial.params for name in names] for trial in study.trials]
             standings = np.array([trial.standing for trial in study.trials])
             self._points.append(np.array(points))
             self._known.append(np.array(known))
             self._values.append(standings - standings.mean())
-        self._openings = self._chosen_first() if told else []
+        self._openings = self._chosen_first() if studies else []
 
     def __len__(self) -> int:
         return len(self._values)
@@ -260,13 +260,13 @@ def _mean_share(
     agreements are multiplied by it."""
     if not others:
         return 0.0
-    told = _joined(others)
+    theirs = _joined(others)
     everything = _joined([own, *others])
     logs = []
     for share in AGREEMENTS:
         shared = model.with_agreements(share * agreements)
         whole = shared.condition(everything).log_likelihood
-        logs.append(whole - shared.condition(told).log_likelihood)
+        logs.append(whole - shared.condition(theirs).log_likelihood)
     weights = np.exp(np.array(logs) - logsumexp(logs))
     return float(weights @ AGREEMENTS)
 

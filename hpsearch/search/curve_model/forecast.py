@@ -176,15 +176,15 @@ class Forecast:
         if seen < LEAST or not self.encoding.dimensions:
             return None
         warp = warp_of(curves)
-        told = self.earlier.rows(seen)
-        own = MOST_ROWS - told
+        earlier_rows = self.earlier.rows(seen)
+        own = MOST_ROWS - earlier_rows
         evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
         values = sum(len(curve.values) for curve in curves)
         model = self._model(evidence, values, fit)
         agreements = faded(model.agreements, seen)
         if self.earlier:
             model = model.with_agreements(agreements)
-            evidence = self.earlier.beside(evidence, agreements, told)
+            evidence = self.earlier.beside(evidence, agreements, earlier_rows)
         posterior = model.condition(evidence)
         points = {curve.number: curve.point for curve in curves}
         known = (points, self.encoding, self._sign, agreements, self._metric)
