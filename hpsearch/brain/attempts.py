@@ -55,13 +55,17 @@ class Live:
     def speed_at(self, resource: float, now: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
 
-        Its start-up is left out, because training further does not take it again.
+        Its start-up is left out, because training further does not take it again. Where the driver
+        was away for most of the time, the attempt may have waited for it.
         """
         attempt = self.attempt
         trained = resource - attempt.start_resource
         start_up_s = attempt.start_up_seconds or 0.0
-        training_s = now - attempt.started - self.away_s - start_up_s
-        return trained / training_s if trained > 0 and training_s > 0 else None
+        listened_s = now - attempt.started - self.away_s
+        training_s = listened_s - start_up_s
+        if trained <= 0 or training_s <= 0 or listened_s <= self.away_s:
+            return None
+        return trained / training_s
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
         """Why the attempt is overdue, by the longest time without a report and its time limit; None

@@ -1,8 +1,8 @@
 """The calls of Optuna's functions that are not public.
 
 Optuna's own samplers and pruners use the same parts, and they have been stable, but a new release
-may change them, and with them the methods that `samplers.view.SamplerView` and
-`hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
+may change them, and with them the methods that `samplers.view.SamplerView`,
+`samplers.design.Design` and `hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
 """
 
 from __future__ import annotations

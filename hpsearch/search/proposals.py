@@ -21,6 +21,7 @@ from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
+from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import Method, StudySpec
@@ -103,8 +104,10 @@ class Proposals:
 
     def _sampler_for(self, trial: Trial) -> BaseSampler:
         seed = derived_seed(self._spec.seed, trial.number, "sampler")
-        if self._class == "QMCSampler":  # its points are one sequence, under one seed
+        if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(self._spec.seed, "design", "sampler")
+            encoding = encoding_of(self._spec.space)
+            return Design(encoding, trial.number, seed, **self._method.arguments)
         return cast(BaseSampler, methods.sampler(self._method, seed))
 
     @cached_property

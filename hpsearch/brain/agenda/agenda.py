@@ -269,8 +269,11 @@ class Agenda:
         if more is not None:
             self._wait_for_race(False)
             return more
-        further = (self._repeat(now, room, leader) for leader in confirmation.further_repeats())
-        return next(filter(None, further), None)
+        for leader in confirmation.further_repeats():
+            further = self._repeat(now, room, leader)
+            if further is not None:
+                return further
+        return None
 
     def _wait_for_race(self, waits: bool) -> None:
         """Let the search wait for the race, or go on."""
