@@ -383,9 +383,9 @@ class Study:
         A paused trial cannot continue without its own, and is pruned.
         """
         for trial, why in self._retention.drop():
-            if why:
-                self._log.decide(trial, DecisionKind.DROP, why, now)
             if trial.state is State.PAUSED:
                 self._searcher.stops(trial)
                 self._log.move(trial, State.PRUNED, ended=now)
                 self._log.decide(trial, DecisionKind.PRUNE, why, now)
+            elif why:
+                self._log.decide(trial, DecisionKind.DROP, why, now)
