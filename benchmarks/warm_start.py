@@ -47,7 +47,7 @@ import numpy as np
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.search.curve_model.earlier import told_by
+from hpsearch.search.curve_model.earlier import earlier_study_of
 from hpsearch.simulation.running import simulate
 from races import ours
 from races.curves import Task, parameters, tasks_in
@@ -127,7 +127,7 @@ def told(terms: Terms, study: Study, sources: Sources) -> list[EarlierStudy]:
     space = parameters(_task(terms, study.family, study.task).space)
     found = []
     for name in names:
-        earlier = told_by(sources[study.family, name, study.seed], space)
+        earlier = earlier_study_of(sources[study.family, name, study.seed], space)
         if earlier is not None:
             found.append(_changed(earlier, study.case, rng))
     return found

@@ -292,7 +292,8 @@ class TaskSet:
 
     def curves(self) -> RecordedCurves:
         """The curves for one race, with no row taken."""
-        return RecordedCurves(parameters(self.space), *self._rows)
+        configurations, curves = self._rows
+        return RecordedCurves(parameters(self.space), configurations, [[each] for each in curves])
 
     @cached_property
     def _rows(self) -> tuple[list[dict[str, Any]], list[Curve]]:
@@ -358,7 +359,8 @@ class Recorded:
 
     def curves(self) -> RecordedCurves:
         """The curves of the first seeds for one race, with no configuration taken."""
-        return RecordedCurves(self._spec.space, self._file.configurations, self._curves)
+        runs = [[curve] for curve in self._curves]
+        return RecordedCurves(self._spec.space, self._file.configurations, runs)
 
     @cached_property
     def _curves(self) -> list[Curve]:

@@ -52,58 +52,37 @@ class Live:
     away_s: float = 0.0
     """The seconds of its time during which the driver was not listening."""
 
-    def was_away(self, seconds: float) -> None:
-        """The driver was not listening for this many seconds."""
-        self.heard += seconds
-        self.away_s += seconds
-
     def speed_at(self, resource: float, now: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
 
-        Its start-up is left out: training further does not take it again. Where the driver was away
-        for most of the time, the attempt may have waited for it.
+        Its start-up is left out, because training further does not take it again. Where the driver
+        was away for most of the time, the attempt may have waited for it.
         """
         attempt = self.attempt
         trained = resource - attempt.start_resource
-        seconds = now - attempt.started - self.away_s
-        mostly_away = seconds <= self.away_s
-        if trained <= 0 or mostly_away:
-            return None
         start_up_s = attempt.start_up_seconds or 0.0
-        # It may have started while the driver was away: that time is left out already.
-        training_s = seconds - max(0.0, start_up_s - self.away_s)
-        if training_s <= 0:
+        listened_s = now - attempt.started - self.away_s
+        training_s = listened_s - start_up_s
+        if trained <= 0 or training_s <= 0 or listened_s <= self.away_s:
             return None
         return trained / training_s
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
-        """Why the attempt is overdue; None while it is not.
-
-        Args:
-            now: The time.
-            deadline_s: The longest it may go without a report.
-            limit_s: The longest it may take; None for no limit.
-        """
+        """Why the attempt is overdue, by the longest time without a report and its time limit; None
+        while it is not."""
         silent = now - self.heard
         if silent > deadline_s:
             return f"no report for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
         if limit_s is None:
             return None
-        started = self.attempt.started
-        past = now - started - self.away_s - limit_s
+        past = now - self.attempt.started - self.away_s - limit_s
         if past > GRACE_S:
             return f"still running {past:.0f} s past its time limit of {limit_s:g} s"
         return None
 
 
 class Attempts:
-    """The slots of a study, and the attempts that run on them.
-
-    Args:
-        spec: The study.
-        history: Its records.
-        spending: Reserves and settles what attempts cost.
-    """
+    """The slots of a study, and the attempts that run on them."""
 
     def __init__(self, spec: StudySpec, history: History, spending: Spending) -> None:
         self._spec = spec
@@ -125,36 +104,24 @@ class Attempts:
         return commands
 
     def settle_unfinished(self, trial: Trial, last_seen: float) -> bool:
-        """End the attempt of a trial that was running when its driver died; False if there is none.
-
-        Args:
-            trial: The trial.
-            last_seen: When that driver was last known to be alive: the attempt is charged until
-                then.
-        """
-        share = self.stated_gpus
-        any_unfinished = False
-        for attempt in trial.attempts:
-            if attempt.ended is not None:
-                continue
-            any_unfinished = True
+        """End the attempt of a trial that was running when its driver died, and charge it until
+        then; False if there is none."""
+        unfinished = [attempt for attempt in trial.attempts if attempt.ended is None]
+        for attempt in unfinished:
             ended = max(attempt.started, last_seen)
-            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, share, "its driver died")
-        return any_unfinished
+            note = "its driver died"
+            self._spending.settle(attempt, Outcome.INTERRUPTED, ended, self.stated_gpus, note)
+        return bool(unfinished)
 
     def adopt(self, trial: Trial, until: float) -> None:
-        """Make the latest attempt of a trial current, as it is on record: it runs elsewhere.
-
-        Args:
-            trial: The trial.
-            until: The resource up to which it may train before it waits for a command.
-        """
+        """Make the latest attempt of a trial current, as it is on record: it runs elsewhere, up to
+        a resource."""
         attempt = trial.attempts[-1]
         key = (trial.number, attempt.number)
         device = attempt.device or ""
         slot = Slot(attempt.worker, attempt.node or "", device, self.stated_gpus, holds=key)
         self.slots[slot.name] = slot
-        self._spending.recall(attempt)
+        self._spending.ledger.reserved[key] = attempt.reserved_gpu_seconds
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
         resource = max((each.resource for each in own), default=attempt.start_resource)
         heard = max((each.created for each in own), default=attempt.started)
@@ -193,15 +160,7 @@ class Attempts:
                 slot.holds = None
 
     def launch(self, trial: Trial, slot: Slot, until: float, stretch: float, now: float) -> None:
-        """Start an attempt of a trial on a slot.
-
-        Args:
-            trial: The trial; the worst case of its stretch can be reserved.
-            slot: A free slot.
-            until: The resource up to which it may train.
-            stretch: How much it trains before it is next judged.
-            now: The time.
-        """
+        """Start an attempt of a trial on a free slot; its stretch can be afforded."""
         number = trial.number
         borrowed = None if trial.checkpoint else trial.continues_with
         start_resource = trial.resource if trial.checkpoint or borrowed else 0.0
@@ -215,13 +174,11 @@ class Attempts:
             device=slot.device,
         )
         self._history.add_attempt(attempt)
-        start_up = self._spending.start_up(is_warm=slot.is_warm)
+        start_up = self._spending.start_ups.next(is_warm=slot.is_warm)
         reserved = self.reserve(attempt, stretch, slot, trial, start_up.worst_s)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
         slot.holds = (number, attempt.number)
         self.live[number] = Live(attempt, slot, until, start_resource, heard=now)
-        per_trial = self._spec.budget.per_trial
-        study = self._history.study
         launch = ev.Launch(
             number,
             attempt.number,
@@ -230,8 +187,8 @@ class Attempts:
             trial.seed,
             until,
             resume_from=trial.checkpoint or borrowed,
-            time_limit_s=per_trial.time_limit_s,
-            known=study.memory,
+            time_limit_s=self._spec.budget.per_trial.time_limit_s,
+            known=self._history.study.memory,
             arithmetic=trial.arithmetic,
             continues=trial.continues,
             takes_over=borrowed is not None,
@@ -239,14 +196,9 @@ class Attempts:
         self.send(launch)
 
     def correct_beginning(self, live: Live, trial: Trial, reported: float) -> str | None:
-        """Note where a trial that continues another one has really begun.
+        """Note where a trial that continues another one has really begun, by its first report.
 
-        Its first report may show that it began with a state before the other one's last report.
-
-        Args:
-            live: Its attempt.
-            trial: The trial.
-            reported: The resource of its first report.
+        It may have begun with a state before the other one's last report.
 
         Returns: Why it cannot have continued the other one, if so.
         """
@@ -266,24 +218,24 @@ class Attempts:
         seconds = event.start_up_s
         if seconds is not None:
             attempt.start_up_seconds = seconds
-            self._spending.saw_start_up(seconds, is_warm=slot.is_warm)
+            self._spending.start_ups.saw(seconds, is_warm=slot.is_warm)
             slot.is_warm = True
         self._history.touch_attempt(attempt)
+
+    def reported(self, live: Live, trial: Trial, resource: float, now: float) -> None:
+        """An attempt has reported at a resource: its trial has trained so far, at some speed."""
+        speed = live.speed_at(resource, now)
+        if speed is not None:
+            trial.speed = speed
+            self._spending.saw(trial, live.attempt)
+        trial.resource = max(trial.resource, resource)
+        live.resource = max(live.resource, resource)
 
     def reserve(
         self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial, start_up_s: float = 0.0
     ) -> bool:
-        """Reserve the worst case of a stretch for an attempt.
-
-        Args:
-            attempt: The attempt.
-            stretch: How much further it trains.
-            slot: Where.
-            trial: Its trial.
-            start_up_s: How long its start-up may take, if it has not started.
-
-        Returns: False, and nothing changed, if it is not left.
-        """
+        """Reserve the worst case of a further stretch of training for an attempt, and of its
+        start-up if it has not started; False, and nothing changed, if it is not left."""
         need = self._spending.need(stretch, slot.gpus, len(self.slots), trial, start_up_s)
         return self._spending.reserve(attempt, need)
 
@@ -294,13 +246,7 @@ class Attempts:
         del self.live[attempt.trial]
 
     def advance(self, live: Live, until: float, values: Mapping[str, Any] | None = None) -> None:
-        """Let an attempt train further, or answer its question.
-
-        Args:
-            live: The attempt.
-            until: The resource up to which it may train.
-            values: Parameters that it has asked for.
-        """
+        """Let an attempt train up to a resource, with the parameters that it has asked for."""
         live.until = until
         attempt = live.attempt
         self.send(ev.Advance(attempt.trial, attempt.number, until, dict(values or {})))
@@ -317,10 +263,7 @@ class Attempts:
 
 
 def last_on_record(history: History) -> float:
-    """The latest time at which a driver is known to have been alive, judging by what it wrote.
-
-    0 if there is nothing.
-    """
+    """The latest time at which a driver has written something; 0 if none has."""
     times: list[float] = []
     for trial in history.trials:
         times += [attempt.started for attempt in trial.attempts]

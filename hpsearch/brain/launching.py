@@ -1,53 +1,87 @@
-"""The next work of free slots, launched."""
+"""The part of a study's budget that a slot may use now, and the work that is launched on it."""
 
 from __future__ import annotations
 
 from hpsearch.brain.agenda.agenda import Agenda, Work
-from hpsearch.brain.allowance import Allowance
-from hpsearch.brain.attempts import Attempts, Slot
-from hpsearch.brain.phase.progress import StudyProgress
+from hpsearch.brain.agenda.confirmation import Confirmation
+from hpsearch.brain.attempts import Attempts, Live, Slot
+from hpsearch.brain.budget.headroom import Headroom, WorkingTime
+from hpsearch.brain.budget.spending import Spending
+from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
+from hpsearch.domain.facts import Role
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
+from hpsearch.domain.records import Trial
 from hpsearch.search.searcher import Searcher
 
 
 class Launcher:
-    """Gives the free slots of one study work.
-
-    Args:
-        searcher: Knows how far trials train before they are judged.
-        attempts: What runs.
-        log: Writes down what starts.
-        agenda: The work.
-        allowance: What slots may begin.
-        progress: The study's phase.
-    """
+    """Gives the free slots of one study work, as far as its budget allows."""
 
     def __init__(
         self,
+        history: History,
         searcher: Searcher,
+        spending: Spending,
+        time: WorkingTime,
+        confirmation: Confirmation,
         attempts: Attempts,
-        log: TrialLog,
         agenda: Agenda,
-        allowance: Allowance,
+        log: TrialLog,
         progress: StudyProgress,
     ) -> None:
+        self._history = history
         self._searcher = searcher
+        self._spending = spending
+        self._time = time
+        self._confirmation = confirmation
         self._attempts = attempts
-        self._log = log
         self._agenda = agenda
-        self._allowance = allowance
+        self._log = log
         self._progress = progress
+
+    @property
+    def _running(self) -> int:
+        """The number of trials of the search that run."""
+        trials = self._history.trials
+        return sum(trials[number].role is not Role.CONFIRM for number in self._attempts.live)
+
+    def headroom(self, slot: Slot, now: float, *, last_call: bool = False) -> Headroom:
+        """The part of the budget for a slot, less what is kept back for repeats to come."""
+        self._confirmation.refresh()
+        return Headroom(
+            self._spending,
+            slot.gpus,
+            len(self._attempts.slots),
+            self._time.limit_s,
+            self._time.left(now),
+            kept=self._confirmation.to_come * self._spending.total,
+            start_up=self._spending.start_ups.next(is_warm=slot.is_warm),
+            running=self._running,
+            last_call=last_call,
+        )
+
+    def reserve(self, live: Live, trial: Trial, stretch: float, now: float) -> bool:
+        """Reserve what the next stretch of an attempt may cost.
+
+        Returns: False, and nothing changed, if the budget does not allow it.
+        """
+        room = self._confirmation.room_for(trial, self.headroom(live.slot, now).under_way())
+        before_repeats = stretch if room.kept else 0.0
+        if not room.affords(stretch, trial) or not room.in_time(before_repeats, trial):
+            return False
+        return self._attempts.reserve(live.attempt, stretch, live.slot, trial)
 
     def fill_slots(self, now: float) -> None:
         """Give free slots work; if there is none and nothing runs, the study ends."""
-        if not self._progress.may_start(now):
+        if self._progress.phase.leaves or self._progress.waits_for_disk(now):
             return
         free = self._attempts.free_slots()
-        last_call = self._allowance.running == 0
+        last_call = self._running == 0
         for slot in free:
-            room = self._allowance.headroom(slot, now, last_call=last_call)
+            room = self.headroom(slot, now, last_call=last_call)
             work = self._agenda.next(now, room)
             if work is None:
                 break

@@ -32,29 +32,14 @@ def forget_shortages(history: History) -> None:
 def merged(known: Facts, learnt: Facts) -> dict[str, list[int | None]]:
     """Two sets of facts as one; where they disagree, what does not fit counts."""
     result = {kind: list(fact) for kind, fact in known.items()}
-    for kind, fact in learnt.items():
-        before = result.get(kind, (0, None))
-        result[kind] = _joined(fact, before)
+    for kind, (fits, fails) in learnt.items():
+        fits_too, fails_too = result.get(kind, (0, None))
+        most = max(fits or 0, fits_too or 0)
+        least = min((size for size in (fails, fails_too) if size is not None), default=None)
+        result[kind] = [most if least is None else min(most, least - 1), least]
     return result
-
-
-def _joined(one: Sequence[int | None], other: Sequence[int | None]) -> list[int | None]:
-    """Two facts about one kind of run as one."""
-    one_fits, one_fails = one
-    other_fits, other_fails = other
-    most = max(one_fits or 0, other_fits or 0)
-    shortages = [size for size in (one_fails, other_fails) if size is not None]
-    if not shortages:
-        return [most, None]
-    least = min(shortages)
-    return [min(most, least - 1), least]
 
 
 def aged(known: Facts) -> dict[str, list[int | None]]:
-    """Facts without what did not fit: the devices may be different ones by now, or have fewer
-    users."""
-    result: dict[str, list[int | None]] = {}
-    for kind, (fits, _) in known.items():
-        if fits:
-            result[kind] = [fits, None]
-    return result
+    """Facts without the sizes that did not fit: devices may be others by now, or less used."""
+    return {kind: [fits, None] for kind, (fits, _) in known.items() if fits}

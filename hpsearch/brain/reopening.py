@@ -13,12 +13,7 @@ from __future__ import annotations
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
-from hpsearch.domain.records import Outcome, StudyState, Trial
-
-
-def leave(trial: Trial) -> None:
-    """Remember where a trial waited when its study ends without it."""
-    trial.left_as = trial.state
+from hpsearch.domain.records import StudyState, Trial
 
 
 def reopen(history: History) -> None:
@@ -36,45 +31,24 @@ def reopen(history: History) -> None:
             trial.forgiven = len(trial.attempts)
             history.touch(trial)
         if to is not None:
-            _send_back(trial, to)
+            trial.left_as = None
+            trial.state = MOVES.move(trial.state, to)
+            trial.ended = None
+            trial.error_kind = None
+            trial.error_text = None
             history.touch(trial)
     if gave_up and study.race is not None:
         study.race = None
         history.touch_study()
 
 
-def _send_back(trial: Trial, to: State) -> None:
-    """Let a trial that has ended wait again, as if it had not."""
-    what = f"trial {trial.number} at {trial.resource:g}"
-    trial.left_as = None
-    trial.state = MOVES.move(trial.state, to, what)
-    trial.ended = None
-    trial.error_kind = None
-    trial.error_text = None
-
-
-def workers_lost(trial: Trial) -> int:
-    """How many workers died while they ran a trial, since it last was given its turn."""
-    attempts = trial.attempts[trial.forgiven :]
-    return sum(attempt.outcome is Outcome.LOST for attempt in attempts)
-
-
 def _back_to(trial: Trial, gave_up: bool) -> State | None:
     """The state in which a trial waits once its study continues; None if it has had its turn."""
-    state = trial.state
-    if state is State.FAILED and gave_up:
-        return _back_after_failure(trial)
-    if state is not State.PRUNED:
+    if trial.state is State.FAILED and gave_up:
+        kind = trial.error_kind
+        return None if kind is not None and kind.of_configuration else State.QUEUED
+    if trial.state is not State.PRUNED:
         return None
-    place = trial.left_as
-    if place is State.PAUSED and trial.checkpoint is None:
+    if trial.left_as is State.PAUSED and trial.checkpoint is None:
         return None
-    return place
-
-
-def _back_after_failure(trial: Trial) -> State | None:
-    """The same for a failed trial: None if its configuration was the reason."""
-    kind = trial.error_kind
-    if kind is not None and kind.of_configuration:
-        return None
-    return State.QUEUED
+    return trial.left_as

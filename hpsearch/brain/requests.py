@@ -12,7 +12,7 @@ from typing import Any
 from hpsearch.brain.agenda.agenda import Agenda
 from hpsearch.brain.agenda.continuing import refuse_to_continue
 from hpsearch.brain.attempts import Attempts
-from hpsearch.brain.phase.progress import StudyProgress
+from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, RequestKind, Role
@@ -38,16 +38,11 @@ def was_asked_to_stop(reason: str | None) -> bool:
 
 
 class Requests:
-    """Answers the requests of one study.
+    """Does or refuses what is asked of one study.
 
     Args:
-        history: The study's records.
-        agenda: Its work.
-        attempts: What runs.
-        log: Writes down what is decided.
-        with_more: Gives the study other limits, as its study file writes them; raises a `UserError`
-            where they cannot be.
-        progress: Its phase.
+        raise_budget: Gives the study other limits, as its study file writes them; raises a
+            `UserError` where they cannot be.
     """
 
     def __init__(
@@ -56,47 +51,41 @@ class Requests:
         agenda: Agenda,
         attempts: Attempts,
         log: TrialLog,
-        with_more: Callable[[Mapping[str, Any]], None],
+        raise_budget: Callable[[Mapping[str, Any]], None],
         progress: StudyProgress,
     ) -> None:
         self._history = history
         self._agenda = agenda
         self._attempts = attempts
         self._log = log
-        self._with_more = with_more
+        self._raise_budget = raise_budget
         self._progress = progress
 
     def handle(self, request: Request, spec: StudySpec, now: float) -> None:
-        """Do what is asked, or refuse it.
-
-        Args:
-            request: What is asked; it is answered afterwards.
-            spec: The study.
-            now: The time.
-        """
+        """Do what is asked of a study, or refuse it, unless it is refused already."""
         try:
-            match request.kind:
-                case RequestKind.STOP:
-                    self._stop(request, now)
-                case RequestKind.PROPOSE:
-                    self._propose(request, spec, now)
-                case RequestKind.BUDGET:
-                    self._with_more(request.content)
-                case RequestKind.INTERRUPT:
-                    self._progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
+            if request.refused is None:
+                self._do(request, spec, now)
         except (HpsearchError, KeyError, TypeError, ValueError) as error:
             # Others write the table: what cannot be read must not end the study.
-            request.refused = _reason(error)
-        self._answered(request, now)
-
-    def refuse(self, request: Request, why: str, now: float) -> None:
-        """Answer a request that comes too late."""
-        request.refused = why
-        self._answered(request, now)
-
-    def _answered(self, request: Request, now: float) -> None:
+            request.refused = f"it cannot be read: {error!r}"
+            if isinstance(error, HpsearchError):
+                request.refused = error.message
         request.handled = now
-        self._history.answer(request)
+        self._history.add_handled(request)
+
+    def _do(self, request: Request, spec: StudySpec, now: float) -> None:
+        if self._progress.phase is Phase.ENDING:
+            raise UserError(f"the study is ending: {self._progress.reason}")
+        match request.kind:
+            case RequestKind.STOP:
+                self._stop(request, now)
+            case RequestKind.PROPOSE:
+                self._propose(request, spec, now)
+            case RequestKind.BUDGET:
+                self._raise_budget(request.content)
+            case RequestKind.INTERRUPT:
+                self._progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
 
     def _stop(self, request: Request, now: float) -> None:
         """End a trial for good: what runs stops, what waits does not start."""
@@ -132,26 +121,19 @@ class Requests:
         if source is not None:
             refuse_to_continue(source, params, spec)
         trial = self._agenda.propose(params, now, source)
-        why = _asked_by(request, source)
+        why = f"asked for by {request.origin}"
+        if content.get("why"):
+            why += f": {content['why']}"
+        if source is not None:
+            why += f"; continues trial {source.number} from {source.resource:g}"
         self._log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
 
     def _trial(self, number: Any) -> Trial:
         trials = self._history.trials
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise UserError(f"there is no trial {number}")
-        if not 0 <= number < len(trials):
+        if type(number) is not int or not 0 <= number < len(trials):
             raise UserError(f"there is no trial {number}")
         return trials[number]
-
-
-def _asked_by(request: Request, source: Trial | None) -> str:
-    """Why a trial is there that somebody asked for."""
-    told = str(request.content.get("why") or "")
-    why = f"asked for by {request.origin}" + (f": {told}" if told else "")
-    if source is None:
-        return why
-    return f"{why}; continues trial {source.number} from {source.resource:g}"
 
 
 LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")
@@ -159,11 +141,7 @@ LIMITS = ("trials", "gpu_hours", "cost", "wall_clock")
 
 
 def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
-    """A study file with higher limits.
-
-    Args:
-        spec: The study file.
-        changes: New limits by name, as the file writes them.
+    """A study file with higher limits, by name as the file writes them.
 
     Raises:
         UserError: A limit is not one of the study's, is not higher than before, or cannot be read.
@@ -184,9 +162,3 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
 def _limit(spec: StudySpec, name: str) -> float | None:
     budget = spec.budget
     return budget.wall_clock_s if name == "wall_clock" else getattr(budget, name)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, HpsearchError):
-        return error.message
-    return f"it cannot be read: {type(error).__name__}: {error}"

@@ -6,22 +6,16 @@ the trials at rungs may wait there; the others are pruned. What a study holds on
 bounded, however many trials it tries. Which ones are best, `hpsearch.ranking.selection` says: those
 of which most is expected in full, where that is known.
 
-Where the study file limits that (`checkpoints.max_gb`), what is least likely to be needed goes
-first: weights of trials that ended, the worst first, and then trials that wait, the worst first.
-What runs is never dropped, nor the best; every trial that runs is counted with what the largest of
-them takes.
+Where the study file limits that (`checkpoints.max_gb`), weights of trials that ended go first, and
+then trials that wait, the worst first. What runs is never dropped, nor the best. A checkpoint that
+another trial is to begin with stays until that one has its own, or has ended (`Retention.lent`).
 
-A checkpoint that another trial is to begin with stays until that one has saved a checkpoint of its
-own, or has ended (`Retention.lent`).
-
-Where a record names no checkpoint, the files of its trial may go; the driver removes them
-(`hpsearch.driver.sweeping`).
+Where a record names no checkpoint, the driver removes the files of its trial.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -41,28 +35,8 @@ WAITING = 100
 """How many trials may wait at rungs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A trial whose checkpoints are no longer kept.
-
-    Args:
-        trial: The trial; one that waited is to be pruned.
-        why: For people; empty if the trial has no use for them.
-        for_room: Whether they would have been kept, had there been more room.
-    """
-
-    trial: Trial
-    why: str = ""
-    for_room: bool = False
-
-
 class Retention:
-    """Decides which checkpoints of one study may go.
-
-    Args:
-        spec: The study.
-        history: Its records.
-    """
+    """Decides which checkpoints of one study may go."""
 
     def __init__(self, spec: StudySpec, history: History) -> None:
         self._history = history
@@ -70,145 +44,89 @@ class Retention:
         self._directions = [objective.direction for objective in spec.objectives]
         self._several = len(self._directions) > 1
         confirm = spec.search.confirm
-        self._best = BEST
-        if confirm is not None:
-            self._best = max(BEST, confirm.top)
-        max_gb = spec.checkpoints.max_gb
-        self._most_bytes = None if max_gb is None else max_gb * GB
-        self._holding: set[int] = set()
-        """The trials that hold a checkpoint, or run and will."""
-        self._borrowers: set[int] = set()
-        """The trials that need a checkpoint of another one."""
+        self._best = BEST if confirm is None else max(BEST, confirm.top)
+        self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
+        self.lent: set[int] = set()
+        """The trials whose checkpoints others are to begin with, as of the last call of `drop`."""
 
-    @property
-    def lent(self) -> set[int]:
-        """The trials whose checkpoints others need, as of the last call of `drop`."""
-        return lent_by(self._history.trials[number] for number in self._borrowers)
-
-    def drop(self) -> list[Dropped]:
+    def drop(self) -> list[tuple[Trial, str]]:
         """Take from the records every checkpoint that is not kept.
 
-        Looks at what has changed since the last call, and at what holds a checkpoint, which is
-        bounded: it is called at every tick.
-
         Returns:
-            The trials whose checkpoints were taken from the records now.
+            The trials whose checkpoints were taken from the records now, each with the reason; it
+            is empty if the trial has no use for them.
         """
-        if not self._follow_changes():
+        self._clock, changed = self._history.changed_since(self._clock)
+        if not changed:
             return []
         trials = self._history.trials
-        held = [trials[number] for number in sorted(self._holding)]
-        lent = self.lent
-        own = [trial for trial in held if trial.number not in lent]
-        dropped = [*self._useless(own), *self._surplus(own)]
-        going = [each.trial for each in dropped]
-        dropped += self._over_limit(_without(held, going), lent)
-        for each in dropped:
-            trial = each.trial
+        self.lent = lent_by(trials)
+        held = [each for each in trials if each.checkpoint or each.state is State.RUNNING]
+        own = [trial for trial in held if trial.number not in self.lent]
+        dropped = [(trial, "") for trial in self._useless(own)]
+        dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(own)]
+        left = _without(held, [trial for trial, _ in dropped])
+        dropped += self._over_limit(left)
+        for trial, _ in dropped:
             trial.checkpoint = None
             trial.best_checkpoint = None
             trial.checkpoint_bytes = None
             self._history.touch(trial)
         return dropped
 
-    def _follow_changes(self) -> bool:
-        """Note which trials hold a checkpoint now.
-
-        False if none has changed since the last call.
-        """
-        history = self._history
-        self._clock, changed = history.changed_since(self._clock)
-        for number in changed:
-            trial = history.trials[number]
-            runs = trial.state is State.RUNNING
-            if runs or trial.checkpoint is not None:
-                self._holding.add(number)
-            else:
-                self._holding.discard(number)
-            if trial.borrows is not None:
-                self._borrowers.add(number)
-            else:
-                self._borrowers.discard(number)
-        return bool(changed)
-
-    def _useless(self, held: list[Trial]) -> list[Dropped]:
+    def _useless(self, held: list[Trial]) -> list[Trial]:
         """Those that have ended for good, and will not be asked for."""
-        candidates = []
-        useless = []
-        for trial in held:
-            if not trial.state.terminal or trial.left_as is not None:
-                continue
-            if _may_be_best(trial):
-                candidates.append(trial)
-            else:
-                useless.append(trial)
-        useless += self._surpassed(candidates)
-        return [Dropped(trial) for trial in useless]
-
-    def _surpassed(self, over: list[Trial]) -> list[Trial]:
-        """The ended trials that are surpassed by too many others to be kept."""
+        ended = [each for each in held if each.state.terminal and each.left_as is None]
+        candidates = [trial for trial in ended if _may_be_best(trial)]
         if not self._several:
-            ordered = self._ordered(over)
-            return ordered[self._best :]
-        if len(over) <= FRONT:
-            return []
-        return _without(over, foremost(over, self._directions, FRONT))
+            kept = self._ordered(candidates)[: self._best]
+        elif len(candidates) > FRONT:
+            kept = foremost(candidates, self._directions, FRONT)
+        else:
+            kept = candidates
+        return _without(ended, kept)
 
-    def _surplus(self, held: list[Trial]) -> list[Dropped]:
+    def _surplus(self, held: list[Trial]) -> list[Trial]:
         """The trials that wait at a rung with too many better ones before them."""
-        why = f"{WAITING} better ones wait"
         waiting = self._ordered(trial for trial in held if trial.state is State.PAUSED)
-        return [Dropped(trial, why) for trial in waiting[WAITING:]]
+        return waiting[WAITING:]
 
-    def _over_limit(self, held: list[Trial], lent: set[int]) -> list[Dropped]:
-        """The trials that make room for the others, if all of them together take too much.
-
-        Args:
-            held: All that hold a checkpoint.
-            lent: The numbers of those whose checkpoint another trial needs.
-        """
-        most = self._most_bytes
-        if most is None:
+    def _over_limit(self, held: list[Trial]) -> list[tuple[Trial, str]]:
+        """The trials that make room for the others, if all of them together take too much."""
+        if self._max_gb is None:
             return []
+        most = self._max_gb * GB
         used = used_bytes(held)
+        dropped: list[tuple[Trial, str]] = []
         if used <= most:
-            return []
-        limit = f"checkpoints.max_gb is {most / GB:g}"
-        dropped = []
+            return dropped
         for trial in self._least_needed(held):
             if used <= most:
                 break
             taken = trial.checkpoint_bytes
-            if not taken or trial.number in lent:
-                continue
-            why = f"checkpoints take {in_gb(used)}, {limit}"
-            dropped.append(Dropped(trial, why, for_room=True))
-            used -= taken
+            if taken and trial.number not in self.lent:
+                why = f"checkpoints take {in_gb(used)}, checkpoints.max_gb is {self._max_gb:g}"
+                dropped.append((trial, why))
+                used -= taken
         return dropped
 
     def _least_needed(self, held: list[Trial]) -> list[Trial]:
         """The checkpoints that may be dropped if space runs out, in the order in which they go."""
         best = self._best_of_all()
-        droppable = []
-        for trial in held:
-            state = trial.state
-            rests = state is State.PAUSED or state.terminal
-            if rests and trial.number not in best:
-                droppable.append(trial)
-        worst_first = self._ordered(droppable)
-        worst_first.reverse()
+        rests = [each for each in held if each.state is State.PAUSED or each.state.terminal]
+        droppable = [trial for trial in rests if trial.number not in best]
+        worst_first = self._ordered(droppable)[::-1]
         return sorted(worst_first, key=waits)
 
     def _best_of_all(self) -> set[int]:
         """The number of the best trial; of several objectives, those of the Pareto front."""
-        history = self._history
+        trials = self._history.trials
         if self._several:
-            candidates = [trial for trial in history.trials if _may_be_best(trial)]
-            first = pareto_front(candidates, history.study.directions)
+            candidates = [trial for trial in trials if _may_be_best(trial)]
+            first = pareto_front(candidates, self._directions)
         else:
-            ranking = rank(history.trials, self._directions[0])
-            first = ranking[:1]
+            first = rank(trials, self._directions[0])[:1]
         return {ranked.trial.number for ranked in first}
 
     def _ordered(self, trials: Iterable[Trial]) -> list[Trial]:
@@ -234,16 +152,13 @@ def waits(trial: Trial) -> bool:
 
     It waits at a rung, or its study ended while it did.
     """
-    state = trial.state
-    if state is State.PAUSED:
-        return True
-    return state.terminal and trial.left_as is not None
+    return trial.state is State.PAUSED or (trial.state.terminal and trial.left_as is not None)
 
 
 def lent_by(trials: Iterable[Trial]) -> set[int]:
     """The numbers of the trials whose checkpoints some of these need."""
-    sources = (trial.borrows for trial in trials)
-    return {number for number in sources if number is not None}
+    borrowers = [trial for trial in trials if trial.continues is not None]
+    return {trial.borrows for trial in borrowers if trial.borrows is not None}
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:

@@ -5,19 +5,17 @@ watches the limits. Both change the records of the `History` and return commands
 carries out once those records are in the database. Time is an argument, in seconds since the epoch.
 Randomness is derived, by the searcher.
 
-The path of one report, which enters each room once on its way up and once on its way down:
+The path of one report:
 
- 1. `running.runner` yields it, and `executors.worker` makes it a `Reported` with its checkpoints.
- 2. `driver` polls the executor (`executors.ray`) and hands the event to `Study.on_event`.
- 3. `on_event` finds the current attempt, and `Reports.reported` checks that the report has all its
+ 1. A worker makes it a `Reported` with its checkpoints, and the driver calls `Study.on_event`.
+ 2. `on_event` finds the current attempt. `AttemptEvents` checks that the report has all its
  metrics, and adds it to the history.
- 4. `Agenda.follow` moves the study's phase (`domain.phase`) by what is left of the budget.
- 5. `Searcher.assess` says, in that phase, what the report is worth and what its trial does.
- 6. `TrialLog` makes it the trial's value if it is the best so far, and records the decision.
- 7. `Attempts.send` takes the command that follows: `Advance`, `Stop`, or none between rungs.
- 8. `Study.on_tick` stops what must not go on, and gives free slots their next work.
- 9. `driver` hands all touched records to `store`: one commit. Only then are the commands executed.
-10. `store.reading` and `ranking` read the row for `hpsearch best`.
+ 3. `Agenda.follow` moves the study's phase (`domain.phase`) by what is left of the budget.
+ 4. `Searcher.assess` says, in that phase, what the report is worth and what its trial does.
+ 5. `TrialLog` makes it the trial's value if it is the best so far, and records the decision.
+ 6. `Attempts.send` takes the command that follows: `Advance`, `Stop`, or none between rungs.
+ 7. `Study.on_tick` stops what must not go on, and gives free slots their next work.
+ 8. The driver hands all touched records to `store`: one commit. Then it executes the commands.
 
 Events of an attempt that is not current are dropped. They only free the slot that they come from,
 and the last event of a paused or pruned trial may name a checkpoint that it was still writing.
@@ -34,26 +32,23 @@ from typing import Any
 
 from hpsearch.brain.agenda.agenda import Agenda, asked_for
 from hpsearch.brain.agenda.confirmation import Confirmation
-from hpsearch.brain.allowance import Allowance
+from hpsearch.brain.attempt_events import AttemptEvents
 from hpsearch.brain.attempts import Attempts, Live, Slot, last_on_record
 from hpsearch.brain.budget.headroom import WorkingTime
 from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
-from hpsearch.brain.endings import Endings
 from hpsearch.brain.launching import Launcher
 from hpsearch.brain.micro_batches import forget_shortages, note_memory
-from hpsearch.brain.phase.progress import StudyProgress
-from hpsearch.brain.reopening import leave
-from hpsearch.brain.reports import Reports
+from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.requests import INTERRUPTED, Requests, raised
 from hpsearch.brain.retention import Retention
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import DecisionKind, ErrorKind
+from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
-from hpsearch.domain.records import Outcome, Request, StudyState, Trial
+from hpsearch.domain.records import Outcome, Request, StudyState
 from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
@@ -93,12 +88,20 @@ class Study:
         self._attempts = attempts = Attempts(spec, history, self.spending)
         self._log = log = TrialLog(history)
         self._agenda = agenda = Agenda(spec, history, searcher, confirmation, progress, first)
-        allowance = Allowance(history, self.spending, self._time, attempts, confirmation)
-        self._endings = Endings(spec, history, attempts, log, agenda, progress)
-        self._reports = Reports(
-            spec, searcher, attempts, log, agenda, allowance, self._endings, progress
+        self._launcher = launcher = Launcher(
+            history,
+            searcher,
+            self.spending,
+            self._time,
+            confirmation,
+            attempts,
+            agenda,
+            log,
+            progress,
         )
-        self._launcher = Launcher(searcher, attempts, log, agenda, allowance, progress)
+        self._events = AttemptEvents(
+            spec, history, searcher, attempts, agenda, launcher, log, progress
+        )
         self._requests = Requests(history, agenda, attempts, log, self._raise_budget, progress)
         self._retention = Retention(spec, history)
         self._noted = -math.inf
@@ -152,7 +155,7 @@ class Study:
 
     def waits_for_disk(self, now: float) -> bool:
         """True if nothing starts at present because a checkpoint could not be written."""
-        return self._progress.disk.waits(now)
+        return self._progress.waits_for_disk(now)
 
     # ------------------------------------------------------------------------------------ beginning
 
@@ -161,8 +164,8 @@ class Study:
 
         Args:
             now: The time.
-            last_seen: When the last driver was last known to be alive, by the clock that timed its
-                own attempts: they are charged until then. None for the last time on record.
+            last_seen: The last sign of life of that driver: its attempts are charged until then.
+                None for the last time on record.
         """
         history = self.history
         study = history.study
@@ -177,14 +180,12 @@ class Study:
         self._take_up(last_seen, frozenset())
 
     def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
-        """Take part in a study that other processes work on too, as the history has it now.
-
-        Nothing of the study begins or ends with that: what they run stays current.
+        """Take part in a study that other processes work on too: what they run stays current.
 
         Args:
             now: The time.
-            last_seen: When somebody was last known to work on the study. Attempts that are not
-                among `running` are charged until then, and go back to the queue.
+            last_seen: The last sign of life of anybody. Other attempts than those that run are
+                charged until then, and go back to the queue.
             running: The attempts that run.
         """
         self._time.begin(now)
@@ -208,13 +209,13 @@ class Study:
 
     def worked(self, seconds: float, now: float) -> None:
         """So many seconds were spent on the study until now, by all who work on it together."""
-        self._time.set(seconds, now)
+        self._time.begin(now, seconds)
 
     def was_away(self, seconds: float) -> None:
         """Hold this silence against no attempt: the driver was not listening."""
         for live in self.live.values():
-            live.was_away(seconds)
-        self._progress.disk.was_away(seconds)
+            live.heard += seconds
+            live.away_s += seconds
 
     # --------------------------------------------------------------------------------------- ending
 
@@ -245,7 +246,7 @@ class Study:
             study.state = StudyState.FINISHED
             if all(trial.value is None for trial in history.trials):
                 study.state = StudyState.FAILED
-                study.reason = self._progress.failures.summary() or self.reason
+                study.reason = self._progress.failures or self.reason
         history.touch_study()
 
     def _leave_waiting(self, now: float) -> None:
@@ -253,22 +254,15 @@ class Study:
         for trial in self.history.trials:
             if trial.state not in (State.PAUSED, State.QUEUED):
                 continue
-            leave(trial)
+            trial.left_as = trial.state
             self._log.move(trial, State.PRUNED, ended=now)
             self._log.decide(trial, DecisionKind.PRUNE, "the study ended without it", now)
 
     # ------------------------------------------------------------------------------------- requests
 
     def on_request(self, request: Request, now: float) -> list[ev.Command]:
-        """Do what somebody asks of the study, or refuse it, as is one that could not be read; the
-        answer is recorded."""
-        why = request.refused
-        if self.phase is Phase.ENDING:
-            why = f"the study is ending: {self.reason}"
-        if why is not None:
-            self._requests.refuse(request, why, now)
-        else:
-            self._requests.handle(request, self.spec, now)
+        """Do what somebody asks of the study, or refuse it; the answer is recorded."""
+        self._requests.handle(request, self.spec, now)
         return self._attempts.commands()
 
     def _raise_budget(self, changes: Mapping[str, Any]) -> None:
@@ -314,18 +308,7 @@ class Study:
             self._last_word(event)
             return
         live.heard = now
-        trial = self.history.trials[event.trial]
-        match event:
-            case ev.Began():
-                self._attempts.began(live, event)
-            case ev.Reported():
-                self._reports.reported(live, trial, event, now)
-            case ev.Asked():
-                self._reports.asked(live, trial, event, now)
-            case ev.Noted():
-                self._log.note(trial, event)
-            case _:
-                self._endings.end(live, event, now)
+        self._events.handle(live, event, now)
 
     def _last_word(self, event: ev.AttemptEvent) -> None:
         """Take in what a paused or pruned trial was still writing when it was asked to stop."""
@@ -371,12 +354,9 @@ class Study:
         deadline_s = self.spec.resources.report_deadline_s
         limit_s = self.spec.budget.per_trial.time_limit_s
         for live in list(self.live.values()):
-            attempt = live.attempt
             overdue = live.overdue(now, deadline_s, limit_s)
             if overdue is not None:
-                key = attempt.trial, attempt.number
-                self._endings.end(live, ev.Failed(*key, ErrorKind.TIMEOUT, overdue), now)
-                self._attempts.send(ev.Stop(*key))
+                self._events.time_out(live, overdue, now)
             elif live.stopping is None and not self._reserve_more(live, now):
                 self._attempts.stop(live, "the study's budget is used up")
 
@@ -402,15 +382,10 @@ class Study:
 
         A paused trial cannot continue without its own, and is pruned.
         """
-        for dropped in self._retention.drop():
-            trial = dropped.trial
-            if dropped.for_room:
-                self._log.decide(trial, DecisionKind.DROP, dropped.why, now)
+        for trial, why in self._retention.drop():
             if trial.state is State.PAUSED:
-                self._prune_waiting(trial, dropped.why, now)
-
-    def _prune_waiting(self, trial: Trial, why: str, now: float) -> None:
-        """End a trial that waits at a rung."""
-        self._searcher.stops(trial)
-        self._log.move(trial, State.PRUNED, ended=now)
-        self._log.decide(trial, DecisionKind.PRUNE, why, now)
+                self._searcher.stops(trial)
+                self._log.move(trial, State.PRUNED, ended=now)
+                self._log.decide(trial, DecisionKind.PRUNE, why, now)
+            elif why:
+                self._log.decide(trial, DecisionKind.DROP, why, now)

@@ -10,7 +10,7 @@ from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
-from hpsearch.search.searcher import Assessment
+from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Held
 
@@ -35,13 +35,7 @@ class TrialLog:
         self._history = history
 
     def move(self, trial: Trial, to: State, ended: float | None = None) -> None:
-        """Put a trial into another state.
-
-        Args:
-            trial: The trial.
-            to: Its new state.
-            ended: The time, where the trial has ended with that.
-        """
+        """Put a trial into another state, in which it may have ended."""
         what = f"trial {trial.number} at {trial.resource:g}"
         trial.state = MOVES.move(trial.state, to, what)
         if ended is not None:
@@ -55,23 +49,14 @@ class TrialLog:
         decision = Decision(trial.number, kind, why, trial.resource, list(against), now)
         self._history.add_decision(decision)
 
-    def report(self, record: ReportRecord) -> ReportRecord:
-        """Record a report; returns it as it stands in the history."""
-        return self._history.add_report(record)
-
-    def assessed(self, trial: Trial, answer: Assessment) -> None:
-        """Make the newest report the trial's value if it is its best one, and note the trial's
-        rung."""
-        worth = answer.worth
+    def value(self, trial: Trial, worth: Worth) -> None:
+        """Make the newest report the trial's value if it is its best one."""
         values = worth.values
         if worth.improves and values is not None:
-            several = len(values) > 1
             trial.value = values[0]
-            trial.values = list(values) if several else None
+            trial.values = list(values) if len(values) > 1 else None
             for metric, over in worth.margins.items():
-                constraint = CONSTRAINT + metric
-                trial.system_attrs[constraint] = over
-        trial.rung = answer.rung
+                trial.system_attrs[CONSTRAINT + metric] = over
         self._history.touch(trial)
 
     def found(self, event: Finished | Stopped | Failed) -> None:
@@ -109,22 +94,15 @@ class TrialLog:
         low: float | None = None,
         high: float | None = None,
     ) -> None:
-        """Note what is expected of a trial if it is trained in full.
+        """Note the value of the first objective that is expected of a trial in full, in the
+        metric's own unit and sign, with its standard deviation and its 90% interval.
 
-        The trial is touched only if that has changed by more than `SAME` of its size.
-
-        Args:
-            trial: The trial.
-            value: The value of the first objective that is expected of it, in the metric's own
-                unit and sign; None, or not finite, where nothing is known.
-            deviation: The standard deviation of that, in the same unit, not below zero; without a
-                value, or where it is not finite, it counts as unknown.
-            low: The lower end of its 90% interval; likewise.
-            high: The upper end.
+        A number that is not finite counts as unknown. The trial is touched only if one of them has
+        changed by more than `SAME` of its size.
         """
-        value = _finite(value)
-        known = [None if value is None else _finite(each) for each in (deviation, low, high)]
-        now = [value, *known]
+        now = [_finite(each) for each in (value, deviation, low, high)]
+        if now[0] is None:
+            now = [None] * len(EXPECTED)
         before = [getattr(trial, name) for name in EXPECTED]
         if all(map(_same, before, now)):
             return
@@ -133,21 +111,19 @@ class TrialLog:
         self._history.touch(trial)
 
     def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
-        """Note which checkpoints a trial keeps in the state it is in, and what they take.
-
-        Args:
-            trial: The trial.
-            best: The checkpoint of its best report; None if there is no newer one than on
-                record.
-            held: What its checkpoints take on the disk; None if that is not known.
-        """
+        """Note which checkpoints a trial keeps in the state it is in, and their size; None
+        stands for what is on record."""
         state = trial.state
         if best:
             trial.best_checkpoint = best
         if state.terminal and trial.best_checkpoint:
             trial.checkpoint = trial.best_checkpoint
         if held is not None:
-            trial.checkpoint_bytes = _kept_bytes(state, held)
+            trial.checkpoint_bytes = held.now
+            if state is State.PAUSED:
+                trial.checkpoint_bytes = held.waiting
+            elif state.terminal:
+                trial.checkpoint_bytes = held.ended
         self._history.touch(trial)
 
 
@@ -164,39 +140,27 @@ def _same(before: float | None, now: float | None) -> bool:
     return math.isclose(before, now, rel_tol=SAME)
 
 
-def _kept_bytes(state: State, held: Held) -> int:
-    if state.terminal:
-        return held.ended
-    if state is State.PAUSED:
-        return held.waiting
-    return held.now
-
-
 def lacking(spec: StudySpec, event: Reported) -> str | None:
     """The metrics of objectives and limits that a report lacks, in a sentence.
 
     None if it has them all.
     """
-    metrics = event.metrics
     objectives = [objective.metric for objective in spec.objectives]
     wanted = dict.fromkeys([*objectives, *spec.constraints])
-    absent = [metric for metric in wanted if metric not in metrics]
+    absent = [metric for metric in wanted if metric not in event.metrics]
     if not absent:
         return None
-    missing = ", ".join(absent)
-    present = sorted(metrics)
+    present = sorted(event.metrics)
     named = ", ".join(present[:MOST_NAMED]) or "no metric at all"
     more = len(present) - MOST_NAMED
     if more > 0:
         named += f" and {more} more"
-    return f"the report at {event.resource:g} has no {missing}; it has {named}"
+    return f"the report at {event.resource:g} has no {', '.join(absent)}; it has {named}"
 
 
 def with_later(metrics: Mapping[str, float], later: Mapping[str, float]) -> dict[str, float]:
-    """The metrics of a last report with those that were measured after it.
-
-    What a trial is judged by stays as it is: a name that is there already begins with `FINAL`.
-    """
+    """The metrics of a last report with those that were measured after it, whose names begin with
+    `FINAL` where the report has them too: it was judged by its own."""
     found = dict(metrics)
     for name, value in later.items():
         found[f"{FINAL}{name}" if name in metrics else name] = value

@@ -47,19 +47,20 @@ def simulate_study(
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")
     ranked = _ranked(spec, history, top)
-    found = summary(spec, history, recorded.curves, worker_count)
+    curves_used = recorded.curves
+    found = summary(spec, history, curves_used, worker_count)
     if format_ is TreeFormat.TABLE:
         names = ["value"]
         if len(spec.objectives) > 1:
             names = [each.metric for each in spec.objectives]
-        rows = _as_recorded(ranked, recorded.curves)
         at = {each.trial.number: each.trial.seen_at for each in ranked}
-        best = tables.best(rows, terminal_width(), names, at)
-        show(best, *_lines(found, recorded))
+        for each in ranked:
+            each.trial.params = dict(curves_used.stand_in(each.trial.params))
+        best = tables.best(ranked, terminal_width(), names, at)
+        show(best, *_lines(found, len(curves_used.configurations)))
         return
-    plain = {**found, "best": [as_plain(each, recorded.curves) for each in ranked]}
     emit = emit_yaml if format_ is TreeFormat.YAML else emit_json
-    emit(plain)
+    emit({**found, "best": [as_plain(each, curves_used) for each in ranked]})
 
 
 def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
@@ -71,7 +72,7 @@ def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
 
 
 def _workers(spec: StudySpec, option: int | str | None) -> int:
-    """The number of workers: as the option or else the study file says; one if that is auto."""
+    """As many as the option or else the study file says; one if that is auto."""
     wanted = spec.resources.workers if option is None else option
     if isinstance(wanted, int):
         return wanted
@@ -82,17 +83,19 @@ def _workers(spec: StudySpec, option: int | str | None) -> int:
 def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
     per_trial = spec.budget.per_trial
     unit = per_trial.unit.value
+    runs = recorded.curves.runs
     remarks = []
     if spec.search.warm_start is not None:
         remarks.append("is searched without warm_start: a simulation knows no earlier studies")
     if recorded.too_short:
         short = count(recorded.too_short, "configuration")
         remarks.append(f"{short} left out, recorded for less than {per_trial.total:g} {unit}")
-    if spec.search.confirm is not None and recorded.repeated < recorded.configurations:
-        several = f"{recorded.repeated} of {recorded.configurations} configurations"
+    repeated = sum(len(curves) > 1 for curves in runs)
+    if spec.search.confirm is not None and repeated < len(runs):
+        several = f"{repeated} of {len(runs)} configurations"
         remarks.append(f"has several seeds of {several}: a repeat of another says nothing new")
     if not recorded.timed:
-        remarks.append(f"has no column seconds: each of the {unit} takes one second")
+        remarks.append(f"has no column elapsed: each of the {unit} takes one second")
     return remarks
 
 
@@ -129,41 +132,40 @@ def _trained_s(trial: Trial) -> float:
     )
 
 
+PLAIN = (
+    "number",
+    "state",
+    "params",
+    "values",
+    "seen_at",
+    "expected",
+    "expected_deviation",
+    "expected_low",
+    "expected_high",
+    "violation",
+    "resource",
+    "gpu_seconds",
+)
+"""The fields of a trial that are printed for programs."""
+
+
 def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
     """A ranked trial as plain values; `recorded` is the recorded configuration it used."""
     trial = ranked.trial
     return {
-        "number": trial.number,
-        "state": trial.state.value,
+        **{name: getattr(trial, name) for name in PLAIN},
         "value": ranked.value,
-        "seen_at": trial.seen_at,
-        "expected": trial.expected,
-        "expected_deviation": trial.expected_deviation,
-        "expected_low": trial.expected_low,
-        "expected_high": trial.expected_high,
-        "values": trial.values,
-        "violation": trial.violation,
         "recorded": dict(curves.stand_in(trial.params)),
-        "params": dict(trial.params),
-        "resource": trial.resource,
-        "gpu_seconds": trial.gpu_seconds,
         "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
         "tied": ranked.tied,
         "unknown": ranked.unknown,
     }
 
 
-def _as_recorded(ranked: list[Ranked[Trial]], curves: RecordedCurves) -> list[Ranked[Trial]]:
-    """The trials with the recorded configurations in place of the proposed ones."""
-    for each in ranked:
-        each.trial.params = dict(curves.stand_in(each.trial.params))
-    return ranked
-
-
-def _lines(found: dict[str, Any], recorded: CurveFile) -> list[str]:
-    """What is printed under the table of the best."""
+def _lines(found: dict[str, Any], known: int) -> list[str]:
+    """The lines under the table of the best, where so many configurations are recorded."""
     states = ", ".join(f"{n} {state}" for state, n in found["trials"].items())
-    trials, known = sum(found["trials"].values()), recorded.configurations
+    trials = sum(found["trials"].values())
     used = f"{found['configurations_used']} of {known} recorded configurations tried"
     if trials > known:
         used += "; there are fewer of them than trials, so trials share them"

@@ -11,7 +11,7 @@ from typing import Any
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
-from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, told_by
+from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, earlier_study_of
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import written_in
 from hpsearch.study_file.models import StudySpec
@@ -47,7 +47,7 @@ def _told(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
         raise _refusal(name, "has no single objective, so its trials have no order")
     if history.study.state is StudyState.RUNNING:
         raise _refusal(name, "is still running, and what it tells would depend on the moment")
-    told = told_by(history, spec.space)
+    told = earlier_study_of(history, spec.space)
     if told is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
         raise _refusal(name, lacking)
@@ -66,7 +66,7 @@ def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     alike = [record for record in reversed(store.studies()) if _is_alike(record, spec)]
     found: list[EarlierStudy] = []
     for record in alike:
-        told = told_by(store.load(record.name), spec.space)
+        told = earlier_study_of(store.load(record.name), spec.space)
         if told is not None:
             found.append(told)
         if len(found) == MOST:

@@ -47,14 +47,12 @@ class Began:
     arithmetic: Mapping[str, Any] = field(hash=False)
     """The arithmetic that it computes in (`trials.running.arithmetic.Arithmetic`)."""
     start_up_s: float | None = None
-    """Seconds from its order until it could train: to import libraries, load data and build its
-    model. None if it did not get so far."""
+    """Seconds from its order until it could train; None if it did not get so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """An attempt measured itself. At a resource at or past its `until` it now waits for a
-    command."""
+    """An attempt has measured itself; at or past its `until` it waits for a command."""
 
     trial: int
     attempt: int
@@ -72,8 +70,7 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An attempt needs a parameter that nobody named before. It now waits for an `Advance` that
-    gives the value."""
+    """An attempt needs a parameter that nobody named before; it waits for an `Advance` with it."""
 
     trial: int
     attempt: int
@@ -97,8 +94,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An attempt ended by itself: the trial's budget is used up, it stopped improving, or it gave
-    itself up."""
+    """An attempt ended by itself: its budget is used, it stopped improving, or gave itself up."""
 
     trial: int
     attempt: int
@@ -150,8 +146,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A worker found out how many samples fit in memory (`trials.loop.memory_facts.Facts`): later
-    trials may start right."""
+    """A worker has found out how many samples fit in memory (`trials.loop.memory_facts.Facts`)."""
 
     facts: Mapping[str, Sequence[int | None]] = field(hash=False)
 
@@ -178,13 +173,11 @@ class Launch:
     known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
     """The study's facts about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
-    """The arithmetic of the trial so far (`trials.running.arithmetic.Arithmetic`); None before it
-    began."""
+    """The arithmetic of the trial so far; None before it began."""
     continues: int | None = None
-    """The number of the trial that this one continues under other parameters; None if it began from
-    nothing."""
+    """The trial that this one continues under other parameters."""
     takes_over: bool = False
-    """True if `resume_from` is a checkpoint of that other trial, and not of its own."""
+    """True if `resume_from` is a checkpoint of that other trial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from hpsearch.domain.records import (
 
 @dataclass(slots=True)
 class Changes:
-    """Everything a tick touched, in its state at the end of the tick: what the store writes in one
-    transaction."""
+    """Everything that a tick touched, as it is at the end of the tick."""
 
     study: StudyRecord | None = None
     trials: list[Trial] = field(default_factory=list)
@@ -83,17 +82,15 @@ class History:
         return attempt
 
     def add_report(self, report: ReportRecord) -> ReportRecord:
-        """Record a report; one at the same resource is replaced (an attempt may redo what a lost
-        one did)."""
+        """Record a report in place of one at the same resource, which a lost attempt made."""
         self.trials[report.trial].reports[report.resource] = report
         self._touched_reports[(report.trial, report.resource)] = None
         self._mark(report.trial)
         return report
 
-    def add_decision(self, decision: Decision) -> Decision:
+    def add_decision(self, decision: Decision) -> None:
         """Record why something was decided. Decisions are written once and not kept in memory."""
         self._decisions.append(decision)
-        return decision
 
     @property
     def decided(self) -> Sequence[Decision]:
@@ -104,7 +101,7 @@ class History:
         """Record what this driver runs on. Written once and not kept in memory."""
         self._environments.append(environment)
 
-    def answer(self, request: Request) -> None:
+    def add_handled(self, request: Request) -> None:
         """Record what came of a request. Requests are not kept in memory."""
         self._requests.append(request)
 
@@ -116,21 +113,16 @@ class History:
 
     def replace(self, trial: Trial) -> None:
         """Put a trial in its place, as the database has it: nothing of it needs to be written."""
-        if trial.number == len(self.trials):
-            self.trials.append(trial)
-        else:
-            self.trials[trial.number] = trial
+        self.trials[trial.number : trial.number + 1] = [trial]
         self._mark(trial.number)
 
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
-        """For readers that derive something from trials: which trials to read again.
+        """The trials that a reader must read again, which derives something from them.
 
         Args:
-            clock: What the last call returned; 0 at first.
+            clock: The clock that the last call returned; 0 at first.
 
-        Returns:
-            The clock for the next call, and the numbers of the trials touched since the last, each
-            once.
+        Returns: The clock for the next call, and the numbers of the trials touched since the last.
         """
         numbers = []
         for number, at in reversed(self._changed.items()):

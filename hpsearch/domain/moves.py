@@ -31,20 +31,14 @@ class MoveTable(Generic[S]):
     moves: Mapping[S, Mapping[S, str]]
     last: frozenset[S]
 
-    def move(self, current: S, to: S, story: str = "") -> S:
-        """Return `to` if it may follow the current state.
-
-        Args:
-            current: The state now.
-            to: The state wanted.
-            story: The past of what moves, for the error.
+    def move(self, current: S, to: S, what: str = "") -> S:
+        """Return `to` if it may follow the current state of something, which the error describes.
 
         Raises:
             IllegalMove: The table has no such move.
         """
         if to not in self.moves[current]:
-            past = f"; {story}" if story else ""
-            raise IllegalMove(f"{current.value} -> {to.value} is not a legal move{past}")
+            raise IllegalMove(f"{current.value} -> {to.value} is not a legal move; {what}")
         return to
 
     def diagram(self) -> str:

@@ -95,14 +95,11 @@ class StudyRecord:
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     uid: str | None = None
-    """Tells it from all other studies, of any database; None if nothing has its mark
-    (`hpsearch.checkpoint_folders`)."""
+    """Tells it from all other studies, of any database; None if nothing has its mark."""
     base: str | None = None
-    """The folder of the study file, where relative paths in it start; None for studies made through
-    Optuna."""
+    """The folder of the study file, where relative paths start; None for studies of Optuna."""
     checkpoints: str | None = None
-    """The study's own folder of checkpoints; of a study of an early version, the one that it shared
-    with others."""
+    """The study's own folder of checkpoints."""
     former_checkpoints: list[str] = field(default_factory=list)
     """Folders that it kept checkpoints in before."""
     step_scale: float = 1.0
@@ -110,8 +107,7 @@ class StudyRecord:
     enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
     memory: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
-    """The micro-batches that fit, as its workers have learnt
-    (`trials.loop.memory_facts.Facts`)."""
+    """The micro-batches that fit, as its workers have learnt (`trials.loop.memory_facts.Facts`)."""
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
     warm_start: list[EarlierStudy] = field(default_factory=list)
@@ -137,8 +133,7 @@ class ReportRecord:
 
 
 ASKED = "asked"
-"""The device of an attempt that a process asked for. What it computes on is not known, and its
-checkpoints are its user's: only who asks can read them."""
+"""The device of an attempt that a user's own process runs, and whose checkpoints it alone reads."""
 
 
 @dataclass(slots=True)
@@ -160,14 +155,11 @@ class Attempt:
     note: str | None = None
     """The last message of a lost or failed attempt."""
     arithmetic: dict[str, Any] | None = None
-    """The arithmetic that it computed in (`trials.running.arithmetic.Arithmetic`); None if it never
-    began to train."""
+    """The arithmetic that it computed in (`trials.running.arithmetic.Arithmetic`)."""
     slowest_pace: float | None = None
-    """The most seconds that it has taken for a unit of the trial budget, by its reports and beyond
-    its start-up; None before the first one."""
+    """The most seconds that it has taken for a unit of the trial budget, without its start-up."""
     start_up_seconds: float | None = None
-    """The seconds that it held its slot before it trained: libraries, data, its model. None where
-    that is not known; its time to train includes it then."""
+    """The seconds that it held its slot before it trained; None where that is not known."""
 
 
 @dataclass(slots=True)
@@ -180,13 +172,11 @@ class Trial:
     value: float | None = field(default=None, metadata=SHOWN)
     """The best value of the objective so far; of a complete trial, its result."""
     expected: float | None = field(default=None, metadata=SHOWN)
-    """The value of the first objective that is expected of it if it is trained in full, in the
-    metric's own unit and sign; None where nothing is known."""
+    """The value of the first objective that is expected of it in full, in the metric's own unit."""
     expected_deviation: float | None = field(default=None, metadata=SHOWN)
-    """The standard deviation of that expectation, in the same unit; None without one."""
+    """The standard deviation of that expectation, in the same unit."""
     expected_low: float | None = field(default=None, metadata=SHOWN)
-    """Its true value lies between this and `expected_high` nine times in ten; None where that is
-    not known."""
+    """Its true value lies between this and `expected_high` nine times in ten."""
     expected_high: float | None = field(default=None, metadata=SHOWN)
     resource: float = field(default=0.0, metadata=SHOWN)
     """The resource that it has trained for."""
@@ -210,18 +200,15 @@ class Trial:
     repeats: int | None = field(default=None, metadata=SHOWN)
     """Of a confirmation, the number of the trial it repeats."""
     continues: int | None = field(default=None, metadata=SHOWN)
-    """The number of the trial that it continues under other parameters: it began with a checkpoint
-    of that one. None if it began from nothing."""
+    """The trial that it continues under other parameters: it began with a checkpoint of it."""
     continues_at: float | None = field(default=None, metadata=SHOWN)
     """The last report of the trial that it continues before that checkpoint."""
     continues_with: str | None = None
     """That checkpoint: the folder of the other trial's."""
     best_checkpoint: str | None = field(default=None, metadata=SHOWN)
-    """The one of its best report, where that is known; a trial that has ended for good keeps no
-    other."""
+    """That of its best report; a trial that has ended for good keeps no other."""
     checkpoint_bytes: int | None = field(default=None, metadata=BIG)
-    """The size of its checkpoints on the disk, or their size once what it does not need any more is
-    removed."""
+    """The size of its checkpoints, once what it does not need any more is removed."""
     values: list[float] | None = field(
         default=None,
         metadata={"shown": True, "column": "objective_values"},  # SQL reserves the word
@@ -230,11 +217,9 @@ class Trial:
     findings: list[Finding] = field(default_factory=list)
     """Findings of its latest attempt about its health."""
     left_as: State | None = None
-    """The state it waited in when its study ended without it: it goes back there if the study
-    continues."""
+    """The state in which it waited when its study ended without it."""
     forgiven: int = 0
-    """The number of its first attempts that do not count against it: its study gave up after
-    them."""
+    """The number of its first attempts that do not count: its study gave up after them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
@@ -245,10 +230,7 @@ class Trial:
 
     @property
     def seen_at(self) -> float | None:
-        """The resource at which it first showed its value.
-
-        None if no report has that value, or a trial has several.
-        """
+        """The resource at which it first showed its value; None if it has several objectives."""
         if self.value is None or self.values is not None:
             return None
         reports = self.reports.items()
@@ -256,8 +238,7 @@ class Trial:
 
     @property
     def borrows(self) -> int | None:
-        """The number of the trial whose checkpoint it still needs, because it has none of its own
-        and may run; None if it needs none."""
+        """The trial whose checkpoint it still needs, because it has none of its own and may run."""
         may_run = not self.state.terminal or self.left_as is not None
         return self.continues if may_run and self.checkpoint is None else None
 
@@ -307,10 +288,9 @@ class Request:
     id: int
     kind: RequestKind
     content: dict[str, Any]
-    """Of `stop`: trial. Of `propose`: params, and why, which may be empty; and checkpoint, where
-    the trial is to begin with the newest checkpoint of another one: the number of that one, whose
-    parameters it has where params name none. Of `budget`: the new limits, as the study file writes
-    them. Of `interrupt`: nothing."""
+    """Of `stop`: trial. Of `propose`: params, why and checkpoint, the number of the trial with
+    whose newest checkpoint, and other parameters, it is to begin. Of `budget`: the new limits, as
+    the study file writes them. Of `interrupt`: nothing."""
     origin: str
     """Its origin, for people."""
     created: float

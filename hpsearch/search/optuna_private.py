@@ -2,7 +2,7 @@
 
 Optuna's own samplers and pruners use the same parts, and they have been stable, but a new release
 may change them, and with them the methods that `samplers.view.SamplerView`,
-`samplers.random_points.Design` and `hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
+`samplers.design.Design` and `hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution
-from optuna.pruners import HyperbandPruner
 from optuna.samplers import BruteForceSampler
 from optuna.samplers._brute_force import _TreeNode
-from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 
@@ -24,15 +22,6 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
         return distribution._contains(distribution.to_internal_repr(value))
     except (ValueError, TypeError):
         return False
-
-
-def brackets_of(
-    pruner: HyperbandPruner, study: Study, trials: Sequence[FrozenTrial]
-) -> dict[int, int]:
-    """The Hyperband bracket of each trial, by its number."""
-    if not pruner._pruners:
-        pruner._try_initialization(study)
-    return {trial.number: pruner._get_bracket_id(study, trial) for trial in trials}
 
 
 def brute_force_is_done(trials: Sequence[FrozenTrial]) -> bool:

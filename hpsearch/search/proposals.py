@@ -10,19 +10,18 @@ from functools import cached_property
 from typing import Any, cast
 
 import optuna
-from optuna.pruners import BasePruner, NopPruner
+from optuna.pruners import NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.search.curve_model.belief import Belief
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
 from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
-from hpsearch.search.samplers.random_points import Design, InformedRandom
+from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.models import Method, StudySpec
@@ -35,41 +34,27 @@ FIXED_PARAMS = "fixed_params"
 
 
 class Proposals:
-    """Draws the parameters of one study's trials.
-
-    Args:
-        history: Its live state; proposals are written into its trials.
-        storage: An Optuna storage that reads that history.
-        pruner: The study's pruner: under Hyperband, a sampler sees the trials of one bracket only.
-    """
+    """Draws the parameters of one study's trials, and writes them into its live history."""
 
     def __init__(
         self,
         spec: StudySpec,
         history: History,
         storage: BaseStorage,
-        pruner: BasePruner,
         forecast: Forecast | None,
     ) -> None:
         self._spec = spec
         self._history = history
         self._storage = storage
-        self._pruner = pruner
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
-        self._priors = space.priors(spec.space)
         self._asked_at = 0
         self._all_tried = False
         """The answer of `exhausted` when it was last asked, with `_asked_at` trials."""
 
     def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
-        """Draw the trial's parameters and write them into it.
-
-        Args:
-            trial: A queued trial of the history, with no parameters yet.
-            given: Parameters that are asked for rather than drawn; the rest is drawn.
-        """
+        """Draw the parameters of a queued trial that are not given, and write them into it."""
         history = self._history
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
@@ -96,7 +81,7 @@ class Proposals:
         if self._method.kind == methods.CURVE_GP:
             name = self._history.study.name
             return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
-        return self._view(trial, self._method, self._sampler_for(trial))
+        return self._view(self._method, self._sampler_for(trial))
 
     def view_for_question(self, trial: Trial, name: str) -> optuna.Study | None:
         """The study as the sampler reads it that draws a parameter which the space does not name.
@@ -107,27 +92,22 @@ class Proposals:
             return None
         method = methods.for_questions(self._method)
         seed = derived_seed(self._spec.seed, trial.number, "sampler", name)
-        return self._view(trial, method, cast(BaseSampler, methods.sampler(method, seed)))
+        return self._view(method, cast(BaseSampler, methods.sampler(method, seed)))
 
-    def _view(self, trial: Trial, method: Method, sampler: BaseSampler) -> optuna.Study:
+    def _view(self, method: Method, sampler: BaseSampler) -> optuna.Study:
         name = methods.class_name(method)
         limits = self._spec.constraints if name in methods.CONSTRAINED else None
         storage = self._storage
         if name not in methods.AVERAGING:
             storage = without_repeats(storage, self._history)
-        study = optuna.Study(self._history.study.name, storage, pruner=self._pruner)
-        return SamplerView(study, storage, trial.number, sampler, limits)
+        return SamplerView(self._history.study.name, storage, sampler, limits)
 
     def _sampler_for(self, trial: Trial) -> BaseSampler:
-        study_seed = self._spec.seed
+        seed = derived_seed(self._spec.seed, trial.number, "sampler")
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
-            seed = derived_seed(study_seed, "design", "sampler")
+            seed = derived_seed(self._spec.seed, "design", "sampler")
             encoding = encoding_of(self._spec.space)
             return Design(encoding, trial.number, seed, **self._method.arguments)
-        seed = derived_seed(study_seed, trial.number, "sampler")
-        if self._priors and self._class == "RandomSampler":
-            encoding = encoding_of(self._spec.space)
-            return InformedRandom(encoding, Belief(encoding, self._priors), seed)
         return cast(BaseSampler, methods.sampler(self._method, seed))
 
     @cached_property
@@ -135,7 +115,7 @@ class Proposals:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         assert self._forecast is not None, "a study of several objectives cannot use curve_gp"
         seed = derived_seed(self._spec.seed, "sampler")
-        return CurveGPSampler(self._forecast, self._history, seed, self._priors)
+        return CurveGPSampler(self._forecast, self._history, seed, space.priors(self._spec.space))
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:

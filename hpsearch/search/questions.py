@@ -46,14 +46,11 @@ class Questions:
         self._proposals = proposals
 
     def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
-        """The value of a parameter: the one on record, or one that is drawn and recorded now.
-
-        Args:
-            distribution: What it is drawn from, in Optuna's JSON.
+        """The value of a parameter: the one on record, or one that is drawn and recorded now from a
+        distribution in Optuna's JSON.
 
         Raises:
-            Unanswerable: Nothing can draw it, or the parameter was another kind of number or had
-                other choices before.
+            Unanswerable: Nothing can draw it, or it had another kind or other choices before.
         """
         if name in trial.params:
             return trial.params[name]
@@ -72,7 +69,11 @@ class Questions:
     def _drawn(self, trial: Trial, name: str, wanted: BaseDistribution) -> Any:
         given = trial.system_attrs.get(FIXED_PARAMS, {})
         if name in given:
-            return _asked_for(name, given[name], wanted)
+            value = given[name]
+            if contains(wanted, value):
+                return value
+            what = f"{name}={value!r} was asked for, and the objective draws it from {wanted}"
+            raise Unanswerable(f"{what}; ask for a value in there")
         if wanted.single():
             return _first_value(wanted)
         view = self._proposals.view_for_question(trial, name)
@@ -100,14 +101,6 @@ class Questions:
 
     def _id_of(self, trial: Trial) -> int:
         return id_of(trial, self._storage, self._history)
-
-
-def _asked_for(name: str, value: Any, wanted: BaseDistribution) -> Any:
-    """A value that the user asked for."""
-    if contains(wanted, value):
-        return value
-    what = f"{name}={value!r} was asked for, and the objective draws it from {wanted}"
-    raise Unanswerable(f"{what}; ask for a value in there")
 
 
 def first_value(distribution: str) -> Any:

@@ -5,19 +5,13 @@ It costs nothing to ask, so it says which few of many trials the forecast compar
 
 from __future__ import annotations
 
-import bisect
 import heapq
-import itertools
 from collections.abc import Container, Iterable
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
 from hpsearch.search.worth import score_of
-
-Key = tuple[float, float, int]
-"""The excess of a trial over the limits, its score and its number."""
 
 
 class RoughOrder:
@@ -27,11 +21,9 @@ class RoughOrder:
         self._history = history
         self._sign = sign
         self._clock = 0
-        self._keys: dict[int, Key] = {}
-        self._leading: dict[int, Key] = {}
-        """Of those that may lead."""
-        self._order: list[Key] = []
-        """The same, ascending."""
+        self._keys: dict[int, tuple[float, float, int]] = {}
+        """By trial, its excess over the limits, its score and its number."""
+        self._leading: set[int] = set()
 
     def first(self, count: int, numbers: Iterable[int]) -> list[int]:
         """The first few of some trials, in order."""
@@ -41,8 +33,7 @@ class RoughOrder:
     def leaders(self, count: int, among: Container[int]) -> list[int]:
         """The first few of all trials that may lead and that are among some, in order."""
         self._read()
-        numbers = (number for *_, number in self._order if number in among)
-        return list(itertools.islice(numbers, count))
+        return self.first(count, [number for number in self._leading if number in among])
 
     def may_lead(self, number: int) -> bool:
         """True if a trial may be the study's best one: it has a value, and is not a repeat."""
@@ -52,17 +43,11 @@ class RoughOrder:
     def _read(self) -> None:
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
-            self._take(self._history.trials[number])
-
-    def _take(self, trial: Trial) -> None:
-        number = trial.number
-        value = trial.value if trial.expected is None else trial.expected
-        key = trial.violation, score_of(value, self._sign), number
-        self._keys[number] = key
-        before = self._leading.pop(number, None)
-        if before is not None:
-            del self._order[bisect.bisect_left(self._order, before)]
-        usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
-        if usable and trial.value is not None:
-            self._leading[number] = key
-            bisect.insort(self._order, key)
+            trial = self._history.trials[number]
+            value = trial.value if trial.expected is None else trial.expected
+            self._keys[number] = trial.violation, score_of(value, self._sign), number
+            usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+            if usable and trial.value is not None:
+                self._leading.add(number)
+            else:
+                self._leading.discard(number)

@@ -24,7 +24,6 @@ from __future__ import annotations
 import bisect
 import enum
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -83,7 +82,6 @@ class Rung:
         self._standing: list[tuple[float, int]] = []
         self._excused: set[int] = set()
         self._stopped: set[int] = set()
-        self._same: Counter[float] = Counter()
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -96,14 +94,12 @@ class Rung:
         before = self.scores.get(number)
         if before is not None:
             self._standing.remove((before, number))
-            self._same[before] -= math.isfinite(before)
         self.scores[number] = score
-        self._same[score] += math.isfinite(score)
         bisect.insort(self._standing, (score, number))
 
     def rank(self, number: int) -> int:
         """The trial's place by score, from 0 for the best."""
-        return bisect.bisect_left(self._standing, (self.scores[number], number))
+        return self._place((self.scores[number], number))
 
     def excuse(self, number: int) -> None:
         """The trial goes on whatever its standing, and takes nobody's place."""
@@ -136,19 +132,26 @@ class Rung:
 
         Those without a finite value show none: they have not learnt nothing, they have diverged.
         """
-        same = max(self._same.values(), default=0)
-        return same >= LEAST_SAME and same >= SAME * self._same.total()
+        finite = self._place((math.inf, 0))
+        if finite < LEAST_SAME:
+            return False
+        # A value that half of the trials show is one of the two in the middle.
+        middle = {self._standing[place][0] for place in ((finite - 1) // 2, finite // 2)}
+        same = max(self._place((each, math.inf)) - self._place((each, 0)) for each in middle)
+        return same >= max(LEAST_SAME, SAME * finite)
+
+    def _place(self, key: tuple[float, float]) -> int:
+        return bisect.bisect_left(self._standing, key)
 
 
 class Rungs:
     """The rungs of a study below its full budget, lowest first.
 
     Args:
-        levels: Ascending resource levels; the full budget may come last and is not a rung to pause
-            at.
+        levels: Ascending resource levels; those from the full budget on are not rungs.
         total: The full trial budget.
         eta: At each rung one trial in `eta` continues, as long as it tells enough.
-        order: Which trials are the most promising; their scores at the rung say so without it.
+        order: Says which trials are the most promising; without it their scores at the rung do.
     """
 
     def __init__(
@@ -170,13 +173,10 @@ class Rungs:
         Returns: The rung that the report counts at, the highest one at or below it. None below the
             lowest rung, at the full budget, and where an earlier report of the trial counts there.
         """
-        if resource >= self._total:
-            return None
         index = bisect.bisect_right(self.rungs, resource, key=lambda rung: rung.level) - 1
-        if index < 0:
+        if index < 0 or resource >= self._total:
             return None
-        counted = self._measured.get((index, number), resource)
-        if counted < resource:
+        if self._measured.setdefault((index, number), resource) < resource:
             return None
         self._measured[index, number] = resource
         return index
@@ -241,9 +241,9 @@ class Rungs:
         """The share of the trials at a rung that may go on: 1/eta, more where it tells little."""
         if self.rungs[index].has_learnt_nothing:
             return 1.0
-        told = (self.correlation(index) - POOR) / (GOOD - POOR)
+        trust = (self.correlation(index) - POOR) / (GOOD - POOR)
         least = 1 / self.eta
-        return 1.0 - (1.0 - least) * min(1.0, max(0.0, told))
+        return 1.0 - (1.0 - least) * min(1.0, max(0.0, trust))
 
     def correlation(self, index: int) -> float:
         """The rank correlation of a rung's values with those at the next level, as far as known."""
@@ -277,14 +277,14 @@ class Rungs:
         return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
 
     def _standing(self, index: int) -> str:
+        """The reason for a judgement at a rung."""
         rung = self.rungs[index]
         level = f"{rung.level:g}"
         if rung.has_learnt_nothing:
             return f"nothing has been learnt at {level}, which decides nothing"
-        told = self.correlation(index)
-        return (
-            f"{self._places(index)} of {rung.judged} go on from {level}, which foretells {told:.2f}"
-        )
+        trust = self.correlation(index)
+        share = f"{self._places(index)} of {rung.judged}"
+        return f"{share} go on from {level}, which foretells {trust:.2f}"
 
 
 def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:

@@ -54,28 +54,20 @@ class Assessment:
     """The search's answer to one report.
 
     Args:
-        worth: What the report is worth.
-        judgement: What the trial does next, and why.
-        rung: The index of the highest rung that the trial has reached; None before the first one.
-        until: How far the trial may train before it is judged next.
+        worth: The value of the report.
+        judgement: The next step of the trial, with the reason.
+        until: The resource up to which the trial may train before it is judged next.
         stretch: How much it trains next: until then, and at least until its next report.
     """
 
     worth: Worth
     judgement: Judgement
-    rung: int | None
     until: float
     stretch: float
 
 
 class Searcher:
-    """The search of one study.
-
-    Args:
-        spec: The study.
-        history: Its live state; proposals are written into its trials.
-        storage: An Optuna storage that reads that history.
-    """
+    """The search of one study, over its live history, which an Optuna storage reads too."""
 
     def __init__(self, spec: StudySpec, history: History, storage: BaseStorage) -> None:
         self._spec = spec
@@ -98,7 +90,7 @@ class Searcher:
                 self._recall(self._rungs, trial)
         else:
             self._pruner = methods.pruner(_with_known_steps(spec, history))
-        self.proposals = Proposals(spec, history, storage, self._pruner, self._forecast)
+        self.proposals = Proposals(spec, history, storage, self._forecast)
         """Draws the parameters of new trials."""
         self.questions = Questions(history, storage, self.proposals)
         """Draws what a running trial asks for."""
@@ -108,15 +100,11 @@ class Searcher:
     def assess(self, trial: Trial, report: ReportRecord, phase: Phase) -> Assessment:
         """Say what a report is worth and what its trial does next.
 
-        Args:
-            trial: A running trial, with the report in its history and its resource, but with its
-                former value.
-            report: Its newest report.
-            phase: The phase of the study. Once no new trials come, the trial that is likeliest
-                to win goes on at once where it would have paused.
+        Once no new trials come, the trial that is likeliest to win goes on at once where it would
+        have paused. The highest rung that the trial has reached is written into it; it has its
+        former value still.
         """
         worth = self._scoring.worth_of(report, trial)
-        rung = trial.rung
         rungs = self._rungs
         if rungs is None:
             judgement = self._judge_by_pruner(trial, report)
@@ -126,19 +114,27 @@ class Searcher:
             waits = judgement.verdict is Verdict.PAUSE
             if waits and phase in (Phase.FINISHING, Phase.CONFIRMING):
                 judgement = self._judged_at_the_end(rungs, trial, judgement)
-            reached = [each for each in (rung, index) if each is not None]
-            rung = max(reached, default=None)
-        until = self._until(trial, rung)
-        stretch = self._stretch(trial, until)
-        return Assessment(worth, judgement, rung, until, stretch)
+            reached = [each for each in (trial.rung, index) if each is not None]
+            trial.rung = max(reached, default=None)
+        return Assessment(worth, judgement, self.until(trial), self.stretch(trial))
 
     def until(self, trial: Trial) -> float:
         """The resource up to which a trial may train before it must wait for a judgement."""
-        return self._until(trial, trial.rung)
+        if _is_exempt(trial):
+            return self._total
+        if self._rungs is not None:
+            ahead = self._rungs.level_after(trial.rung, trial.resource)
+            return self._total if ahead is None else ahead
+        if isinstance(self._pruner, NopPruner):
+            return self._total
+        return math.nextafter(trial.resource, math.inf)
 
     def stretch(self, trial: Trial) -> float:
         """The next stretch of a trial: until it is judged, and at least until its next report."""
-        return self._stretch(trial, self.until(trial))
+        levels = self._report_levels
+        following = bisect.bisect_right(levels, trial.resource)
+        due = levels[following] if following < len(levels) else self._total
+        return max(self.until(trial), due) - trial.resource
 
     @property
     def first_stretch(self) -> float:
@@ -152,32 +148,14 @@ class Searcher:
             return self._total
         return self._rungs.rungs[-1].level
 
-    def _until(self, trial: Trial, rung: int | None) -> float:
-        if _is_exempt(trial):
-            return self._total
-        resource = trial.resource
-        if self._rungs is not None:
-            ahead = self._rungs.level_after(rung, resource)
-            return self._total if ahead is None else ahead
-        if isinstance(self._pruner, NopPruner):
-            return self._total
-        return math.nextafter(resource, math.inf)
-
-    def _stretch(self, trial: Trial, until: float) -> float:
-        levels = self._report_levels
-        following = bisect.bisect_right(levels, trial.resource)
-        due = levels[following] if following < len(levels) else self._total
-        return max(until, due) - trial.resource
-
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
-        pruner, storage = self._pruner, self._storage
         resource = report.resource
-        unpruned = isinstance(pruner, NopPruner)
+        unpruned = isinstance(self._pruner, NopPruner)
         if unpruned or _is_exempt(trial) or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
-        frozen = storage.get_trial(id_of(trial, storage, self._history))
-        if pruner.prune(self.searched(), frozen):
+        frozen = self._storage.get_trial(id_of(trial, self._storage, self._history))
+        if self._pruner.prune(self.searched(), frozen):
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
         return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
 
@@ -195,13 +173,13 @@ class Searcher:
             if trial.role is not Role.CONFIRM and trial.resource >= self._total:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
-        highest = trial.rung
+        rung = rungs.rungs[index]
         if _is_exempt(trial):
-            rungs.rungs[index].record(number, score)
-            rungs.rungs[index].excuse(number)
+            rung.record(number, score)
+            rung.excuse(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
-        if highest is not None and index <= highest:
-            rungs.rungs[index].record(number, score)
+        if trial.rung is not None and index <= trial.rung:
+            rung.record(number, score)
             return Judgement(Verdict.CONTINUE, "passed this rung before")
         return rungs.arrive(index, number, score)
 
@@ -218,16 +196,11 @@ class Searcher:
     def promotion(
         self, can_finish: Callable[[Trial], bool] = lambda trial: True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial that its rung lets go on, while new trials are to come.
-
-        Args:
-            can_finish: True for a trial if enough of the budget is left to train it in full.
-        """
-        rungs = self._rungs
-        if rungs is None:
-            return None
+        """The paused trial that its rung lets go on while new ones are to come, of those that can
+        be trained in full."""
         trials = self._history.trials
-        found = rungs.promotion(lambda number: can_finish(trials[number]))
+        rungs = self._rungs
+        found = None if rungs is None else rungs.promotion(lambda n: can_finish(trials[n]))
         if found is None:
             return None
         number, judgement = found
@@ -236,11 +209,8 @@ class Searcher:
     def likeliest_to_win(
         self, can_finish: Callable[[Trial], bool] = lambda trial: True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial that is likeliest to turn out the best, if that is likely enough.
-
-        Args:
-            can_finish: True for a trial if enough of the budget is left to train it in full.
-        """
+        """The paused trial that is likeliest to turn out the best, if that is likely enough, of
+        those that can be trained in full."""
         if self._rungs is None:
             return None
         trials = self._history.trials
@@ -248,7 +218,7 @@ class Searcher:
         able = [trial for trial in waiting if can_finish(trial)]
         if not able:
             return None
-        outlook = None if self._forecast is None else self._forecast.outlook()
+        outlook = self._outlook()
         if outlook is None:
             return self._furthest(able)
         numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
@@ -281,15 +251,14 @@ class Searcher:
     # --------------------------------------------------------------------------------- expectations
 
     def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
-        """The expectations in full of the trials that lead and of those that have reported since
-        this was last asked: each with the value of the objective, its standard deviation and its
-        90% interval."""
-        outlook = None if self._forecast is None else self._forecast.outlook(fit=False)
+        """The expectations in full of the trials that lead and of those that have changed since the
+        last call: the value of the objective, its standard deviation and its 90% interval."""
+        outlook = self._outlook(fit=False)
         if outlook is None:
             return []
         self._noted_at, changed = self._history.changed_since(self._noted_at)
-        known = [number for number in changed if number in outlook.points]
-        numbers = sorted({*known, *self._leaders(outlook)})
+        known = {number for number in changed if number in outlook.points}
+        numbers = sorted(known.union(self._leaders(outlook)))
         numbers = [number for number in numbers if self._rough.may_lead(number)]
         if not numbers:
             return []
@@ -297,12 +266,15 @@ class Searcher:
         values = outlook.values(numbers)
         return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
 
+    def _outlook(self, *, fit: bool = True) -> Outlook | None:
+        return None if self._forecast is None else self._forecast.outlook(fit=fit)
+
     def _leaders(self, outlook: Outlook) -> list[int]:
         return self._rough.leaders(LEADERS, outlook.points)
 
     def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
         """Trials by what is expected of them in full; None where nothing is."""
-        outlook = None if self._forecast is None else self._forecast.outlook()
+        outlook = self._outlook()
         if outlook is None or not all(number in outlook.points for number in numbers):
             return None
         some = self._rough.first(MOST_COMPARED, numbers)
@@ -319,14 +291,14 @@ class Searcher:
             score = self._scoring.score(trial.reports[resource])
             index = _entered(rungs, trial, resource)
             if index is not None:
-                rungs.rungs[index].record(number, score)
+                rung = rungs.rungs[index]
+                rung.record(number, score)
                 if _is_exempt(trial):
-                    rungs.rungs[index].excuse(number)
+                    rung.excuse(number)
             elif resource >= self._total:
                 rungs.finish(number, score)
-        rung = trial.rung
-        if rung is not None and trial.state in (State.PAUSED, State.PRUNED):
-            rungs.rungs[rung].waiting.add(number)
+        if trial.rung is not None and trial.state in (State.PAUSED, State.PRUNED):
+            rungs.rungs[trial.rung].waiting.add(number)
             if trial.state is State.PRUNED:
                 rungs.stop(number)
 
@@ -355,11 +327,9 @@ def _with_known_steps(spec: StudySpec, history: History) -> Method:
     method = spec.search.pruner
     if method.kind not in STEPPED:
         return method
-    kind = method.kind
     scale = history.study.step_scale
     levels = trial_budget(spec).report_at
     known = {"min_resource": round(levels[0] * scale)}
-    if kind in HYPERBAND:
+    if method.kind in HYPERBAND:
         known["max_resource"] = round(levels[-1] * scale)
-    arguments = {**known, **method.arguments}
-    return Method(kind=kind, arguments=arguments)
+    return Method(kind=method.kind, arguments={**known, **method.arguments})

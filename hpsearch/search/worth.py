@@ -38,14 +38,6 @@ class Worth:
     score: float
     improves: bool
 
-    @property
-    def violation(self) -> float:
-        """The excess of the report over the limits, as a sum of shares of them.
-
-        0 if it keeps them all.
-        """
-        return _sum_outside(self.margins)
-
 
 def score_of(value: float | None, sign: float) -> float:
     """A value as a score to minimise; what is not a number is worst."""
@@ -74,17 +66,12 @@ class Scoring:
         score = self._score(report, margins)
         if not all(map(math.isfinite, values)):
             return Worth(None, margins, score, improves=False)
-        known = tuple(map(float, values))
         improves = self._improves(report, _sum_outside(margins), trial)
-        return Worth(known, margins, score, improves)
+        return Worth(tuple(map(float, values)), margins, score, improves)
 
     def score(self, report: ReportRecord) -> float:
-        """The score that reports at the same resource are ordered by.
-
-        Less is better, infinite without a value.
-        """
-        margins = self._margins(report.metrics)
-        return self._score(report, margins)
+        """The score that reports at the same resource are ordered by: less is better."""
+        return self._score(report, self._margins(report.metrics))
 
     def _score(self, report: ReportRecord, margins: Mapping[str, float]) -> float:
         score = score_of(report.value, self._sign)
@@ -98,19 +85,14 @@ class Scoring:
         value, or is what the trial is valued by in any case."""
         if self._returns and report.resource >= self._total:
             return True
-        several = len(self._objectives) > 1
-        stood_by = trial.value
-        if several or stood_by is None:
+        if len(self._objectives) > 1 or trial.value is None:
             return True
-        before = (trial.violation, score_of(stood_by, self._sign))
+        before = (trial.violation, score_of(trial.value, self._sign))
         now = (violation, score_of(report.value, self._sign))
         return now < before
 
     def _margins(self, metrics: Mapping[str, float]) -> dict[str, float]:
-        margins = {}
-        for metric, limit in self._limits.items():
-            margins[metric] = margin(limit, metrics[metric])
-        return margins
+        return {name: margin(limit, metrics[name]) for name, limit in self._limits.items()}
 
 
 def margin(limit: Limit, value: float) -> float:
@@ -121,19 +103,11 @@ def margin(limit: Limit, value: float) -> float:
     if not math.isfinite(value):
         return 1.0
     margins: list[float] = []
-    most, least = limit.max, limit.min
-    if most is not None:
-        above = value - most
-        margins.append(above / _scale(most))
-    if least is not None:
-        below = least - value
-        margins.append(below / _scale(least))
+    if limit.max is not None:
+        margins.append((value - limit.max) / (abs(limit.max) or 1.0))
+    if limit.min is not None:
+        margins.append((limit.min - value) / (abs(limit.min) or 1.0))
     return max(margins)
-
-
-def _scale(bound: float) -> float:
-    """The length that a distance from a bound is a share of."""
-    return abs(bound) or 1.0
 
 
 def _sum_outside(margins: Mapping[str, float]) -> float:

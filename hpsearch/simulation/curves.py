@@ -24,8 +24,6 @@ from trials.contract import Diverged
 
 Floats = NDArray[np.float64]
 
-TINY = 1e-300  # in place of 0 and less, where a logarithm is taken
-
 
 @dataclass(frozen=True)
 class Curve:
@@ -69,31 +67,23 @@ class Curve:
         return float(np.interp(resource, [0.0, *self.levels], [0.0, *self.seconds]))
 
 
-class UnitCube:
-    """The search space as a cube of side one, for distances."""
+def _place(space: Space, params: Mapping[str, Any]) -> Floats:
+    """The coordinates of a configuration in the unit cube.
 
-    def __init__(self, space: Space) -> None:
-        self._space = space
-
-    def place(self, params: Mapping[str, Any]) -> Floats:
-        """The coordinates of a configuration.
-
-        Each number has one, and one more where it has a condition. Each choice of a categorical
-        parameter has one.
-        """
-        place: list[float] = []
-        for name, parameter in self._space.items():
-            value = params.get(name)
-            if isinstance(parameter, CategoricalParameter):
-                place += [math.sqrt(0.5) * same(value, choice) for choice in parameter.choices]
-                continue
-            coordinate = 0.5
-            if value is not None:
-                coordinate = _scaled(parameter, float(value))
-            place.append(coordinate)
-            if parameter.when:
-                place.append(float(value is None))
-        return np.array(place)
+    A number has one, and one more where it has a condition. Each choice of a categorical parameter
+    has one.
+    """
+    place: list[float] = []
+    for name, parameter in space.items():
+        value = params.get(name)
+        if isinstance(parameter, CategoricalParameter):
+            place += [math.sqrt(0.5) * same(value, choice) for choice in parameter.choices]
+            continue
+        coordinate = 0.5 if value is None else _scaled(parameter, float(value))
+        place.append(coordinate)
+        if parameter.when:
+            place.append(float(value is None))
+    return np.array(place)
 
 
 def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
@@ -103,7 +93,7 @@ def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
         return 0.5
     if not parameter.log:
         return (value - low) / (high - low)
-    return math.log(max(value, TINY) / low) / math.log(high / low)
+    return math.log(max(value, low) / low) / math.log(high / low)
 
 
 _Key = tuple[tuple[str, Any], ...]  # a proposal: its parameters by name
@@ -113,37 +103,21 @@ class RecordedCurves:
     """Curves that were recorded: each new proposal takes the nearest configuration not yet taken.
 
     Equal proposals share a configuration. When every configuration is taken, the nearest one of all
-    is taken again.
-
-    The first seed of a proposal measures what the configuration's first recorded seed did, its
-    second one what the second did, and so on. When all recorded seeds have been used, they are used
-    again from the first one.
-
-    Attributes:
-        configurations: The recorded ones.
-        runs: Their curves, in the same order: one for each recorded seed.
-
-    Args:
-        space: The search space, for distances.
-        configurations: The recorded ones.
-        curves: Their curves of the first seed, in the same order.
-        repeats: Their curves of further seeds, in the same order; none where it is empty.
+    is taken again. A configuration has a run for each seed that was recorded: the first seed of a
+    proposal measures what the first run did, its second one what the second did, over and over.
     """
 
     def __init__(
         self,
         space: Space,
         configurations: Sequence[Mapping[str, Any]],
-        curves: Sequence[Curve],
-        repeats: Sequence[Sequence[Curve]] = (),
+        runs: Sequence[Sequence[Curve]],
     ) -> None:
-        self._cube = UnitCube(space)
-        self._places = np.array([self._cube.place(params) for params in configurations])
+        self._space = space
+        self._places = np.array([_place(space, params) for params in configurations])
         self.configurations = configurations
-        self.runs = [[curve] for curve in curves]
-        for run, more in zip(self.runs, repeats, strict=False):
-            run += more
-        self._free = np.ones(len(curves), dtype=bool)
+        self.runs = runs
+        self._free = np.ones(len(runs), dtype=bool)
         self._taken: dict[_Key, int] = {}
         self._seeds: dict[_Key, list[int]] = {}
 
@@ -174,7 +148,7 @@ class RecordedCurves:
         """The place of the configuration that stands for a proposal; it is taken from now on."""
         key = _key_of(params)
         if key not in self._taken:
-            row = self._nearest(self._cube.place(params))
+            row = self._nearest(_place(self._space, params))
             self._free[row] = False
             self._taken[key] = row
         return self._taken[key]

@@ -212,24 +212,18 @@ class SimulatedExecutor:
         checkpoint = self._save(run)
         if checkpoint is not None:
             run.named.append((level, checkpoint))
-        self._tell_start_up(run)
+        self._warm.add(run.slot)
+        if run.start_up_s:
+            self._ready.append(ev.Began(*run.key, {}, run.start_up_s))
+            run.start_up_s = 0.0
         self._ready.append(ev.Reported(*run.key, level, metrics, checkpoint=checkpoint))
         run.waiting = run.until <= level < self._budget.total
         if not run.waiting:
             self._train(run)
 
-    def _tell_start_up(self, run: _Run) -> None:
-        """Say how long a run took before it trained, once."""
-        self._warm.add(run.slot)
-        if run.start_up_s:
-            self._ready.append(ev.Began(*run.key, {}, run.start_up_s))
-            run.start_up_s = 0.0
-
     def _end(self, key: _Key, event: ev.Event) -> None:
         del self._runs[key]
         self._ready.append(event)
-
-    # ------------------------------------------------------------------------- reports and saves
 
     def _next_level(self, run: _Run) -> float | None:
         """The resource of a run's next report; None if it has come to its end."""

@@ -14,7 +14,6 @@ from typing import Any
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import (
-    BELIEVING,
     CURVE_GP,
     LAID_OUT,
     MULTI_OBJECTIVE,
@@ -311,15 +310,13 @@ def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
 
 
 def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    if class_name(sampler) not in SAMPLERS.values() or class_name(sampler) in BELIEVING:
+    if class_name(sampler) not in SAMPLERS.values():
         return
-    able = f"{CURVE_GP} or random"
-    if draft.objectives > 1:
-        able = "random (the only such sampler for several objectives)"
+    able = f"use {CURVE_GP}, or " if draft.objectives == 1 else ""
     for name, parameter in draft.space.items():
         if parameter.confidence is not None:
             what = f"the sampler {sampler.kind} does not take priors into account"
-            yield Problem(f"space.{name}.prior", f"{what}; use {able}, or remove prior")
+            yield Problem(f"space.{name}.prior", f"{what}; {able}remove prior")
 
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:

@@ -51,9 +51,6 @@ CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISam
 LAID_OUT = frozenset({"QMCSampler", "BruteForceSampler"})
 """Samplers of Optuna that need the whole space in advance."""
 
-BELIEVING = frozenset({CURVE_GP, "RandomSampler"})
-"""Samplers that take the priors of parameters into account."""
-
 PRUNERS = {
     "none": "NopPruner",
     "nop": "NopPruner",

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from hpsearch.brain.reopening import reopen
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
@@ -160,21 +159,3 @@ def test_an_interrupted_study_is_not_reopened() -> None:
     before = ended(study.history)
     reopen(study.history)
     assert ended(study.history) == before
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_defaults_that_the_budget_cannot_train_in_full_are_tried_like_any_other_trial(
-    workers: int,
-) -> None:
-    spec = spec_with(budget={"gpu_hours": 0.1, "per_trial": {"seconds": 600}})
-    done = (
-        Simulation(spec, defaults={"x": 0.5}, workers=workers, curves=Bowl(seconds_per_unit=1.0))
-        .run()
-        .history
-    )
-    first = done.trials[0]
-    assert first.params == {"x": 0.5}
-    assert first.role is Role.ENQUEUED
-    assert first.resource < 600
-    assert len(done.trials) > 1
-    assert sum(trial.gpu_seconds for trial in done.trials) <= 360

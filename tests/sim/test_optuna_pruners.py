@@ -11,10 +11,9 @@ import pytest
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.search.samplers.view import in_bracket
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.advice import advice
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, spec_with
 
 PRUNERS: dict[str, dict[str, Any]] = {
     "median": {
@@ -87,21 +86,3 @@ def test_a_first_wave_that_a_median_cannot_prune_is_told_with_the_remedy() -> No
         "also where another pruner wraps it"
     )
     assert not advice(spec_with(search={"pruner": "promotion"}))
-
-
-def test_under_hyperband_a_proposal_of_tpe_depends_on_its_own_bracket_alone() -> None:
-    hyperband = {"kind": "hyperband", "min_resource": 1, "max_resource": 9, "reduction_factor": 3}
-    spec = spec_with(
-        budget={"trials": 40, "per_trial": {"epochs": 9}},
-        search={"sampler": "tpe", "pruner": hyperband},
-    )
-    simulation = Simulation(spec, curves=Rebound()).run()
-    study = simulation.study._searcher.searched()
-    trials = study.get_trials(deepcopy=False)
-    brackets = {
-        frozenset(t.number for t in in_bracket(study.pruner, study, trials, n)) for n in range(40)
-    }
-    assert len(brackets) == 3, "max_resource 9 at a factor of 3 makes three brackets"
-    assert sorted(number for bracket in brackets for number in bracket) == list(range(40))
-    view = simulation.study._searcher.proposals.view_for(simulation.history.trials[39])
-    assert {t.number for t in view.get_trials()} in brackets

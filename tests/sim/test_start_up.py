@@ -99,28 +99,17 @@ def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
 def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> None:
     spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
     spending = Spending(spec.budget, brain(spec).history)
-    assert spending.start_up(is_warm=False).worst_s == 0.0
-    spending.saw_start_up(COLD_S, is_warm=False)
-    unseen = spending.start_up(is_warm=True)
+    assert spending.start_ups.next(is_warm=False).worst_s == 0.0
+    spending.start_ups.saw(COLD_S, is_warm=False)
+    unseen = spending.start_ups.next(is_warm=True)
     assert (unseen.expected_s, unseen.worst_s) == (0.0, COLD_S)
-    spending.saw_start_up(9.0, is_warm=True)
+    spending.start_ups.saw(9.0, is_warm=True)
     for _ in range(10):
-        spending.saw_start_up(1.0, is_warm=True)
-    warm = spending.start_up(is_warm=True)
+        spending.start_ups.saw(1.0, is_warm=True)
+    warm = spending.start_ups.next(is_warm=True)
     assert (warm.expected_s, warm.worst_s) == (1.0, MARGIN)
-    cold = spending.start_up(is_warm=False)
+    cold = spending.start_ups.next(is_warm=False)
     assert (cold.expected_s, cold.worst_s) == (COLD_S, MARGIN * COLD_S)
-
-
-def test_a_start_while_the_driver_was_away_is_not_left_out_twice() -> None:
-    study = brain(spec_with(budget={"trials": 9, "per_trial": {"epochs": 9}}))
-    study.begin(0.0)
-    study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
-    study.on_tick(0.0)
-    study.was_away(15.0)
-    study.on_event(ev.Began(0, 1, {}, start_up_s=COLD_S), 45.0)
-    study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 45.0)
-    assert study.history.trials[0].speed == pytest.approx(0.5 / 25.0)
 
 
 def random_short_study(seed: int) -> tuple[Simulation, float]:
@@ -169,5 +158,5 @@ def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -
     books = before.study.spending
     again = Spending(before.study.spec.budget, before.history)
     for is_warm in (False, True):
-        assert again.start_up(is_warm=is_warm) == books.start_up(is_warm=is_warm)
-    assert again.start_up(is_warm=False).expected_s == COLD_S
+        assert again.start_ups.next(is_warm=is_warm) == books.start_ups.next(is_warm=is_warm)
+    assert again.start_ups.next(is_warm=False).expected_s == COLD_S

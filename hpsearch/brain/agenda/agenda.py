@@ -25,7 +25,7 @@ from typing import Any
 from hpsearch.brain.agenda.confirmation import Confirmation
 from hpsearch.brain.agenda.continuing import continue_trial
 from hpsearch.brain.budget.headroom import Headroom
-from hpsearch.brain.phase.progress import StudyProgress
+from hpsearch.brain.progress import StudyProgress
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -37,18 +37,9 @@ from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
-
-@dataclass(frozen=True)
-class AskedFor:
-    """A configuration that is tried before the sampler draws any.
-
-    Args:
-        role: Of its trial: DEFAULT or ENQUEUED.
-        params: Its parameters; missing ones are drawn.
-    """
-
-    role: Role
-    params: dict[str, Any]
+AskedFor = tuple[Role, dict[str, Any]]
+"""A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
+ENQUEUED, and its parameters, of which missing ones are drawn."""
 
 
 @dataclass(frozen=True)
@@ -65,35 +56,17 @@ class Work:
 def asked_for(
     spec: StudySpec, history: History, defaults: Mapping[str, Any] | None
 ) -> list[AskedFor]:
-    """The configurations that a study tries first, in order.
-
-    Args:
-        spec: The study.
-        history: Its records, with what the command line enqueued.
-        defaults: The task's default settings inside the space, tried first as the yardstick; None
-            if it has none.
-    """
-    found: list[AskedFor] = []
+    """The configurations that a study tries first, in order: the task's defaults as the yardstick,
+    then those of the study file and of the command line."""
+    enqueued = [*spec.enqueue, *history.study.enqueued]
+    found: list[AskedFor] = [(Role.ENQUEUED, dict(params)) for params in enqueued]
     if defaults is not None:
-        yardstick = AskedFor(Role.DEFAULT, dict(defaults))
-        found.append(yardstick)
-    for params in [*spec.enqueue, *history.study.enqueued]:
-        known_good = AskedFor(Role.ENQUEUED, dict(params))
-        found.append(known_good)
+        found.insert(0, (Role.DEFAULT, dict(defaults)))
     return found
 
 
 class Agenda:
-    """The work of one study.
-
-    Args:
-        spec: The study.
-        history: Its live state; new trials are added to it.
-        searcher: Proposes and promotes over the same history.
-        confirmation: The race of its leaders.
-        progress: Its phase, which the agenda moves between searching, finishing and confirming.
-        first: The configurations to try first.
-    """
+    """The work of one study, whose phase it moves between searching, finishing and confirming."""
 
     def __init__(
         self,
@@ -132,10 +105,7 @@ class Agenda:
     def propose(self, params: dict[str, Any], now: float, source: Trial | None = None) -> Trial:
         """Add a trial that is asked for while the study runs; it waits for the next free slot.
 
-        Args:
-            params: Its parameters, inside the space; missing ones are drawn.
-            now: The time.
-            source: The trial whose newest checkpoint it begins with; None to begin with nothing.
+        It begins with the newest checkpoint of a source, if any; missing parameters are drawn.
 
         Raises:
             UserError: The budget has no trial left.
@@ -165,12 +135,7 @@ class Agenda:
             self._progress.move(Phase.SEARCHING if has_more else Phase.FINISHING)
 
     def next(self, now: float, room: Headroom) -> Work | None:
-        """The next piece of work, if there is one and the budget allows it.
-
-        Args:
-            now: The time, for what is created.
-            room: What is left of the budget.
-        """
+        """The next piece of work, if there is one and the budget allows it."""
         interrupted = self._interrupted(room)
         if interrupted is not None:
             return interrupted
@@ -223,10 +188,7 @@ class Agenda:
         return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
 
     def _none_ends(self, room: Headroom) -> bool:
-        """True if no trial has been trained in full, and none can be any more.
-
-        Then the study hands out what is expected of one that got as far as it could.
-        """
+        """True if no trial has been trained in full, and none can be any more."""
         if room.reaches(self._total):
             return False
         trials = self._history.trials
@@ -264,9 +226,8 @@ class Agenda:
             self._queue.remove(number)
             if not trial.attempts:
                 return Work(trial, DecisionKind.START, "asked for while the study ran")
-            why = "its last attempt was cut short"
-            if trial.attempts[-1].outcome is Outcome.FAILED:
-                why = "its study had given up"
+            gave_up = trial.attempts[-1].outcome is Outcome.FAILED
+            why = "its study had given up" if gave_up else "its last attempt was cut short"
             return Work(trial, DecisionKind.RETRY, why)
         return None
 
@@ -278,7 +239,7 @@ class Agenda:
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         can_start = room.can_start(self._searcher.first_stretch)
-        return self._new_trial(now, room) if can_start else None
+        return self._new_trial(now) if can_start else None
 
     def _finish(self, now: float, room: Headroom) -> Work | None:
         """A paused trial that may win, or else the first repeats."""
@@ -327,17 +288,16 @@ class Agenda:
         promotion = self._likeliest(room)
         if promotion is not None and self._can_go_on(promotion.trial, room):
             return promotion
-        if self._all_tried or not room.reaches(self._total):
-            return None
-        return self._new_trial(now, room) if room.can_start(self._searcher.first_stretch) else None
+        may_end = not self._all_tried and room.reaches(self._total)
+        can_start = may_end and room.can_start(self._searcher.first_stretch)
+        return self._new_trial(now) if can_start else None
 
     def _promotion(self, room: Headroom) -> Work | None:
         """The trial that its rung lets go on, if one can still be trained in full."""
         return _promoted(self._searcher.promotion(self._able(room)))
 
     def _likeliest(self, room: Headroom) -> Work | None:
-        """The paused trial that is likeliest to turn out the best, among those that can still be
-        trained in full."""
+        """The paused trial that is likeliest to turn out the best and can be trained in full."""
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:
@@ -346,30 +306,14 @@ class Agenda:
             return lambda trial: self._can_go_on(trial, room)
         return lambda trial: self._can_finish(trial, room)
 
-    def _new_trial(self, now: float, room: Headroom) -> Work:
+    def _new_trial(self, now: float) -> Work:
         """A configuration that was asked for, or else one that the sampler draws."""
+        role, params = Role.SEARCH, None
+        why = f"drawn by {self._spec.search.sampler.kind}"
         if self._begun < len(self._first):
-            first = self._first[self._begun]
+            role, params = self._first[self._begun]
             self._begun += 1
-            role, why = self._role_of(first, room)
-            return self._start(now, role, why, first.params)
-        sampler = self._spec.search.sampler
-        return self._start(now, Role.SEARCH, f"drawn by {sampler.kind}", None)
-
-    def _role_of(self, first: AskedFor, room: Headroom) -> tuple[Role, str]:
-        """The role of a trial that was asked for, and why it starts.
-
-        The defaults are the yardstick if they can be trained in full, and else a configuration like
-        others.
-        """
-        if first.role is Role.ENQUEUED:
-            return Role.ENQUEUED, "asked for"
-        why = "the task's default settings"
-        if room.can_start(self._total):
-            return Role.DEFAULT, why
-        return Role.ENQUEUED, f"{why}, for which the budget is too small to train them in full"
-
-    def _start(self, now: float, role: Role, why: str, params: dict[str, Any] | None) -> Work:
+            why = "the task's default settings" if role is Role.DEFAULT else "asked for"
         trial = self._add(now, role)
         self._searched += 1
         self._searcher.proposals.propose(trial, params)

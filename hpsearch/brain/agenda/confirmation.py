@@ -41,7 +41,6 @@ class Confirmation:
 
     Args:
         spec: The study; without `search.confirm` there is no race.
-        history: Its records.
         expect: Writes down what is expected of trials by now. The leaders are found by that, so it
             must not be older for one trial than for another.
         asked_for: How many configurations are tried whatever the sampler says.
@@ -54,7 +53,9 @@ class Confirmation:
         expect: Callable[[], None],
         asked_for: int = 0,
     ) -> None:
-        self._confirm = spec.search.confirm
+        confirm = spec.search.confirm
+        self._top = 0 if confirm is None else confirm.top
+        self._seeds = 0 if confirm is None else confirm.seeds
         self._history = history
         self._expect = expect
         self._asked_for = asked_for
@@ -95,7 +96,7 @@ class Confirmation:
 
         Everything below goes by the contenders as they were found last.
         """
-        if self._confirm is None:
+        if not self._top:
             return
         history = self._history
         trials = history.trials
@@ -110,7 +111,7 @@ class Confirmation:
     def runs(self) -> int:
         """The number of repeats promised: all that a study takes whose budget is a number of
         trials."""
-        return 0 if self._confirm is None else self._confirm.top * self._confirm.seeds
+        return self._top * self._seeds
 
     @property
     def to_come(self) -> int:
@@ -119,20 +120,15 @@ class Confirmation:
         None before a trial that is worth repeating is complete. Then those that the leaders still
         miss, and those of one more that the search may find.
         """
-        confirm = self._confirm
-        if confirm is None or not self._limited:
-            return 0
-        leaders = self._leaders(confirm.top)
-        if not leaders:
+        leaders = self._contenders.leaders(self._top)
+        if not leaders or not self._limited:
             return 0
         repeats = self._repeats()
         given = _by_leader(repeats)
         out = self._out(repeats)
-        missing = 0
-        for leader in leaders:
-            if leader.number not in out:
-                missing += max(0, confirm.seeds - given[leader.number])
-        return min(self.runs, missing + confirm.seeds)
+        numbers = [leader.number for leader in leaders if leader.number not in out]
+        missing = sum(max(0, self._seeds - given[number]) for number in numbers)
+        return min(self.runs, missing + self._seeds)
 
     def room_for(self, trial: Trial, room: Headroom) -> Headroom:
         """The part of the budget for a trial: also what is kept back, if the trial is a repeat.
@@ -155,18 +151,15 @@ class Confirmation:
         Args:
             running: How many trials of the search run.
         """
-        confirm = self._confirm
-        if confirm is None:
-            return None
         if self._is_used_up() and not self._limited:
             return None
         repeats = self._repeats()
         given = _by_leader(repeats)
         out = self._out(repeats)
         newcomers = running // 2
-        safe = self._leaders(max(0, confirm.top - newcomers))
+        safe = self._contenders.leaders(max(0, self._top - newcomers))
         for leader in safe:
-            if given[leader.number] < confirm.seeds and leader.number not in out:
+            if given[leader.number] < self._seeds and leader.number not in out:
                 return leader
         return None
 
@@ -175,16 +168,13 @@ class Confirmation:
 
         None if the race is decided, has used what is promised, or waits for what runs.
         """
-        confirm = self._confirm
-        if confirm is None:
-            return None
         racing = self._racing()
         if not racing:
             return None
         repeats = self._repeats()
         given = _by_leader(repeats)
         following = min(racing, key=lambda leader: given[leader.number])
-        is_due = given[following.number] < confirm.seeds
+        is_due = given[following.number] < self._seeds
         if is_due and self._limited:
             return following
         if self._is_used_up():
@@ -192,7 +182,8 @@ class Confirmation:
         if is_due:
             return following
         decided = len(racing) == 1
-        if decided or _any_is_under_way(repeats):
+        is_under_way = any(not repeat.state.terminal for repeat in repeats)
+        if decided or is_under_way:
             return None
         return following
 
@@ -202,11 +193,10 @@ class Confirmation:
         Those with the fewest repeats come first. There are none if the budget is a number of
         trials.
         """
-        confirm = self._confirm
-        if confirm is None or not self._limited:
+        if not self._limited:
             return []
         given = _by_leader(self._repeats())
-        most = FURTHER * confirm.seeds
+        most = FURTHER * self._seeds
         racing = [leader for leader in self._racing() if given[leader.number] < most]
         return sorted(racing, key=lambda leader: given[leader.number])
 
@@ -216,27 +206,20 @@ class Confirmation:
     def _is_used_up(self) -> bool:
         """True if the race has taken the repeats that are promised: those of its leaders, and all
         that it has begun."""
-        confirm = self._confirm
-        assert confirm is not None
-        numbers = {leader.number for leader in self._leaders(confirm.top)}
-        count = 0
-        for repeat in self._repeats():
-            begun_in_race = repeat.number >= self._first
-            if repeat.repeats in numbers or begun_in_race:
-                count += 1
-        return count >= self.runs
+        numbers = {leader.number for leader in self._contenders.leaders(self._top)}
+        counting = [
+            each
+            for each in self._repeats()
+            if each.repeats in numbers or each.number >= self._first
+        ]
+        return len(counting) >= self.runs
 
     def _racing(self) -> list[Trial]:
         """The leaders that are still in the race, best first."""
-        confirm = self._confirm
-        assert confirm is not None
-        leaders = self._leaders(confirm.top)
+        leaders = self._contenders.leaders(self._top)
         numbers = {leader.number for leader in leaders}
         out = self._out([repeat for repeat in self._repeats() if repeat.repeats in numbers])
         return [leader for leader in leaders if leader.number not in out]
-
-    def _leaders(self, top: int) -> list[Trial]:
-        return self._contenders.leaders(top)
 
     def _may_matter(self, trial: Trial) -> bool:
         """True if a change of this trial may change the leaders: one that is complete, a repeat, or
@@ -248,28 +231,12 @@ class Confirmation:
     def _out(self, repeats: list[Trial]) -> set[int]:
         """Leaders that are clearly behind, and those most of whose repeats failed."""
         standing = Repeats(runs_of(repeats), self._direction)
-        failed = _by_leader(_in_state(repeats, State.FAILED))
-        complete = _by_leader(_in_state(repeats, State.COMPLETE))
-        out = set()
-        for number in _by_leader(repeats):
-            mostly_failed = failed[number] > complete[number]
-            if mostly_failed or standing.behind(number):
-                out.add(number)
-        return out
+        failed = _by_leader(repeat for repeat in repeats if repeat.state is State.FAILED)
+        complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)
+        leaders = _by_leader(repeats)
+        return {each for each in leaders if failed[each] > complete[each] or standing.behind(each)}
 
 
 def _by_leader(repeats: Iterable[Trial]) -> Counter[int]:
     """The number of repeats of each leader."""
-    count: Counter[int] = Counter()
-    for repeat in repeats:
-        if repeat.repeats is not None:
-            count[repeat.repeats] += 1
-    return count
-
-
-def _in_state(repeats: Iterable[Trial], state: State) -> list[Trial]:
-    return [repeat for repeat in repeats if repeat.state is state]
-
-
-def _any_is_under_way(repeats: Iterable[Trial]) -> bool:
-    return any(not repeat.state.terminal for repeat in repeats)
+    return Counter(repeat.repeats for repeat in repeats if repeat.repeats is not None)

@@ -20,12 +20,7 @@ from trials.descriptions.builtin import describe
 
 
 def refuse_to_continue(source: Trial, params: Mapping[str, Any], spec: StudySpec) -> None:
-    """Make sure that a trial can begin with the newest checkpoint of another one.
-
-    Args:
-        source: The other one.
-        params: The parameters under which it is to be continued.
-        spec: The study.
+    """Make sure that a trial with these parameters can begin with the newest checkpoint of another.
 
     Raises:
         UserError: It cannot, as far as that is known before it is tried.
@@ -33,15 +28,15 @@ def refuse_to_continue(source: Trial, params: Mapping[str, Any], spec: StudySpec
     name = f"trial {source.number}"
     if source.was_asked:
         raise UserError(f"{name} is trained by a program that alone can read its checkpoints")
-    is_whole = source.resource >= spec.budget.per_trial.total
-    if is_whole or source.state is State.COMPLETE:
+    if source.resource >= spec.budget.per_trial.total or source.state is State.COMPLETE:
         raise UserError(f"{name} has been trained in full: nothing is left to train")
     if source.state.terminal:
-        kept = "what is kept of it cannot be continued"
-        raise UserError(f"{name} has ended ({source.state.value}): {kept}")
+        raise UserError(f"{name} has ended ({source.state.value}) and cannot be continued")
     if source.checkpoint is None:
-        raise UserError(f"{name} has saved no checkpoint that could be continued{_why(spec)}")
-    changed = _changed_shapes(source, params, spec)
+        raise UserError(f"{name} has saved no checkpoint that could be continued")
+    known = describe(spec.task["kind"]).settings or {}
+    shapes = [name for name, setting in known.items() if setting.shapes]
+    changed = [each for each in shapes if params.get(each) != source.params.get(each)]
     if changed:
         names = ", ".join(changed)
         what = "the form of its model or of its data depends on that"
@@ -49,12 +44,7 @@ def refuse_to_continue(source: Trial, params: Mapping[str, Any], spec: StudySpec
 
 
 def continue_trial(trial: Trial, source: Trial) -> None:
-    """Let a new trial begin with the newest checkpoint of another one.
-
-    Args:
-        trial: It has not started.
-        source: The other one; it has a checkpoint.
-    """
+    """Let a new trial begin with the newest checkpoint of another one."""
     trial.continues = source.number
     trial.continues_at = source.resource
     trial.continues_with = source.checkpoint
@@ -62,36 +52,12 @@ def continue_trial(trial: Trial, source: Trial) -> None:
 
 
 def begun_at(history: History, trial: Trial, reported: float) -> float | None:
-    """The resource at which a trial began that continues another one.
+    """The resource at which a trial began that continues another one, by its first report.
 
-    The checkpoint that it began with may be older than the last report of the other trial.
-
-    Args:
-        history: The study's records.
-        trial: It continues another one.
-        reported: The level of its first report.
-
-    Returns: None if it cannot have continued: it reports before anything that the other one has
-    reported.
+    The checkpoint that it began with may be older than the last report of the other trial. None if
+    it reports before anything that the other one has reported: it cannot have continued.
     """
     assert trial.continues is not None, "it continues another trial"
     source = history.trials[trial.continues]
     earlier = {*source.reports, source.continues_at or 0.0}
     return max((level for level in earlier if 0 < level < reported), default=None)
-
-
-def _why(spec: StudySpec) -> str:
-    """Why trials of a study have no checkpoints, where its file says so."""
-    task = spec.task
-    if task.get("resumes") is False:
-        return ": the task says that its program does not resume"
-    if "library" in task:
-        return f": code for {task['library']} saves one only if it does so itself"
-    return ""
-
-
-def _changed_shapes(source: Trial, params: Mapping[str, Any], spec: StudySpec) -> list[str]:
-    """The parameters that would need another model, or other data, than the source has."""
-    known = describe(spec.task["kind"]).settings or {}
-    shapes = [name for name, setting in known.items() if setting.shapes]
-    return [name for name in shapes if params.get(name) != source.params.get(name)]

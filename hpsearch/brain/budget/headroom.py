@@ -12,10 +12,10 @@ even one of them would fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hpsearch.brain.budget.ledger import gpu_share
-from hpsearch.brain.budget.spending import AT_ONCE, MARGIN, Spending, StartUp
+from hpsearch.brain.budget.spending import MARGIN, Spending, StartUp
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 
@@ -32,7 +32,7 @@ class Headroom:
     """The budget that is left for one slot.
 
     Args:
-        spending: The study's.
+        spending: Of the study.
         gpus: GPUs of the slot.
         slots: How many slots the study has.
         wall_clock_s: The study's limit; None for none.
@@ -51,7 +51,7 @@ class Headroom:
     wall_clock_s: float | None
     time_left_s: float
     kept: float = 0.0
-    start_up: StartUp = AT_ONCE
+    start_up: StartUp = field(default_factory=StartUp)
     begins: bool = True
     running: int = 0
     last_call: bool = False
@@ -78,7 +78,8 @@ class Headroom:
         spending = self.spending
         start_up_s = self.start_up.worst_s if self.begins else 0.0
         need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s)
-        return spending.affordable(need + self._kept_gpu_seconds())
+        left = spending.ledger.left
+        return left is None or 0 < left >= need + self._kept_gpu_seconds()
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
         """True if this much training is expected to fit into what is left."""
@@ -152,12 +153,8 @@ class Headroom:
 
 
 class WorkingTime:
-    """The time that one study has been worked on, in seconds.
-
-    Args:
-        history: The study's records, which have the time of earlier drivers.
-        limit_s: How long it may be worked on; None for no limit.
-    """
+    """The time that one study has been worked on, in seconds; without a limit, `limit_s` is
+    None."""
 
     def __init__(self, history: History, limit_s: float | None) -> None:
         self._history = history
@@ -166,15 +163,9 @@ class WorkingTime:
         self._began = 0.0
         self._noted = 0.0
 
-    def begin(self, now: float) -> None:
-        """A driver takes over the study."""
-        self._before = self._history.study.active_seconds
-        self._began = now
-        self._noted = now
-
-    def set(self, seconds: float, now: float) -> None:
-        """The study has been worked on for this long by now; the caller records it."""
-        self._before = seconds
+    def begin(self, now: float, before_s: float | None = None) -> None:
+        """Count from now on; the study has been worked on for so long, or as its record says."""
+        self._before = self._history.study.active_seconds if before_s is None else before_s
         self._began = now
         self._noted = now
 
@@ -184,21 +175,14 @@ class WorkingTime:
 
     def left(self, now: float) -> float:
         """Seconds left of the limit; 0 without one."""
-        if self.limit_s is None:
-            return 0.0
-        return self.limit_s - self.so_far(now)
+        return 0.0 if self.limit_s is None else self.limit_s - self.so_far(now)
 
     def is_used(self, now: float) -> bool:
         """True if the limit is reached."""
-        if self.limit_s is None:
-            return False
-        return self.so_far(now) >= self.limit_s
+        return self.limit_s is not None and self.so_far(now) >= self.limit_s
 
     def note(self, now: float) -> None:
-        """Record the time, so that the next driver knows it even if this one dies.
-
-        Does so every `NOTE_S` seconds.
-        """
+        """Record the time every `NOTE_S` seconds, for the next driver if this one dies."""
         if now - self._noted < NOTE_S:
             return
         self._noted = now

@@ -25,13 +25,9 @@ def gpu_share(gpus: float) -> float:
 
 @dataclass
 class Ledger:
-    """The GPU-seconds that one study has reserved and spent.
+    """The GPU-seconds that one study may spend, has spent and has reserved, by attempt.
 
-    Args:
-        limit: GPU-seconds the study may spend; None for no limit.
-        price: Money per GPU-second; None if the study states no price.
-        spent: GPU-seconds spent.
-        reserved: GPU-seconds reserved, by attempt.
+    Without a limit, `limit` is None. The price is money per GPU-second, if the study states one.
     """
 
     limit: float | None = None

@@ -37,19 +37,10 @@ LATELY = 10
 
 @dataclass(frozen=True)
 class StartUp:
-    """The time of an attempt before it trains.
-
-    Args:
-        expected_s: Seconds that are expected.
-        worst_s: The most that it may take.
-    """
+    """The seconds of an attempt before it trains: as expected, and the most that it may take."""
 
     expected_s: float = 0.0
     worst_s: float = 0.0
-
-
-AT_ONCE = StartUp()
-"""Of an attempt of which nothing is known that would take time before it trains."""
 
 
 class StartUps:
@@ -62,17 +53,12 @@ class StartUps:
         """Of all others."""
 
     def saw(self, seconds: float, *, is_warm: bool) -> None:
-        """An attempt has come to train.
-
-        Args:
-            seconds: What it took before.
-            is_warm: Whether another one had trained on its worker before.
-        """
+        """An attempt has come to train after so many seconds, on a worker that was warm or not."""
         of_its_kind = self._warm if is_warm else self._cold
         of_its_kind.append(seconds)
 
     def next(self, *, is_warm: bool) -> StartUp:
-        """The start-up of the next attempt on a worker that is warm, or is not.
+        """The start-up of the next attempt on a worker.
 
         A warm worker of which nothing is known may take as long as a cold one and is expected to
         take nothing; a cold one of which nothing is known takes what warm ones do.
@@ -82,17 +68,12 @@ class StartUps:
             return StartUp(0.0, max(cold, default=0.0))
         seen = warm if is_warm else cold or warm
         if not seen:
-            return AT_ONCE
+            return StartUp()
         return StartUp(sum(seen) / len(seen), MARGIN * max(seen))
 
 
 class Spending:
-    """The ledger of one study, together with how fast its trials train.
-
-    Args:
-        budget: The study's.
-        history: Its records so far, from which everything here is rebuilt.
-    """
+    """The ledger of one study, and how fast its trials train, rebuilt from its history."""
 
     def __init__(self, budget: StudyBudget, history: History) -> None:
         self._per_trial = budget.per_trial
@@ -103,16 +84,13 @@ class Spending:
         self._fruitless = 0.0
         """The most GPU-seconds that an attempt took while none had reported: the next one may take
         more."""
-        attempts: list[Attempt] = []
-        for trial in history.trials:
-            attempts += trial.attempts
+        attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger.of(budget, attempts)
-        self._start_ups = _recalled(attempts)
+        self.start_ups = _recalled(attempts)
         for trial in history.trials:
             self._learn(trial)
         for attempt in attempts:
-            slowest_pace = attempt.slowest_pace or 0.0
-            self._slowest = max(self._slowest, slowest_pace)
+            self._slowest = max(self._slowest, attempt.slowest_pace or 0.0)
             self._note_fruitless(attempt)
 
     @property
@@ -132,14 +110,6 @@ class Spending:
         attempt.slowest_pace = max(before, pace)
         self._history.touch_attempt(attempt)
 
-    def saw_start_up(self, seconds: float, *, is_warm: bool) -> None:
-        """An attempt has come to train, after so many seconds; see `StartUps.saw`."""
-        self._start_ups.saw(seconds, is_warm=is_warm)
-
-    def start_up(self, *, is_warm: bool) -> StartUp:
-        """The start-up of the next attempt on a worker; see `StartUps.next`."""
-        return self._start_ups.next(is_warm=is_warm)
-
     @property
     def pace(self) -> float | None:
         """The mean pace of all trials; None before one has reported."""
@@ -148,10 +118,7 @@ class Spending:
         return self._sum / len(self._paces)
 
     def pace_of(self, trial: Trial | None) -> float | None:
-        """The pace of a trial: its own, or before it has trained, that of the one it repeats.
-
-        None if neither is known, and without a trial.
-        """
+        """The pace of a trial, or before it has trained, of the one it repeats; None if unknown."""
         if trial is None:
             return None
         if trial.speed or trial.repeats is None:
@@ -220,42 +187,24 @@ class Spending:
             return worst
         return min(worst, limit)
 
-    def affordable(self, amount: float) -> bool:
-        """True if something that costs this much could start now."""
-        left = self.ledger.left
-        return left is None or 0 < left >= amount
-
     def reserve(self, attempt: Attempt, amount: float) -> bool:
-        """Reserve (more) GPU-seconds for an attempt.
-
-        Returns False, and changes nothing, if not enough are left.
-        """
-        key = (attempt.trial, attempt.number)
-        if not self.ledger.reserve(key, amount):
+        """Reserve more GPU-seconds for an attempt; False, and nothing changed, if too few are
+        left."""
+        if not self.ledger.reserve((attempt.trial, attempt.number), amount):
             return False
         attempt.reserved_gpu_seconds += amount
-        trial = self._history.trials[attempt.trial]
-        on_record = attempt.number <= len(trial.attempts)
-        if on_record:
-            self._history.touch_attempt(attempt)
+        self._history.touch_attempt(attempt)
         return True
-
-    def recall(self, attempt: Attempt) -> None:
-        """Count what is on record as reserved for an attempt that runs elsewhere."""
-        self.ledger.reserved[attempt.trial, attempt.number] = attempt.reserved_gpu_seconds
 
     def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
         """The time at which the first of these attempts will have outgrown its reservation.
 
-        Each runs on a slot of so many GPUs.
-
-        That is a little before its reservation is used up, since it takes a step and a save to
-        stop.
+        Each runs on a slot of so many GPUs. It is a little before its reservation is used up, since
+        it takes a step and a save to stop.
         """
         if self.ledger.limit is None:
             return None
-        moments = [_outgrown_at(attempt, gpus) for attempt, gpus in running]
-        return min(moments, default=None)
+        return min((_outgrown_at(attempt, gpus) for attempt, gpus in running), default=None)
 
     def is_outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
         """True if an attempt has used up its reservation."""
@@ -277,14 +226,12 @@ class Spending:
         """An attempt has ended: charge it and its trial for the time it held its slot."""
         history = self._history
         trial = history.trials[attempt.trial]
-        key = (attempt.trial, attempt.number)
-        held_s = max(0.0, now - attempt.started)
-        gpu_seconds = held_s * gpu_share(gpus)
+        gpu_seconds = max(0.0, now - attempt.started) * gpu_share(gpus)
         attempt.ended = now
         attempt.outcome = outcome
         attempt.note = note
         attempt.gpu_seconds = gpu_seconds
-        self.ledger.settle(key, gpu_seconds)
+        self.ledger.settle((attempt.trial, attempt.number), gpu_seconds)
         trial.gpu_seconds += gpu_seconds
         trial.cost = self.ledger.cost_of(trial.gpu_seconds)
         self._note_fruitless(attempt)
@@ -293,10 +240,10 @@ class Spending:
 
 
 def _recalled(attempts: Iterable[Attempt]) -> StartUps:
-    """The start-ups that are on record, as far as they are.
+    """The start-ups that are on record.
 
-    A worker has the name of one that an earlier driver had: its first attempt counts as one on a
-    warm worker then, and so the next ones may reserve too much, but not too little.
+    A worker of a later driver has the name of an earlier one, and so its first attempt counts as
+    warm: the next ones may reserve too much, but not too little.
     """
     start_ups = StartUps()
     known = [attempt for attempt in attempts if attempt.start_up_seconds is not None]
@@ -309,11 +256,7 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
 
 
 def _own_pace(trial: Trial) -> float | None:
-    """Seconds a trial trains for a unit of its budget, by its latest attempt and beyond its
-    start-up.
-
-    None if that is not known.
-    """
+    """Seconds a trial trains for a unit of its budget, by its latest attempt; None if unknown."""
     if not trial.speed or not math.isfinite(trial.speed):
         return None
     return 1 / trial.speed

@@ -63,10 +63,7 @@ class Belief:
         return moved
 
     def drawn(self, points: Floats) -> Floats:
-        """(n, parameters) Points that follow the belief, from points that are uniform.
-
-        Points that are spread evenly stay spread evenly, as measured by the belief.
-        """
+        """(n, parameters) Points that follow the belief, from points that are uniform."""
         moved = points.copy()
         for name, marginal in self._marginals.items():
             column = self._columns[name]
@@ -86,21 +83,15 @@ class Belief:
         return total
 
     def weighed(self, points: Floats, shown: Floats) -> Floats:
-        """(n,) What the belief adds to the log scores of points.
-
-        Args:
-            shown: (m, parameters) Of trials that have shown a value, the best first.
-        """
+        """(n,) The weight in log scores of (n, parameters) points; (m, parameters) points have
+        shown a value, the best first."""
         weight = self.credibility(shown) * WEIGHT / max(1, len(shown))
         return self.log_density(points) * weight
 
     def credibility(self, shown: Floats) -> float:
-        """The share of the belief that the results bear out: 1 if the trials that it favours most
-        did no worse than the others, and 0 if they are in the worse half of them.
-
-        Args:
-            shown: (m, parameters) Of trials that have shown a value, the best first.
-        """
+        """The share of the belief that (m, parameters) points bear out, the best result first: 1 if
+        those that it favours most did no worse than the others, and 0 if they are in the worse
+        half."""
         count = len(shown)
         if count < FAVOURED:
             return 1.0

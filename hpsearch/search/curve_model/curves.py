@@ -47,9 +47,11 @@ class ShownCurve:
         number: The trial's.
         point: (parameters,) Its configuration.
         shares: Of the full budget, ascending.
-        values: What it showed there.
+        values: The objective there.
         best: The best of all its values.
-        outside: Whether it failed or exceeds a limit, so that configurations like it are useless.
+        outside: True if it failed or exceeds a limit, so that configurations like it are useless.
+        losses: The validation loss there, NaN where there is none; empty where the trial reports
+            none.
     """
 
     number: int
@@ -59,7 +61,16 @@ class ShownCurve:
     best: float
     outside: bool
     losses: tuple[float, ...] = ()
-    """The validation loss there, NaN where there is none; empty where the trial reports none."""
+
+    @property
+    def goodness(self) -> tuple[bool, float, int]:
+        """The key that curves are ordered by: the best one has the least."""
+        return self.outside, self.best, self.number
+
+    def with_losses(self) -> list[tuple[float, float, float]]:
+        """The shares at which there is a validation loss, with the value and the loss there."""
+        rows = zip(self.shares, self.values, self.losses, strict=False)
+        return [row for row in rows if math.isfinite(row[2])]
 
 
 @dataclass(frozen=True)
@@ -110,14 +121,8 @@ class CurveReader:
         self._known: dict[int, ShownCurve] = {}
         self._ordered: list[ShownCurve] = []
         """All of them, the best first."""
-        self._order: list[tuple[bool, float, int]] = []
-        """The keys that they are ordered by."""
-        self.points: dict[int, Floats] = {}
-        """By trial, its configuration."""
         self.changes = 0
         """The number of changes of all curves."""
-        self.values = 0
-        """The number of values of all curves."""
 
     def curves(self) -> list[ShownCurve]:
         """The curves of all trials with a finite value, and of those that failed.
@@ -127,47 +132,30 @@ class CurveReader:
         """
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
-            trial = self._history.trials[number]
-            self._take(number, self.read(trial))
+            before, now = self._known.get(number), self.read(self._history.trials[number])
+            if _shown(before) != _shown(now):
+                self._replace(number, before, now)
         return self._ordered.copy()
 
-    def _take(self, number: int, curve: ShownCurve | None) -> None:
-        before = self._known.get(number)
+    def _replace(self, number: int, before: ShownCurve | None, now: ShownCurve | None) -> None:
+        self.changes += 1
         if before is not None:
-            self._leave(before)
-        if curve is not None:
-            self._enter(curve)
-        if _shown(before) != _shown(curve):
-            self.changes += 1
-
-    def _enter(self, curve: ShownCurve) -> None:
-        number = curve.number
-        key = _goodness(curve)
-        place = bisect.bisect_left(self._order, key)
-        self._order.insert(place, key)
-        self._ordered.insert(place, curve)
-        self._known[number] = curve
-        self.points[number] = curve.point
-        self.values += len(curve.values)
-        if curve.losses:
-            self._blend.enter(curve.shares, curve.values, curve.losses)
-
-    def _leave(self, curve: ShownCurve) -> None:
-        number = curve.number
-        place = bisect.bisect_left(self._order, _goodness(curve))
-        del self._order[place], self._ordered[place]
-        del self._known[number], self.points[number]
-        self.values -= len(curve.values)
-        if curve.losses:
-            self._blend.leave(curve.shares, curve.values, curve.losses)
+            place = bisect.bisect_left(self._ordered, before.goodness, key=_goodness)
+            del self._ordered[place], self._known[number]
+            for row in before.with_losses():
+                self._blend.leave(*row)
+        if now is not None:
+            bisect.insort(self._ordered, now, key=_goodness)
+            self._known[number] = now
+            for row in now.with_losses():
+                self._blend.enter(*row)
 
     def blended(self, curve: ShownCurve) -> ShownCurve:
         """A curve with the values that count: the validation loss has its part in them."""
-        if not curve.losses:
-            return curve
-        rows = zip(curve.shares, curve.values, curve.losses, strict=True)
-        values = tuple(self._blend.value(*row) for row in rows)
-        return replace(curve, values=values)
+        counting = dict(zip(curve.shares, curve.values, strict=True))
+        for share, value, loss in curve.with_losses():
+            counting[share] = self._blend.value(share, value, loss)
+        return replace(curve, values=tuple(counting.values()))
 
     def read(self, trial: Trial) -> ShownCurve | None:
         """A trial's values at the marks it has passed, and its latest; None if it has none."""
@@ -200,19 +188,18 @@ class CurveReader:
         name = next((name for name in self._losses if name in reported), None)
         if name is None:
             return ()
-        by_share = {}
-        for resource, report in trial.reports.items():
-            share = round(resource / self._total, DIGITS)
-            by_share[share] = report.metrics.get(name, math.nan)
-        return tuple(by_share.get(share, math.nan) for share in shares)
+        metrics = {self._share(at): report.metrics for at, report in trial.reports.items()}
+        return tuple(metrics.get(share, {}).get(name, math.nan) for share in shares)
+
+    def _share(self, resource: float) -> float:
+        return round(resource / self._total, DIGITS)
 
     def _values(self, trial: Trial) -> dict[float, float]:
         values = {}
         for resource, report in trial.reports.items():
             value = report.value
             if value is not None and math.isfinite(value):
-                share = round(resource / self._total, DIGITS)
-                values[share] = self._sign * value
+                values[self._share(resource)] = self._sign * value
         final = trial.value
         if values or trial.state is not State.COMPLETE or final is None:
             return values
@@ -227,15 +214,13 @@ class CurveReader:
         return sorted(chosen)
 
 
-def _shown(curve: ShownCurve | None) -> tuple[object, ...]:
-    if curve is None:
-        return ()
-    return curve.shares, curve.values, curve.losses, curve.outside
+def _shown(curve: ShownCurve | None) -> str:
+    """Tells curves apart; NaN is equal to itself here."""
+    return "" if curve is None else repr((curve.shares, curve.values, curve.losses, curve.goodness))
 
 
 def _goodness(curve: ShownCurve) -> tuple[bool, float, int]:
-    """The key that curves are ordered by: the best one has the least."""
-    return curve.outside, curve.best, curve.number
+    return curve.goodness
 
 
 def seen_of(curves: Sequence[ShownCurve]) -> int:
@@ -277,27 +262,19 @@ def evidence_of(
     """
     chosen = [(counting(curve), since) for curve, since in _chosen(curves, most)]
     features = encoding.features(np.array([curve.point for curve, _ in chosen]))
-    of: list[int] = []
-    numbers: list[int] = []
-    shares: list[float] = []
-    shown: list[float] = []
-    outside: list[bool] = []
-    for place, (curve, since) in enumerate(chosen):
-        rows = len(curve.values) - since
-        of += [place] * rows
-        numbers += [curve.number] * rows
-        shares += curve.shares[since:]
-        shown += curve.values[since:]
-        outside += [curve.outside] * rows
-    values = np.array(shown)
+    rows = [len(curve.values) - since for curve, since in chosen]
+    numbers = np.repeat([curve.number for curve, _ in chosen], rows)
+    outside = np.repeat([curve.outside for curve, _ in chosen], rows)
+    shares = np.concatenate([curve.shares[since:] for curve, since in chosen])
+    values = np.concatenate([curve.values[since:] for curve, since in chosen])
     worst = values.max(where=np.isfinite(values), initial=warp.middle)
     values = np.minimum(values, worst)
     # A useless configuration is never shown as better than the middle, so that it attracts no
     # proposals.
     useless = np.maximum(values, warp.middle)
-    z = warp(np.where(np.array(outside), useless, values))
+    z = warp(np.where(outside, useless, values))
     mean = z.mean()
-    points = Points(features[of], tau_of(np.array(shares)), np.array(numbers))
+    points = Points(np.repeat(features, rows, axis=0), tau_of(shares), numbers)
     return Evidence(points, z - mean), float(mean)
 
 

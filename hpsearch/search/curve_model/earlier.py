@@ -1,11 +1,11 @@
 """Earlier studies as evidence: where they found good configurations, and how far this study agrees.
 
-What a study tells a new one is fixed when the new one is created (`told_by`), on a scale stretched
-as values of curves are, so that studies of different data and metrics can be compared. In the model
-its rows are results at the full budget of another study, which count by that study's *agreement*
-with this one (`model`): the mean of a few values, each weighed by how probable it makes this
-study's own results. Several agreements are scaled once more together in the same way: two studies
-that err alike are no more right than one.
+The evidence of an earlier study is fixed when the new one is created (`earlier_study_of`). Its
+values are stretched as those of curves are, so that studies of different data and metrics can be
+compared. In the model its rows are results at the full budget of another study, which count by that
+study's *agreement* with this one (`model`): the mean of a few values, each weighed by how probable
+it makes this study's own results. Several agreements are scaled once more together in the same way:
+two studies that err alike are no more right than one.
 
 Source: Swersky, Snoek and Adams, "Multi-Task Bayesian Optimization" (NeurIPS 2013), for one process
 over several studies; Wistuba, Schilling and Schmidt-Thieme, "Sequential Model-Free Hyperparameter
@@ -26,7 +26,7 @@ from hpsearch.domain.records import sign_of
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_model.encoding import Bools, Floats, Ints, SpaceEncoding
-from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
+from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, studies_of
 from hpsearch.study_file.models import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import is_number
@@ -55,7 +55,7 @@ CLOSE = 0.1
 # ------------------------------------------------------------------------- what a study has to tell
 
 
-def told_by(history: History, space: Space) -> EarlierStudy | None:
+def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     """The evidence of a study with one objective for one that searches `space`; None if it has too
     few results there.
 
@@ -63,9 +63,7 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
     configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
     """
     sign = sign_of(history.study.directions[0])
-    configurations = []
-    values = []
-    outside = []
+    configurations, values, outside = [], [], []
     for trial in history.trials:
         failed = trial.error_kind is not None and trial.error_kind.of_configuration
         configuration = _within(space, trial.params)
@@ -75,19 +73,17 @@ def told_by(history: History, space: Space) -> EarlierStudy | None:
         configurations.append(configuration)
         values.append(np.inf if failed else sign * standing(trial))
         outside.append(trial.violation > 0)
-    told = np.array(values)
-    usable = np.isfinite(told) & ~np.array(outside, dtype=bool)
+    results = np.array(values)
+    usable = np.isfinite(results) & ~np.array(outside, dtype=bool)
     if usable.sum() < FEWEST_TRIALS:
         return None
-    warp = Warp(float(told[usable].min()), float(np.median(told[usable])))
-    told = np.where(outside, np.maximum(told, warp.middle), told)
-    standings = warp(told)
+    warp = Warp(float(results[usable].min()), float(np.median(results[usable])))
+    results = np.where(outside, np.maximum(results, warp.middle), results)
+    standings = warp(results)
     order = np.argsort(standings, kind="stable")
     chosen = order[_thinned(len(order), MOST_TRIALS)]
-    trials = []
-    for i in chosen:
-        reached = round(float(standings[i]), DIGITS)
-        trials.append(EarlierTrial(configurations[i], reached))
+    reached = standings.round(DIGITS).tolist()
+    trials = [EarlierTrial(configurations[i], reached[i]) for i in chosen]
     return EarlierStudy(history.study.name, trials)
 
 
@@ -122,20 +118,20 @@ def _thinned(count: int, most: int) -> Ints:
 class EarlierStudies:
     """The evidence of all earlier studies for one study."""
 
-    def __init__(self, encoding: SpaceEncoding, told: Sequence[EarlierStudy]) -> None:
+    def __init__(self, encoding: SpaceEncoding, studies: Sequence[EarlierStudy]) -> None:
         self._encoding = encoding
         self._points: list[Floats] = []
         self._known: list[Bools] = []
         self._values: list[Floats] = []
         names = list(encoding.space)
-        for study in told:
+        for study in studies:
             points = [encoding.point(trial.params) for trial in study.trials]
             known = [[name in trial.params for name in names] for trial in study.trials]
             standings = np.array([trial.standing for trial in study.trials])
             self._points.append(np.array(points))
             self._known.append(np.array(known))
             self._values.append(standings - standings.mean())
-        self._openings = self._chosen_first()
+        self._openings = self._chosen_first() if studies else []
 
     def __len__(self) -> int:
         return len(self._values)
@@ -161,13 +157,10 @@ class EarlierStudies:
     def agreements(self, model: CurveModel, own: Evidence) -> list[float]:
         """(studies,) How far each agrees with this one, from 0 to 1, by the model that fits this
         study and by its rows."""
+        only = np.eye(len(self))
         each = []
-        for study in range(len(self)):
-            rows = [0] * len(self)
-            rows[study] = ROWS
-            others = self._evidence(rows)
-            alone = np.zeros(len(self))
-            alone[study] = 1.0
+        for alone in only:
+            others = self._evidence((ROWS * alone).astype(int))
             each.append(_mean_share(model, own, others, alone))
         if len(self) == 1:
             return each
@@ -176,7 +169,8 @@ class EarlierStudies:
         scale = _mean_share(model, own, self._evidence(rows), together)
         return [float(scale * agreement) for agreement in together]
 
-    def _evidence(self, rows: Sequence[int]) -> list[Evidence]:
+    def _evidence(self, rows: Sequence[int] | Ints) -> list[Evidence]:
+        """At most so many rows of each study."""
         found = []
         number = -2  # below those of this study's trials, and of new ones
         for study, count in enumerate(rows):
@@ -194,8 +188,8 @@ class EarlierStudies:
     # ---------------------------------------------------------------------------- what to try first
 
     def opening(self, index: int, otherwise: Floats) -> Floats | None:
-        """(parameters,) The configuration to try after so many proposals, with `otherwise` for
-        parameters that the earlier study did not have; None if there is none."""
+        """(parameters,) The configuration to try after so many proposals; None if there is none.
+        Parameters that the earlier study did not have are those of `otherwise`."""
         if index >= len(self._openings):
             return None
         study, rank = self._openings[index]
@@ -204,11 +198,8 @@ class EarlierStudies:
     def leading(self, agreements: Sequence[float]) -> tuple[Floats, Floats]:
         """(n, parameters) and (n,): the best configurations, and a weight for each of them."""
         points = [each[:LEADING] for each in self._points]
-        weights = []
-        for each, agreement in zip(points, agreements, strict=True):
-            weights += [agreement + 1e-3] * len(each)
-        shares = np.array(weights)
-        return np.concatenate(points), shares / shares.sum()
+        weights = np.repeat(np.array(agreements) + 1e-3, [len(each) for each in points])
+        return np.concatenate(points), weights / weights.sum()
 
     def _chosen_first(self) -> list[tuple[int, int]]:
         """The study and rank of a few configurations that together are good on all studies.
@@ -240,10 +231,8 @@ class EarlierStudies:
         features = encoding.features(points)
         n = len(points)
         expected = []
-        for study in range(len(self)):
-            rows = [0] * len(self)
-            rows[study] = MOST_TRIALS
-            (evidence,) = self._evidence(rows)
+        for study, alone in enumerate(np.eye(len(self), dtype=int)):
+            (evidence,) = self._evidence(MOST_TRIALS * alone)
             there = Points(features, np.ones(n), np.full(n, -1), np.full(n, study + 1))
             mean, _ = model.condition(evidence).predict(there)
             expected.append(mean)
@@ -253,11 +242,10 @@ class EarlierStudies:
 def faded(agreements: Sequence[float], seen: int) -> list[float]:
     """(studies,) What is left of agreements once so many trials have shown something.
 
-    Earlier studies say where to begin. What is best here is nowhere exactly what was best there,
-    and rows that agree in most places would keep the search from finding out.
+    What is best here is nowhere exactly what was best there, and rows that agree in most places
+    would keep the search from finding out.
     """
-    left = _left(seen)
-    return [left * agreement for agreement in agreements]
+    return [_left(seen) * agreement for agreement in agreements]
 
 
 def _left(seen: int) -> float:
@@ -272,13 +260,13 @@ def _mean_share(
     agreements are multiplied by it."""
     if not others:
         return 0.0
-    told = _joined(others)
+    theirs = _joined(others)
     everything = _joined([own, *others])
     logs = []
     for share in AGREEMENTS:
         shared = model.with_agreements(share * agreements)
         whole = shared.condition(everything).log_likelihood
-        logs.append(whole - shared.condition(told).log_likelihood)
+        logs.append(whole - shared.condition(theirs).log_likelihood)
     weights = np.exp(np.array(logs) - logsumexp(logs))
     return float(weights @ AGREEMENTS)
 
@@ -286,13 +274,10 @@ def _mean_share(
 def _joined(parts: Sequence[Evidence]) -> Evidence:
     """Rows of several studies as one, in their order."""
     points = [part.points for part in parts]
-    studies = []
-    for each in points:
-        studies.append(np.zeros(len(each), dtype=np.int64) if each.study is None else each.study)
     joined = Points(
         np.concatenate([each.x for each in points]),
         np.concatenate([each.tau for each in points]),
         np.concatenate([each.trial for each in points]),
-        np.concatenate(studies),
+        np.concatenate([studies_of(each) for each in points]),
     )
     return Evidence(joined, np.concatenate([part.z for part in parts]))

@@ -37,13 +37,12 @@ class SpaceEncoding:
     def __init__(
         self, space: Mapping[str, BaseDistribution], conditions: Conditions | None = None
     ) -> None:
-        distributions = list(space.values())
         self.space = dict(space)
         self._names = list(space)
         self._conditions = conditions or {}
         self.parameters = len(self._names)
-        self.dimensions = sum(map(_width, distributions))
-        is_category = [isinstance(each, CategoricalDistribution) for each in distributions]
+        self.dimensions = sum(map(_width, space.values()))
+        is_category = [isinstance(each, CategoricalDistribution) for each in space.values()]
         self.categorical = np.array(is_category)
         """(parameters,) Which coordinates have no order."""
         self.drawn = {name: each for name, each in space.items() if not each.single()}
@@ -59,38 +58,26 @@ class SpaceEncoding:
 
     def params(self, point: Floats) -> dict[str, Any]:
         """The values of all parameters at a point, also of inactive ones."""
-        params = {}
-        for (name, distribution), u in zip(self.space.items(), point, strict=True):
-            params[name] = _value(distribution, float(u))
-        return params
+        values = zip(self.space.items(), point, strict=True)
+        return {name: _value(distribution, float(u)) for (name, distribution), u in values}
 
     def features(self, points: Floats) -> Floats:
         """(n, dimensions) The features of (n, parameters) points."""
-        columns: list[Floats] = []
         active = self.active(points)
+        columns = [np.zeros((len(points), 0))]
         for i, (name, distribution) in enumerate(self.space.items()):
-            feature = _feature(distribution, points[:, i], active[name])
-            columns.append(feature)
-        if not columns:
-            return np.zeros((len(points), 0))
+            columns.append(_feature(distribution, points[:, i], active[name]))
         return np.concatenate(columns, axis=1)
 
     def active(self, points: Floats) -> dict[str, Bools]:
         """(n,) By parameter, at which of (n, parameters) points it is active."""
         active: dict[str, Bools] = {}
         for name in self._names:
-            active[name] = self._active(name, points, active)
+            active[name] = np.ones(len(points), dtype=bool)
+            for parent, wanted in self._conditions.get(name, {}).items():
+                column = points[:, self._names.index(parent)]
+                active[name] &= active[parent] & _has_one_of(self.space[parent], column, wanted)
         return active
-
-    def _active(self, name: str, points: Floats, active: Mapping[str, Bools]) -> Bools:
-        """(n,) At which points a parameter is active; its parents are known already."""
-        mask = np.ones(len(points), dtype=bool)
-        conditions = self._conditions.get(name, {})
-        for parent, wanted in conditions.items():
-            column = self._names.index(parent)
-            fits = _has_one_of(self.space[parent], points[:, column], wanted)
-            mask &= active[parent] & fits
-        return mask
 
 
 def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats:
@@ -126,12 +113,8 @@ def choice_index(distribution: CategoricalDistribution, u: Floats) -> Ints:
 
 
 def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, float]:
-    """The ends of the scale.
-
-    A grid's outer values have as much of it as its inner ones, as Optuna draws them.
-    """
-    step = distribution.step
-    half = 0.0 if step is None else 0.5 * step
+    """The ends of the scale: a grid's outer values have as much of it as its inner ones."""
+    half = 0.5 * (distribution.step or 0.0)
     low = float(distribution.low) - half
     high = float(distribution.high) + half
     if distribution.log:
@@ -148,8 +131,7 @@ def _coordinate(distribution: BaseDistribution, value: Any) -> float:
     if high <= low:
         return 0.5
     number = math.log(value) if distribution.log else float(value)
-    share = (number - low) / (high - low)
-    return min(1.0, max(0.0, share))
+    return min(1.0, max(0.0, (number - low) / (high - low)))
 
 
 def _value(distribution: BaseDistribution, u: float) -> Any:
@@ -159,9 +141,7 @@ def _value(distribution: BaseDistribution, u: float) -> Any:
         return distribution.choices[index]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     number = float(_numbers(distribution, coordinates)[0])
-    if isinstance(distribution, IntDistribution):
-        return round(number)
-    return number
+    return round(number) if isinstance(distribution, IntDistribution) else number
 
 
 def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:

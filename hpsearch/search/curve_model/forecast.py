@@ -71,11 +71,6 @@ class Outlook:
     agreements: Sequence[float] = ()
     metric: str = ""
 
-    @property
-    def seen(self) -> int:
-        """The number of trials that have shown a value."""
-        return seen_of(self.curves)
-
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
         points = np.array([self.points[number] for number in numbers])
@@ -153,9 +148,8 @@ class Forecast:
         self._metric = metric
         self._sign = sign_of(history.study.directions[0])
         self.reader = CurveReader(self.encoding, history, total, losses)
-        told = history.study.warm_start
-        self.earlier = EarlierStudies(encoding, told) if told else None
-        """The evidence of earlier studies; None without any."""
+        self.earlier = EarlierStudies(encoding, history.study.warm_start)
+        """The evidence of earlier studies."""
         self._read_at = -1
         self._is_unfitted = False
         """True if the outlook was made for someone who only looks."""
@@ -182,42 +176,37 @@ class Forecast:
         if seen < LEAST or not self.encoding.dimensions:
             return None
         warp = warp_of(curves)
-        earlier = self.earlier
-        told = 0 if earlier is None else earlier.rows(seen)
-        own = MOST_ROWS - told
+        earlier_rows = self.earlier.rows(seen)
+        own = MOST_ROWS - earlier_rows
         evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
-        model = self._model(evidence, fit)
-        agreements = model.agreements
-        if earlier is not None:
-            agreements = faded(agreements, seen)
+        values = sum(len(curve.values) for curve in curves)
+        model = self._model(evidence, values, fit)
+        agreements = faded(model.agreements, seen)
+        if self.earlier:
             model = model.with_agreements(agreements)
-            evidence = earlier.beside(evidence, agreements, told)
+            evidence = self.earlier.beside(evidence, agreements, earlier_rows)
         posterior = model.condition(evidence)
-        points = self.reader.points.copy()
+        points = {curve.number: curve.point for curve in curves}
         known = (points, self.encoding, self._sign, agreements, self._metric)
         return Outlook(curves, warp, level, posterior, *known)
 
-    def _model(self, evidence: Evidence, fit: bool) -> CurveModel:
-        """The model with the study's hyperparameters, fitted again when the evidence has grown."""
-        encoding, earlier = self.encoding, self.earlier
-        shape = encoding.dimensions, encoding.parameters
+    def _model(self, evidence: Evidence, values: int, fit: bool) -> CurveModel:
+        """The model with the study's hyperparameters, fitted again when all curves together have
+        enough new values."""
+        shape = self.encoding.dimensions, self.encoding.parameters
         study = self._history.study
         fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}
-        agreements: Sequence[float] = ()
-        if earlier is not None:
-            agreements = fitted.get("agreements") or earlier.usual
+        agreements = fitted.get("agreements") or self.earlier.usual
         model = CurveModel(*shape, fitted["theta"], agreements)
-        values = self.reader.values
-        wanted = FIT_GROWTH * fitted["values"]
-        if not fit or len(evidence) < FIT_FROM or values < wanted:
+        if not fit or len(evidence) < FIT_FROM or values < FIT_GROWTH * fitted["values"]:
             return model
         model.fit(evidence)
         # With rounded numbers, as a driver that resumes the study would read them.
         theta = [round(float(t), 6) for t in model.theta]
         model = CurveModel(*shape, np.array(theta))
         fitted = {"values": values, "theta": theta}
-        if earlier is not None:
-            agreements = [round(rho, 6) for rho in earlier.agreements(model, evidence)]
+        if self.earlier:
+            agreements = [round(rho, 6) for rho in self.earlier.agreements(model, evidence)]
             fitted["agreements"] = agreements
             model = model.with_agreements(agreements)
         study.system_attrs[FITTED] = fitted

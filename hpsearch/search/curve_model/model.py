@@ -36,6 +36,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 from hpsearch.search.curve_model.encoding import Floats, Ints
 
@@ -120,8 +121,7 @@ class CurveModel:
 
     Args:
         dimensions: Of an encoded configuration.
-        parameters: How many parameters those encode; the prior of a length scale grows with its
-            root.
+        parameters: Their number; the prior of a length scale grows with its root.
         theta: (dimensions + 7,) logarithms of the length scales, tau's length scale, s0..s4 and the
             noise; None for the medians of the priors.
         agreements: (studies,) from 0 to 1, of each earlier study with this one.
@@ -163,14 +163,14 @@ class CurveModel:
         def cost(theta: Floats) -> tuple[float, Floats]:
             return self.cost(theta, evidence.z, distances)
 
-        low = self._center - 4 * self._spread
-        high = self._center + 4 * self._spread
+        low, high = self._center - 4 * self._spread, self._center + 4 * self._spread
+        bounds = list(zip(low, high, strict=True))
         found = minimize(
             cost,
             self.theta,
             jac=True,
             method="L-BFGS-B",
-            bounds=list(zip(low, high, strict=True)),
+            bounds=bounds,
             options={"maxiter": steps},
         )
         if np.all(np.isfinite(found.x)):
@@ -231,8 +231,7 @@ class CurveModel:
         """(n, m) covariances of the noiseless values at n points with those at m others."""
         inverse_squares, tau_length, s, _ = self._unpacked(self.theta)
         scale = np.sqrt(inverse_squares)
-        distances = squared_distances(one.x * scale, other.x * scale)
-        shape, _ = matern(np.maximum(distances, 0.0))
+        shape, _ = matern(cdist(one.x * scale, other.x * scale, "sqeuclidean"))
         lags = (one.tau[:, None] - other.tau[None, :]) ** 2
         in_time = np.exp(-0.5 * lags / tau_length**2)
         same = one.trial[:, None] == other.trial[None, :]
@@ -240,7 +239,7 @@ class CurveModel:
         alike = shape * (s[1] + s[2] * in_time)
         itself = same * (s[3] + s[4] * in_time)
         if one.study is not None or other.study is not None:
-            of_one, of_other = _studies(one), _studies(other)
+            of_one, of_other = studies_of(one), studies_of(other)
             within = of_one[:, None] == of_other[None, :]
             between = np.outer(self._loads[of_one], self._loads[of_other])
             everywhere = everywhere * within
@@ -298,7 +297,7 @@ class Posterior:
         return np.asarray(self._weights / np.sqrt(np.diag(half)))
 
 
-def _studies(points: Points) -> Ints:
+def studies_of(points: Points) -> Ints:
     """(n,) Which study each point is of."""
     return np.zeros(len(points), dtype=np.int64) if points.study is None else points.study
 
@@ -312,16 +311,6 @@ def matern(squared: Floats) -> tuple[Floats, Floats]:
     fall = np.exp(-ROOT5 * r)
     shape = (1 + ROOT5 * r + 5 / 3 * squared) * fall
     return shape, 5 / 3 * (1 + ROOT5 * r) * fall
-
-
-def squared_distances(a: Floats, b: Floats) -> Floats:
-    """(n, m) squared distances of n points to m others.
-
-    A little below 0 by rounding where two are equal.
-    """
-    of_a = (a * a).sum(1)
-    of_b = (b * b).sum(1)
-    return np.asarray(of_a[:, None] + of_b[None, :] - 2 * a @ b.T)
 
 
 def _pull(factor: Floats, weights: Floats) -> Floats:

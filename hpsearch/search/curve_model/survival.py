@@ -11,9 +11,10 @@ import math
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
 
 from hpsearch.search.curve_model.encoding import Floats
-from hpsearch.search.curve_model.model import LENGTH, matern, squared_distances
+from hpsearch.search.curve_model.model import LENGTH, matern
 
 MOST = 300
 """Trials it learns from: the failed and the others get up to half each, the latest ones."""
@@ -56,6 +57,5 @@ class SurvivalModel:
 
     def _kernel(self, features: Floats) -> Floats:
         length = self._length
-        squares = squared_distances(features / length, self._features / length)
-        shape, _ = matern(np.maximum(squares, 0.0))
+        shape, _ = matern(cdist(features / length, self._features / length, "sqeuclidean"))
         return shape

@@ -13,10 +13,14 @@ Unreasonable Effectiveness of Quasirandom Sequences" (2018).
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
 
 from hpsearch.domain.facts import Role
@@ -28,7 +32,6 @@ from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
-from hpsearch.search.samplers.random_points import PointSampler
 from hpsearch.study_file.space import Prior
 
 DESIGN = 8
@@ -51,13 +54,10 @@ one's. Where only failures were seen, little is known and much is expected, and 
 up for that (measured: benchmarks/failing.py)."""
 
 
-class CurveGPSampler(PointSampler):
+class CurveGPSampler(BaseSampler):
     """Proposes configurations by a Gaussian process over learning curves.
 
     Its draws depend on the seed, the trial's number and the study's history, and on nothing else.
-
-    Args:
-        priors: By parameter, what the user believes; parameters without a prior are missing.
     """
 
     def __init__(
@@ -67,23 +67,44 @@ class CurveGPSampler(PointSampler):
         seed: int,
         priors: Mapping[str, Prior] | None = None,
     ) -> None:
-        super().__init__(forecast.encoding)
+        self._encoding = forecast.encoding
         self._forecast = forecast
         self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
         self._seed = seed
         self._clock = 0
-        self._failed: list[int] = []
-        """The trials that failed because of their configurations, or exceed a limit, by number."""
-        self._worked: list[int] = []
-        """Other trials that have reported, by number."""
+        self._has_failed: dict[int, bool] = {}
+        """By trial that failed because of its configuration, exceeds a limit or has reported."""
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The whole space, inactive parameters with it, which are not asked for."""
+        return self._encoding.drawn
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """A configuration for the trial."""
+        params = self._encoding.params(self.propose(trial.number))
+        return {name: params[name] for name in search_space}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Never called: other samplers draw what the space does not name."""
+        raise NotImplementedError(param_name)
 
     def propose(self, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try."""
         belief = self._belief
         if belief is not None:
             mode = belief.mode(self._designed(number))
-            if self._opens(number, mode):
+            if self._is_untried(number, mode):
                 return mode
         opening = self._opening(number)
         if opening is not None:
@@ -97,7 +118,7 @@ class CurveGPSampler(PointSampler):
         if belief is not None:
             uniform = rng.random((BELIEVED, self._encoding.parameters))
             points = np.concatenate([points, belief.drawn(uniform)])
-        if self._forecast.earlier is not None:
+        if self._forecast.earlier:
             leading, weights = self._forecast.earlier.leading(outlook.agreements)
             near = leading[rng.choice(len(leading), size=WARM, p=weights)]
             points = np.concatenate([points, self._moved(rng, near)])
@@ -127,25 +148,21 @@ class CurveGPSampler(PointSampler):
             return point
         return np.asarray(self._belief.drawn(point[None])[0])
 
-    def _opens(self, number: int, mode: Floats) -> bool:
-        """True if trial `number` tries what is believed: it is the first to be drawn, and neither
-        the defaults nor anything that was asked for had these values."""
+    def _is_untried(self, number: int, mode: Floats) -> bool:
+        """True if trial `number` is the first to be drawn, and none before it is at this point."""
         encoding = self._encoding
         earlier = self._history.trials[:number]
         if any(trial.role is Role.SEARCH for trial in earlier):
             return False
-        points = np.array([encoding.point(trial.params) for trial in earlier] + [mode])
-        features = encoding.features(points)
-        return not any(np.allclose(each, features[-1]) for each in features[:-1])
+        points = np.array([mode] + [encoding.point(trial.params) for trial in earlier])
+        first, *others = encoding.features(points)
+        return not any(np.allclose(each, first) for each in others)
 
     def _opening(self, number: int) -> Floats | None:
         """A good configuration of an earlier study, for the first trials that the search draws;
         None for all others."""
-        earlier = self._forecast.earlier
-        if earlier is None:
-            return None
         drawn = sum(trial.role is Role.SEARCH for trial in self._history.trials[:number])
-        return earlier.opening(drawn, self._designed(number))
+        return self._forecast.earlier.opening(drawn, self._designed(number))
 
     def _candidates(self, rng: np.random.Generator, best: Floats) -> Floats:
         """(UNIFORM + LOCAL, parameters) Points anywhere, and points near the best ones."""
@@ -167,33 +184,22 @@ class CurveGPSampler(PointSampler):
         return np.where(moving, moved, near)
 
     def _failures(self) -> SurvivalModel | None:
-        self._read_outcomes()
-        if not self._failed:
-            return None
-        share = share_of(len(self._failed), len(self._failed) + len(self._worked))
-        failed = self._features_of(self._failed)
-        worked = self._features_of(self._worked)
-        return SurvivalModel(failed, worked, share, self._encoding.parameters)
-
-    def _read_outcomes(self) -> None:
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
             trial = self._history.trials[number]
-            outcome = self._outcome(trial)
-            for numbers in (self._failed, self._worked):
-                place = bisect.bisect_left(numbers, number)
-                is_there = numbers[place : place + 1] == [number]
-                if numbers is outcome and not is_there:
-                    numbers.insert(place, number)
-                elif numbers is not outcome and is_there:
-                    del numbers[place]
-
-    def _outcome(self, trial: Trial) -> list[int] | None:
-        if not trial.params:
+            failed = _is_outside(trial)
+            if trial.params and (failed or trial.reports):
+                self._has_failed[number] = failed
+            else:
+                self._has_failed.pop(number, None)
+        numbers = sorted(self._has_failed)
+        failed_ones = [number for number in numbers if self._has_failed[number]]
+        if not failed_ones:
             return None
-        if _is_outside(trial):
-            return self._failed
-        return self._worked if trial.reports else None
+        worked = [number for number in numbers if not self._has_failed[number]]
+        share = share_of(len(failed_ones), len(numbers))
+        features = self._features_of(failed_ones), self._features_of(worked)
+        return SurvivalModel(*features, share, self._encoding.parameters)
 
     def _features_of(self, numbers: list[int]) -> Floats:
         """(n, dimensions) Of the latest of some trials."""
@@ -205,6 +211,7 @@ class CurveGPSampler(PointSampler):
 
 
 def _is_outside(trial: Trial) -> bool:
+    """True if a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 

@@ -4,8 +4,6 @@ Samplers are shown:
 
 * A trial that diverged, ran out of memory or ran out of time as one that exceeds a limit, with
   the worst values there are: Optuna's samplers skip failed trials.
-* Under the Hyperband pruner, only the trials of the proposal's own bracket, as Falkner et al.,
-  "BOHB" (ICML 2018), compare like with like. (Optuna's samplers read past its own filter.)
 * With several objectives, no intermediate values: those are of the first objective alone.
 * A queued trial as one that runs, so that no other trial tries the same.
 
@@ -19,7 +17,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
 import optuna
-from optuna.pruners import BasePruner, HyperbandPruner, NopPruner
+from optuna.pruners import NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
@@ -28,7 +26,6 @@ from optuna.trial import FrozenTrial, TrialState
 from hpsearch.domain.facts import FAILED, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import CONSTRAINT, Trial
-from hpsearch.search.optuna_private import brackets_of
 
 FAILURE = f"{CONSTRAINT}failed"
 """The constraint that a failed trial exceeds; Optuna reads it from a trial's system
@@ -45,15 +42,12 @@ class SamplerView(optuna.Study):
 
     def __init__(
         self,
-        study: optuna.Study,
+        name: str,
         storage: BaseStorage,
-        number: int,
         sampler: BaseSampler,
         limits: Iterable[str] | None,
     ) -> None:
-        super().__init__(study.study_name, underway(storage), sampler=sampler, pruner=NopPruner())
-        self._whole = study
-        self._number = number
+        super().__init__(name, underway(storage), sampler=sampler, pruner=NopPruner())
         self._limits = None if limits is None else tuple(limits)
         self._shown: list[FrozenTrial] | None = None
 
@@ -68,17 +62,14 @@ class SamplerView(optuna.Study):
         return _selected(self._shown, deepcopy, states)
 
     def _read(self) -> list[FrozenTrial]:
-        whole, limits = self._whole, self._limits
         trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
-        trials = in_bracket(whole.pruner, whole, trials, self._number)
         if self._is_multi_objective():
             trials = list(map(_without_curve, trials))
-        some_failed = any(map(_has_failed, trials))
-        if limits is None or not some_failed:
+        limits = self._limits
+        if limits is None or not any(map(_has_failed, trials)):
             return trials
         worst = _worst(trials, self.directions)
-        names = [CONSTRAINT + metric for metric in limits]
-        unknown = dict.fromkeys(names, 0.0)
+        unknown = dict.fromkeys([CONSTRAINT + metric for metric in limits], 0.0)
         return [_with_failure(trial, worst, unknown) for trial in trials]
 
 
@@ -113,29 +104,14 @@ def underway(storage: BaseStorage) -> BaseStorage:
 
 
 def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
-    """A storage without repeats, for Optuna's pruners and most of its samplers.
-
-    A pruner compares with the median, the best or the share of other trials, and a sampler takes
-    the best so many for the good ones: repeats of the leaders among them would count as additional
-    good configurations.
-    """
+    """A storage without repeats, for Optuna's pruners and most of its samplers: repeats of the
+    leaders would count as additional good configurations."""
 
     def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
         records = history.trials
         return (trial for trial in trials if records[trial.number].role is not Role.CONFIRM)
 
     return cast(BaseStorage, _Shown(storage, show))
-
-
-def in_bracket(
-    pruner: BasePruner, study: optuna.Study, trials: list[FrozenTrial], number: int
-) -> list[FrozenTrial]:
-    """The trials in the Hyperband bracket of trial `number`; all of them under any other pruner."""
-    if not isinstance(pruner, HyperbandPruner):
-        return trials
-    brackets = brackets_of(pruner, study, trials)
-    bracket = brackets[number]
-    return [trial for trial in trials if brackets[trial.number] == bracket]
 
 
 def _selected(
@@ -150,18 +126,18 @@ def _selected(
 
 
 def _underway(trial: FrozenTrial) -> FrozenTrial:
-    if trial.state is not TrialState.WAITING:
-        return trial
-    shown = copy.copy(trial)
-    shown.state = TrialState.RUNNING
-    return shown
+    is_queued = trial.state is TrialState.WAITING
+    return _changed(trial, state=TrialState.RUNNING) if is_queued else trial
 
 
 def _without_curve(trial: FrozenTrial) -> FrozenTrial:
-    if not trial.intermediate_values:
-        return trial
+    return _changed(trial, intermediate_values={}) if trial.intermediate_values else trial
+
+
+def _changed(trial: FrozenTrial, **changes: Any) -> FrozenTrial:
     shown = copy.copy(trial)
-    shown.intermediate_values = {}
+    for name, value in changes.items():
+        setattr(shown, name, value)
     return shown
 
 
@@ -170,22 +146,17 @@ def _with_failure(
 ) -> FrozenTrial:
     """The trial with a constraint that says whether it failed, on every trial alike.
 
-    Args:
-        trial: The trial.
-        worst: The values that a failed trial is shown with; None if none is known.
-        unknown: The study's own constraints, for a trial that has none on record.
+    A failed trial has the worst values that are known. Constraints of the study that are not on
+    record are `unknown`.
     """
     failed = _has_failed(trial)
-    has_result = trial.state in (TrialState.COMPLETE, TrialState.PRUNED)
-    if not failed and not has_result:
+    if not failed and trial.state not in (TrialState.COMPLETE, TrialState.PRUNED):
         return trial
-    shown = copy.copy(trial)
-    failure = OVER if failed else WITHIN
-    shown.system_attrs = {**unknown, **trial.system_attrs, FAILURE: failure}
-    if failed:
-        shown.state = TrialState.PRUNED if worst is None else TrialState.COMPLETE
-        shown.values = worst
-    return shown
+    system_attrs = {**unknown, **trial.system_attrs, FAILURE: OVER if failed else WITHIN}
+    if not failed:
+        return _changed(trial, system_attrs=system_attrs)
+    state = TrialState.PRUNED if worst is None else TrialState.COMPLETE
+    return _changed(trial, system_attrs=system_attrs, state=state, values=worst)
 
 
 def _has_failed(trial: FrozenTrial) -> bool:
@@ -196,9 +167,5 @@ def _worst(trials: list[FrozenTrial], directions: list[StudyDirection]) -> list[
     known = [trial.values for trial in trials if trial.state is TrialState.COMPLETE]
     if not known:
         return None
-    worst = []
-    columns = zip(*known, strict=True)
-    for column, direction in zip(columns, directions, strict=True):
-        worst_of = min if direction == StudyDirection.MAXIMIZE else max
-        worst.append(worst_of(column))
-    return worst
+    worst_of = [min if each == StudyDirection.MAXIMIZE else max for each in directions]
+    return [of(column) for of, column in zip(worst_of, zip(*known, strict=True), strict=True)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpsearch.brain.phase.giving_up import DISK_PAUSE_S
+from hpsearch.brain.progress import DISK_PAUSE_S
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind

@@ -16,7 +16,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.brain import retention
 from hpsearch.brain.attempts import Slot
-from hpsearch.brain.reopening import leave
 from hpsearch.brain.retention import BEST, Retention, used_bytes
 from hpsearch.checkpoint_folders import Mark, StudyFolder, trials_in
 from hpsearch.domain import events as ev
@@ -121,7 +120,7 @@ def test_of_equal_trials_the_one_that_is_shown_as_the_best_keeps_its_checkpoint(
 
 def test_what_may_come_back_keeps_its_checkpoint() -> None:
     left = Trial(BEST + 1, State.PAUSED, {}, value=9.0)
-    leave(left)
+    left.left_as = left.state
     left.state = State.PRUNED
     others = [Trial(n, State.COMPLETE, {}, value=n / 100) for n in range(BEST + 1)]
     assert kept(*others, left) == [*range(BEST), BEST + 1]
@@ -201,7 +200,7 @@ def test_what_is_dropped_for_room_is_a_decision_and_who_waited_for_it_is_pruned(
     trials = over_and_waiting()
     _, decisions = under_limit(2.0, *trials)
     dropped = [decision for decision in decisions if decision.kind == "drop"]
-    assert [decision.trial for decision in dropped] == [1, 2, 0, 4]
+    assert [decision.trial for decision in dropped] == [1, 2, 0]
     assert dropped[0].why == "checkpoints take 6 GB, checkpoints.max_gb is 2"
     assert [decision.trial for decision in decisions if decision.kind == "prune"] == [4]
     assert trials[4].state is State.PRUNED
@@ -245,7 +244,7 @@ def test_what_runs_or_is_next_is_never_dropped_and_each_that_runs_counts_as_the_
     for trial in (largest, fresh, queued, best, loser):
         history.add_trial(trial)
     dropped = Retention(spec, history).drop()
-    assert [each.trial.number for each in dropped] == [4], "4 GB run, and the others take 1.25 GB"
+    assert [trial.number for trial, _ in dropped] == [4], "4 GB run, and the others take 1.25 GB"
 
 
 def test_the_best_after_its_repeats_is_never_dropped() -> None:
@@ -263,11 +262,11 @@ def test_the_best_after_its_repeats_is_never_dropped() -> None:
 
 def test_those_that_a_study_ended_without_are_dropped_after_losers() -> None:
     trials = over_and_waiting()
-    leave(trials[4])
+    trials[4].left_as = trials[4].state
     trials[4].state = State.PRUNED
     assert under_limit(3.0, *trials)[0] == [3, 4, 5]
     trials = over_and_waiting()
-    leave(trials[4])
+    trials[4].left_as = trials[4].state
     trials[4].state = State.PRUNED
     assert under_limit(2.0, *trials)[0] == [3, 5]
 
@@ -284,7 +283,7 @@ def test_of_several_objectives_nothing_that_nothing_beats_is_dropped() -> None:
         trial = Trial(number, State.COMPLETE, {}, value=values[0], values=values)
         trial.checkpoint, trial.checkpoint_bytes = "somewhere", GIGABYTE
         history.add_trial(trial)
-    assert [each.trial.number for each in Retention(spec, history).drop()] == [3]
+    assert [trial.number for trial, _ in Retention(spec, history).drop()] == [3]
 
 
 def test_without_a_limit_nothing_makes_room() -> None:

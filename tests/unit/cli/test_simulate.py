@@ -33,6 +33,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     (tmp_path / "study.yaml").write_text(STUDY)
     table = [
         {
+            "trial": i,
             "lr": 10 ** (-4 + i / 10),
             "epochs": e,
             "loss": (i / 10 - 2) ** 2 + 1 / e,
@@ -103,7 +104,7 @@ def test_a_table_without_the_metric_is_refused(run: Run, files: tuple[str, str])
     pd.read_csv(files[1]).drop(columns="loss").to_csv(files[1], index=False)
     said = run("simulate", files[0], "--curves", files[1])
     assert said.code == 2
-    assert "no column for the metric loss" in said.err
+    assert "no column metrics.loss or loss" in said.err
 
 
 def test_a_study_whose_trials_all_diverge_gives_up(run: Run, files: tuple[str, str]) -> None:

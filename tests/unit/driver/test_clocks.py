@@ -9,9 +9,7 @@ import pytest
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome
 from hpsearch.driver.clock import SteadyClock
 from support.studies.small import brain, spec_with
@@ -76,18 +74,6 @@ def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listene
     study.on_event(ev.Reported(0, 1, 0.75, {"loss": 1.0}), 3000.0)
     assert trial.speed == pytest.approx(0.75 / 2000.0)
     assert study.spending.pace == pytest.approx(2000.0 / 0.75)
-
-
-def test_a_full_disk_is_not_waited_for_while_nobody_listened() -> None:
-    study = begun(resources={"disk_patience": "40s"})
-    study.on_event(ev.Failed(0, 1, ErrorKind.DISK_FULL, "no room"), 1.0)
-    study.was_away(1000.0)
-    study.on_tick(1001.0)
-    study.on_event(ev.Failed(0, 2, ErrorKind.DISK_FULL, "no room"), 1002.0)
-    assert study.phase is not Phase.INTERRUPTED
-    study.on_tick(1042.0)
-    study.on_event(ev.Failed(0, 3, ErrorKind.DISK_FULL, "no room"), 1043.0)
-    assert study.phase is Phase.INTERRUPTED
 
 
 def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> None:

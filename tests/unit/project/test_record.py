@@ -131,7 +131,7 @@ def test_a_run_that_fails_is_recorded_until_then_and_is_read_as_diverged(
     assert failed.any()
     assert (last["metrics.accuracy"].isna() == failed).all()
     found = load_curves(small.file.with_suffix(".parquet"), small.spec)
-    assert (found.configurations, found.too_short) == (12, 0)
+    assert (len(found.curves.configurations), found.too_short) == (12, 0)
     one = {**small.configuration(int(last.index[failed.argmax()][0]))}
     with pytest.raises(Diverged):
         found.curves.measure(one, 0, 18.0)
@@ -267,7 +267,7 @@ def test_the_study_files_report_often_enough(study: Path) -> None:
 def test_a_table_that_comes_with_the_sources_can_be_simulated(table: Path) -> None:
     spec = load(table.with_suffix(".yaml"))
     found = load_curves(table, spec)
-    assert found.configurations >= 30
+    assert len(found.curves.configurations) >= 30
     assert found.too_short == 0
     assert found.timed
     levels = trial_budget(spec).report_at

@@ -32,7 +32,7 @@ def spec() -> StudySpec:
 
 def rows(lr: float, *losses: float | None, **more: Any) -> list[dict[str, Any]]:
     return [
-        {"lr": lr, "lora": False, "rank": None, "epochs": i, "loss": loss, **more}
+        {"trial": lr, "lr": lr, "lora": False, "rank": None, "epochs": i, "loss": loss, **more}
         for i, loss in enumerate(losses, 1)
     ]
 
@@ -51,7 +51,7 @@ def test_configurations_come_back_as_the_space_has_them(
 ) -> None:
     table = rows(0.1, 3.0, 2.0) + rows(0.2, 2.0, 1.0, lora=True, rank=4)
     found = load_curves(written(tmp_path, table, name), spec)
-    assert found.configurations == 2
+    assert len(found.curves.configurations) == 2
     proposal = {"lr": 0.2, "lora": True, "rank": 4}
     assert found.curves.stand_in(proposal) == proposal
     assert found.curves.stand_in({"lr": 0.1, "lora": False}) == {"lr": 0.1, "lora": False}
@@ -80,7 +80,7 @@ def test_a_curve_that_ends_early_is_left_out_but_one_that_diverged_is_not(
     found = load_curves(
         written(tmp_path, rows(0.1, 3.0, 2.0) + rows(0.2, 1.0) + rows(0.3, None)), spec
     )
-    assert (found.configurations, found.too_short) == (2, 1)
+    assert (len(found.curves.configurations), found.too_short) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_runs_with_equal_parameters_are_seeds_of_one_configuration(
     if "seed" not in first:
         table = table[2:] + table[:2]  # without seeds, the first in the file is the first
     found = load_curves(written(tmp_path, table), spec)
-    assert (found.configurations, found.repeats) == (1, 1)
+    assert [len(runs) for runs in found.curves.runs] == [2]
     params = {"lr": 0.1, "lora": False}
     final = [found.curves.measure(params, seed, 2.0)["loss"] for seed in (70, 80, 70)]
     assert final == [2.0, 3.0, 2.0]
@@ -104,9 +104,9 @@ def test_runs_with_equal_parameters_are_seeds_of_one_configuration(
 def test_a_parameter_named_seed_is_a_parameter(tmp_path: Path) -> None:
     space = {**SPACE, "seed": {"type": "int", "low": 0, "high": 9}}
     spec = spec_with(space=space, budget={"trials": 3, "per_trial": {"epochs": 2}})
-    table = rows(0.1, 3.0, 2.0, seed=1) + rows(0.1, 4.0, 3.0, seed=2)
+    table = rows(0.1, 3.0, 2.0, seed=1) + rows(0.1, 4.0, 3.0, seed=2, trial=2)
     found = load_curves(written(tmp_path, table), spec)
-    assert (found.configurations, found.repeats) == (2, 0)
+    assert [len(runs) for runs in found.curves.runs] == [1, 1]
     proposal = {"lr": 0.1, "lora": False, "seed": 2}
     assert found.curves.stand_in(proposal) == proposal
 
@@ -150,25 +150,25 @@ def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec
     [
         (
             [row | {"lr": "high"} for row in rows(0.1, 1.0, 1.0)],
-            r"row 1: lr is .*high.*, not a number",
+            r"lr is 'high', not a number",
         ),
         (
-            [{"lr": 0.1, "lora": True, "rank": 1, "epochs": 1}],
-            r"no column for the metric loss.*\n.*known are epochs",
+            [{"trial": 0, "lr": 0.1, "lora": True, "rank": 1, "epochs": 1}],
+            r"no column metrics.loss or loss\n.*known are epochs",
         ),
         (
-            [{"lr": 0.1, "lora": True, "rank": 1, "step": 1, "loss": 1.0}],
-            r"no column for the resource \(epochs\)",
+            [{"trial": 0, "lr": 0.1, "lora": True, "rank": 1, "step": 1, "loss": 1.0}],
+            r"no column resource or epochs",
         ),
         (
-            [{"lrs": 0.1, "lora": True, "rank": 1, "epochs": 1, "loss": 1.0}],
-            r"parameter lr: .*\n.*did you mean lrs",
+            [{"trial": 0, "lrs": 0.1, "lora": True, "rank": 1, "epochs": 1, "loss": 1.0}],
+            r"no column params.lr or lr\n.*did you mean lrs",
         ),
         (
             rows(0.1, 3.0, 2.0) * 2,
-            r"rows 1 and 3 are the same configuration at 1 epochs.*\n.*column seed or trial",
+            r"a run has two rows at the same epochs\n.*columns trial and seed",
         ),
-        ([row | {"epochs": 0} for row in rows(0.1, 1.0)], r"row 1: epochs must be above 0"),
+        ([row | {"epochs": 0} for row in rows(0.1, 1.0)], r"epochs is not always above 0"),
         (
             rows(0.1, 3.0),
             r"no configuration is recorded up to the trial budget of 2 epochs\n.*ends at 1",
@@ -179,7 +179,7 @@ def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec
         ),
         (
             [row | {"loss": "low"} for row in rows(0.1, 1.0)],
-            r"row 1: loss is .*low.*, not a number",
+            r"loss: .*'low'",
         ),
     ],
 )
@@ -193,7 +193,6 @@ def test_a_mistake_is_told_with_its_place(
 def test_what_is_no_table_is_told(tmp_path: Path, spec: StudySpec) -> None:
     for name, text, says in [
         ("none.csv", None, "there is no such file"),
-        ("curves.txt", "", "are read from .csv and .parquet files"),
         ("empty.csv", "", "cannot be read"),
         ("head.csv", "lr,lora,rank,epochs,loss\n", "has no rows"),
         ("torn.parquet", "PAR1", "cannot be read"),
@@ -225,7 +224,8 @@ def test_an_exported_confirmation_is_a_second_seed(
     wanted = StudyExport(spec.study, What.REPORTS, storage, force=False)
     export_study(str(file), wanted)
     found = load_curves(file, spec)
-    assert (found.configurations, found.repeats) == (len(trials) - len(repeats), len(repeats))
+    assert sum(len(runs) for runs in found.curves.runs) == len(trials)
+    assert len(found.curves.runs) == len(trials) - len(repeats)
     first = repeats[0]
     original = next(trial for trial in trials if trial.number == first.repeats)
     final = [found.curves.measure(first.params, seed, 9.0)["loss"] for seed in (70, 80)]

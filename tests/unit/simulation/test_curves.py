@@ -25,7 +25,7 @@ def curve(*values: float, seconds: tuple[float, ...] = (10.0, 20.0, 40.0)) -> Cu
 def recorded(*configurations: dict[str, Any]) -> RecordedCurves:
     """Curves whose loss is the configuration's place in the table."""
     curves = [curve(*[float(place)] * 3) for place in range(len(configurations))]
-    return RecordedCurves(spec_with(space=SPACE).space, configurations, curves)
+    return RecordedCurves(spec_with(space=SPACE).space, configurations, [[each] for each in curves])
 
 
 def loss(of: RecordedCurves, params: dict[str, Any]) -> float:
@@ -57,7 +57,7 @@ def test_each_seed_of_a_proposal_takes_the_next_recorded_one() -> None:
     space = spec_with(space=SPACE).space
     runs = [curve(*[value] * 3) for value in (1.0, 2.0, 5.0)]
     configurations = [{"lr": 0.01, "kind": "plain"}, {"lr": 0.5, "kind": "plain"}]
-    table = RecordedCurves(space, configurations, [runs[0], runs[2]], [[runs[1]], []])
+    table = RecordedCurves(space, configurations, [runs[:2], runs[2:]])
     repeated = [table.measure(configurations[0], seed, 1.0)["loss"] for seed in (9, 7, 9, 3)]
     assert repeated == [1.0, 2.0, 1.0, 1.0]
     alone = [table.measure(configurations[1], seed, 1.0)["loss"] for seed in (7, 9)]

@@ -1,6 +1,6 @@
 """The validation loss beside the objective: ranks, weights, and taking back what has entered."""
 
-import math
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from hpsearch.search.curve_model.blend import LEAST_TRIALS, MOST, LossBlend
 NUMBERS = st.floats(-100.0, 100.0)
 CURVES = st.lists(
     st.lists(
-        st.tuples(st.sampled_from([0.1, 0.3, 0.9]), NUMBERS, NUMBERS | st.just(math.nan)),
+        st.tuples(st.sampled_from([0.1, 0.3, 0.9]), NUMBERS, NUMBERS),
         min_size=1,
         max_size=3,
     ),
@@ -23,7 +23,7 @@ def blend_of(*rows: tuple[float, float]) -> LossBlend:
     """Trials with a value and a loss at a share of 0.2."""
     blend = LossBlend()
     for value, loss in rows:
-        blend.enter([0.2], [value], [loss])
+        blend.enter(0.2, value, loss)
     return blend
 
 
@@ -44,7 +44,7 @@ def test_trials_of_one_value_are_told_apart_by_their_losses_among_those_that_dif
     blend = blend_of(*rows)
     counted = [blend.value(0.2, *row) for row in rows]
     assert counted == [0.5, 0.5, 0.5, 0.1], "the second of four values is that of all the others"
-    blend.enter([0.2], [0.2], [0.25])
+    blend.enter(0.2, 0.2, 0.25)
     assert blend.value(0.2, 0.5, 0.2) < blend.value(0.2, 0.5, 0.3)
 
 
@@ -52,7 +52,8 @@ def test_the_weight_of_the_loss_falls_and_at_the_full_budget_the_objective_count
     blend = LossBlend()
     shares = (0.0, 0.5, 1.0)
     for value, loss in [(0.0, 3.0), (1.0, 2.0), (2.0, 1.0)]:
-        blend.enter(shares, [value] * 3, [loss] * 3)
+        for share in shares:
+            blend.enter(share, value, loss)
     counted = [blend.value(share, 2.0, 1.0) for share in shares]
     assert counted == pytest.approx([2.0 - 2.0 * MOST, 2.0 - 1.0 * MOST, 2.0])
 
@@ -63,27 +64,19 @@ def test_ranks_of_too_few_trials_say_nothing() -> None:
     assert blend_of(*rows).value(0.2, *rows[0]) > rows[0][0]
 
 
-def test_a_trial_without_a_loss_counts_by_its_objective_and_takes_no_rank() -> None:
-    rows = [(1.0, 0.3), (2.0, 0.2), (3.0, 0.1)]
-    with_it = blend_of(*rows, (0.5, math.nan))
-    assert with_it.value(0.2, 0.5, math.nan) == 0.5
-    assert [with_it.value(0.2, *row) for row in rows] == [
-        blend_of(*rows).value(0.2, *row) for row in rows
-    ]
-
-
 @given(staying=CURVES, leaving=CURVES)
 def test_who_enters_and_leaves_again_has_changed_nothing(
     staying: list[list[tuple[float, float, float]]], leaving: list[list[tuple[float, float, float]]]
 ) -> None:
     blend = LossBlend()
     alone = LossBlend()
-    for curve in staying:
-        blend.enter(*zip(*curve, strict=True))
-        alone.enter(*zip(*curve, strict=True))
-    for curve in leaving:
-        blend.enter(*zip(*curve, strict=True))
-    for curve in leaving:
-        blend.leave(*zip(*curve, strict=True))
+    for row in chain(*staying):
+        blend.enter(*row)
+        alone.enter(*row)
+    for row in chain(*leaving):
+        blend.enter(*row)
+    for row in chain(*leaving):
+        blend.leave(*row)
     for share in (0.1, 0.3, 0.9):
-        assert blend._standings[share] == alone._standings[share]
+        assert blend._values[share] == alone._values[share]
+        assert blend._losses[share] == alone._losses[share]

@@ -21,7 +21,7 @@ from hpsearch.search.curve_model.earlier import (
     OPENINGS,
     ROWS,
     EarlierStudies,
-    told_by,
+    earlier_study_of,
 )
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points
@@ -77,8 +77,8 @@ def own_rows(best: float, count: int = 20, seed: int = 9) -> Evidence:
 
 def test_the_best_comes_first_whichever_direction_is_best() -> None:
     values = [({"x": 0.1 * n}, float(n)) for n in range(8)]
-    least = told_by(history_of(values), SPACE)
-    most = told_by(history_of(values, "maximize"), SPACE)
+    least = earlier_study_of(history_of(values), SPACE)
+    most = earlier_study_of(history_of(values, "maximize"), SPACE)
     assert least is not None
     assert most is not None
     assert params(least)[0] == {"x": 0.0}
@@ -90,7 +90,7 @@ def test_the_best_comes_first_whichever_direction_is_best() -> None:
 def test_what_this_study_cannot_try_is_not_told() -> None:
     values = [({"x": 0.1 * n, "elsewhere": n}, float(n)) for n in range(6)]
     values += [({"x": 7.0}, -1.0), ({"x": 0.5, "kind": "lion"}, -2.0), ({"other": 1}, -3.0)]
-    told = told_by(history_of(values), SPACE)
+    told = earlier_study_of(history_of(values), SPACE)
     assert told is not None
     assert len(params(told)) == 6
     assert all(set(each) == {"x"} for each in params(told))
@@ -99,7 +99,7 @@ def test_what_this_study_cannot_try_is_not_told() -> None:
 def test_what_is_expected_counts_and_not_the_best_value_on_the_way() -> None:
     history = history_of([({"x": 0.1 * n}, float(n)) for n in range(8)])
     history.trials[5].expected = -1.0
-    told = told_by(history, SPACE)
+    told = earlier_study_of(history, SPACE)
     assert told is not None
     assert params(told)[0] == {"x": 0.5}
 
@@ -110,7 +110,7 @@ def test_failures_are_told_as_the_worst_and_what_exceeds_a_limit_is_not_good() -
     history.add_trial(Trial(8, State.FAILED, {"x": 0.95}, error_kind=ErrorKind.DIVERGED))
     history.add_trial(Trial(9, State.FAILED, {"x": 0.96}, error_kind=ErrorKind.LOST))
     history.add_trial(Trial(10, State.COMPLETE, {"x": 0.97}, -5.0, role=Role.CONFIRM, repeats=1))
-    told = told_by(history, SPACE)
+    told = earlier_study_of(history, SPACE)
     assert told is not None
     assert params(told)[0] == {"x": 0.1}
     assert params(told)[-1] == {"x": 0.95}
@@ -121,13 +121,18 @@ def test_failures_are_told_as_the_worst_and_what_exceeds_a_limit_is_not_good() -
 
 
 def test_a_study_with_hardly_any_results_tells_nothing() -> None:
-    assert told_by(history_of([({"x": 0.1 * n}, float(n)) for n in range(3)]), SPACE) is None
-    assert told_by(history_of([({"elsewhere": n}, float(n)) for n in range(30)]), SPACE) is None
+    assert (
+        earlier_study_of(history_of([({"x": 0.1 * n}, float(n)) for n in range(3)]), SPACE) is None
+    )
+    assert (
+        earlier_study_of(history_of([({"elsewhere": n}, float(n)) for n in range(30)]), SPACE)
+        is None
+    )
 
 
 def test_of_many_trials_the_best_half_and_some_of_all_others_are_told() -> None:
     values = [({"x": n / 1000}, float(n)) for n in range(1000)]
-    told = told_by(history_of(values), SPACE)
+    told = earlier_study_of(history_of(values), SPACE)
     assert told is not None
     shown = [round(1000 * each["x"]) for each in params(told)]
     assert len(shown) == MOST_TRIALS

@@ -1,0 +1,100 @@
+"""The phase of a study, and the reasons for which it ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.phase import MOVES, Phase
+from hpsearch.domain.records import Trial
+from hpsearch.study_file.models import StudySpec
+
+PATIENCE = {ErrorKind.ERROR: 3, ErrorKind.LOST: 3}
+"""After how many failures of one kind, and of no other, a study gives up."""
+PATIENCE_OTHERWISE = 10
+"""The same for kinds that are facts about a region of the space."""
+DISK_PAUSE_S = 10.0
+"""How long nothing starts after a checkpoint could not be written."""
+
+
+class StudyProgress:
+    """The phase of one study, whose driver takes it up in `phase`; trials have `worked` before."""
+
+    def __init__(self, spec: StudySpec, phase: Phase, worked: bool) -> None:
+        self.phase = phase
+        self.reason: str | None = None
+        """Why nothing starts any more; None while work may start."""
+        self._objective = spec.objective
+        self._target = spec.budget.target
+        self._worked = worked
+        self._failures: Counter[ErrorKind] = Counter()
+        self._latest_failure: dict[ErrorKind, str] = {}
+        self._disk_patience_s = spec.resources.disk_patience_s
+        self._disk_full_since: float | None = None
+        self._disk_pause_until = 0.0
+
+    def move(self, to: Phase) -> None:
+        """Go on with another phase of the search; nothing happens if it is this one."""
+        if to is not self.phase:
+            self.phase = MOVES.move(self.phase, to)
+
+    def leave(self, to: Phase, why: str) -> None:
+        """Start nothing from now on: the study is `ENDING` or `INTERRUPTED`.
+
+        The first reason stays, except that a study that ends may still be interrupted.
+        """
+        if self.phase is not to and self.phase is not Phase.INTERRUPTED:
+            self.phase = MOVES.move(self.phase, to)
+            self.reason = why
+
+    # ----------------------------------------------------------------------------- trials at work
+
+    def reported(self, trial: Trial) -> None:
+        """A trial has reported: what fails from now on fails for a reason of its own."""
+        self._worked = True
+        self.end_at_target(trial)
+
+    def end_at_target(self, trial: Trial) -> None:
+        """End the study if the value of a trial reaches the target."""
+        value = trial.value
+        if self._target is None or value is None or trial.violation > 0:
+            return
+        if self._objective.sign * (value - self._target) <= 0:
+            why = f"trial {trial.number} reached the target with {value:g}"
+            self.leave(Phase.ENDING, why)
+
+    def failed(self, kind: ErrorKind, text: str) -> None:
+        """A trial has failed: the study gives up if all fail like this before any has reported."""
+        self._failures[kind] += 1
+        self._latest_failure[kind] = text
+        enough = self._failures[kind] >= PATIENCE.get(kind, PATIENCE_OTHERWISE)
+        if enough and len(self._failures) == 1 and not self._worked:
+            self.leave(Phase.ENDING, self.failures or "")
+
+    @property
+    def failures(self) -> str | None:
+        """The most frequent failure, in a sentence; None if nothing failed."""
+        if not self._failures:
+            return None
+        [(kind, count)] = self._failures.most_common(1)
+        trials = "trial" if count == 1 else "trials"
+        return f"{count} {trials} failed the same way ({kind}): {self._latest_failure[kind]}"
+
+    # ------------------------------------------------------------------------------- a full disk
+
+    def disk_full(self, text: str, now: float) -> None:
+        """A checkpoint could not be written: the study is interrupted if that lasts too long."""
+        if self._disk_full_since is None:
+            self._disk_full_since = now
+        self._disk_pause_until = now + DISK_PAUSE_S
+        if now - self._disk_full_since > self._disk_patience_s:
+            why = f"checkpoints cannot be written: {text}; make room and resume"
+            self.leave(Phase.INTERRUPTED, why)
+
+    def saved(self) -> None:
+        """A checkpoint could be written."""
+        self._disk_full_since = None
+
+    def waits_for_disk(self, now: float) -> bool:
+        """True if nothing starts at present because a checkpoint could not be written."""
+        return now < self._disk_pause_until
