@@ -29,7 +29,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
-from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter
+from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
 from hpsearch.study_file.reading import IMPORTED, space_in
 from hpsearch.study_file.space import Space, distribution_of, problems_with
 from hpsearch.study_file.types import is_number, same

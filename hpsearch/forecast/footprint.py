@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpsearch.adapters.loading import load
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
-from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import GB, StudySpec
 from trials.checkpoints import folders
 from trials.contract import TaskError

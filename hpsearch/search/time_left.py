@@ -18,7 +18,8 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.ranking.selection import expectation, likely_range, standing
-from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels
+from hpsearch.study_file.levels import rung_levels
+from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FEWEST = 3
@@ -108,7 +109,7 @@ class TimeLeft:
         if most is None or resting < min(FEWEST, most):
             return None
         fresh = max(0, most - len(self._search))
-        may_prune = self._spec.search.pruner.kind not in (PROMOTION, "none", "nop", "NopPruner")
+        may_prune = self._spec.search.pruner.kind not in (PROMOTION, "none")
         if fresh and resting < PRUNED_FROM and may_prune:
             return None
         return self._all_s(fresh)

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from hpsearch.errors import DataError
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
-from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.space import active
-from hpsearch.study_file.types import same, shown
+from hpsearch.study_file.types import same
+from hpsearch.study_file.validation import shown
 from trials.contract import Unit
 from trials.data import files
 from trials.settings import nearest

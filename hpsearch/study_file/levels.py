@@ -9,21 +9,12 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from hpsearch.study_file.methods import PROMOTION, RUNGS, PromotionArguments
 from hpsearch.study_file.models import PerTrial, StudySpec
 from trials.contract import Budget
 from trials.running import report_grid
-
-PROMOTION = "promotion"
-"""The pruner that has its own rungs; all others compare at every report."""
-
-ETA = 3
-"""One of this many trials at a rung continues."""
-
-RUNGS = 2
-"""How many rungs are below the full budget by default."""
 
 FINE = 17
 """A trial with at least this many reports has its first rung after 1/17 of its budget.
@@ -59,7 +50,8 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     grid = _report_grid(per_trial)
     if pruner.kind != PROMOTION:
         return grid
-    stated = _promotion_levels(per_trial, pruner.arguments)
+    arguments = PromotionArguments.model_validate(pruner.arguments)
+    stated = _promotion_levels(per_trial, arguments)
     moved = [_moved(level, grid, per_trial.report_interval) for level in stated]
     return _ascending(moved, per_trial)
 
@@ -70,20 +62,17 @@ def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
     return nearest if report_grid.is_near(level, nearest, every) else level
 
 
-def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iterator[float]:
+def _promotion_levels(per_trial: PerTrial, arguments: PromotionArguments) -> Iterator[float]:
     total, interval = per_trial.total, per_trial.report_interval
-    eta = arguments.get("eta", ETA)
-    reports_often = interval <= total / FINE
-    rungs_given = arguments.keys() & {"first_rung", "rungs"}
-    if reports_often and not rungs_given:
+    first, rungs = arguments.first_rung, arguments.rungs
+    if first is None and rungs is None and interval <= total / FINE:
         lowest = round(total / FINE / interval) * interval
-        above = itertools.accumulate(itertools.repeat(eta), operator.mul, initial=lowest)
+        above = itertools.accumulate(itertools.repeat(arguments.eta), operator.mul, initial=lowest)
         return itertools.takewhile(lambda level: level < total * 0.9, above)
-    divided = itertools.accumulate(itertools.repeat(eta), operator.truediv, initial=total)
+    divided = itertools.accumulate(itertools.repeat(arguments.eta), operator.truediv, initial=total)
     below = itertools.islice(divided, 1, None)
-    first = arguments.get("first_rung")
     if first is None:
-        return itertools.islice(below, arguments.get("rungs", RUNGS))
+        return itertools.islice(below, RUNGS if rungs is None else rungs)
     # 9 / 3**2 may be slightly below a first rung of 1.
     lowest = first * (1 - 1e-9)
     return itertools.takewhile(lambda level: level >= lowest, below)

@@ -13,8 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpsearch.study_file.models import CategoricalParameter, Confidence, IntParameter, Parameter
-from hpsearch.study_file.types import Scalar, is_number, is_one_of, shown
+from hpsearch.study_file.parameters import (
+    CategoricalParameter,
+    Confidence,
+    IntParameter,
+    Parameter,
+)
+from hpsearch.study_file.types import Scalar, is_number, is_one_of
+from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
 from trials.descriptions.function import OPTUNA
 from trials.settings import nearest
@@ -59,7 +65,7 @@ def priors(space: Space) -> dict[str, Prior]:
     """The priors of those parameters that have one."""
     found = {}
     for name, parameter in space.items():
-        if parameter.confidence is not None:
+        if parameter.prior is not None:
             found[name] = Prior(parameter.prior, parameter.confidence)
     return found
 

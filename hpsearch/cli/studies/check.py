@@ -35,7 +35,8 @@ from hpsearch.store.version import check_version, stored_version
 from hpsearch.study_file import space
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
 from hpsearch.study_run.workers import goal_of, worker_config
