@@ -211,17 +211,18 @@ def largest(
         if name in settings or name in space:
             continue
         parameter = space[searched]
-        largest_value = _largest_value(parameter)
+        most = largest_value(parameter)
         if parameter.when:
             while_inactive = table[searched].default
-            largest_value = max(largest_value, while_inactive)
-        found[name] = largest_value
+            most = max(most, while_inactive)
+        found[name] = most
     return found
 
 
-def _largest_value(parameter: Parameter) -> Any:
+def largest_value(parameter: Parameter) -> Any:
+    """The largest number that a parameter can be; None if no choice is a number."""
     if isinstance(parameter, CategoricalParameter):
-        return max(choice for choice in parameter.choices if isinstance(choice, int | float))
+        return max(filter(is_number, parameter.choices), default=None)
     return parameter.high
 
 

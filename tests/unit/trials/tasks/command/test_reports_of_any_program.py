@@ -10,7 +10,7 @@ import pytest
 from support.running.command_runs import Python, Start, first_of, log_of, reports_of
 from trials.contract import Goal, ProgramFailed
 from trials.descriptions.builtin import describe
-from trials.descriptions.report_pattern import ReportPattern, offered, visible
+from trials.descriptions.report_pattern import ReportPattern, visible
 from trials.tasks.command.report_lines import ReportFile
 
 
@@ -120,35 +120,6 @@ def test_metrics_that_no_pattern_names_are_not_reported() -> None:
 def test_numbers_are_read_as_programs_print_them(text: str) -> None:
     found = ReportPattern("loss={loss}").numbers_in(f"loss={text}% of 3")
     assert found["loss"] == pytest.approx(float(text), nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("lines", "metric", "pattern"),
-    [
-        (["Epoch 3/10 | train_acc 0.5 | val_acc=0.81"], "accuracy", None),
-        (["Epoch 0 - accuracy: 0.7 - val_accuracy: 0.81"], "accuracy", None),
-        (["Epoch 1/3", "step 9 - loss: 0.5 - val_loss: 0.43"], "loss", "step {resource}.*"),
-        (["Epoch 1", "loss: 0.5"], "loss", ["Epoch {resource}", "loss: {loss}"]),
-        (["{'eval_loss': 0.31, 'epoch': 1.0}"], "loss", None),
-    ],
-)
-def test_a_pattern_is_offered_that_finds_the_metric(
-    lines: list[str], metric: str, pattern: str | list[str] | None
-) -> None:
-    offer = offered(lines, metric)
-    assert offer is not None
-    if isinstance(pattern, list):
-        assert offer == pattern
-        return
-    assert isinstance(offer, str)
-    assert offer.startswith(pattern or "")
-    found = [numbers for line in lines if (numbers := ReportPattern(offer).numbers_in(line))]
-    assert found[0]["resource"] > 0
-    assert found[0][metric] in (0.81, 0.43, 0.31), "the one of held-out data"
-
-
-def test_nothing_is_offered_for_lines_without_the_metric() -> None:
-    assert offered(["epoch 1 took 3 s", "loss 0.5"], "accuracy") is None
 
 
 def test_of_a_line_remains_what_a_terminal_shows() -> None:
