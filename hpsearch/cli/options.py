@@ -122,16 +122,11 @@ def limits_given(
 
 
 def worker_count(workers: str | None) -> int | str | None:
-    """The value of --workers as a number, ``auto``, or None if it was not given.
-
-    Raises:
-        UserError: It is neither a number in range nor ``auto``.
-    """
+    """The value of --workers as a number, ``auto``, or None if it was not given. Raises UserError
+    if it is neither a number in range nor ``auto``."""
     if workers is None or workers == "auto":
         return workers
-    is_short_number = workers.isdecimal() and len(workers) < 10
-    if is_short_number and 0 < int(workers) <= MOST_WORKERS:
+    if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:
         return int(workers)
-    raise UserError(
-        f"--workers {workers[:40]}: must be a whole number from 1 to {MOST_WORKERS}, or auto"
-    )
+    wanted = f"must be a whole number from 1 to {MOST_WORKERS}, or auto"
+    raise UserError(f"--workers {workers[:40]}: {wanted}")
