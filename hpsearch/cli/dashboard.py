@@ -6,6 +6,7 @@ import os
 import secrets
 import socket
 from contextlib import closing
+from importlib import import_module
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,9 @@ TOKEN_VARIABLE = "HPSEARCH_DASHBOARD_TOKEN"  # noqa: S105  # its name, not the t
 
 SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
+
+PACKAGES = ("a2wsgi", "optuna_dashboard", "python_multipart", "uvicorn")
+"""The packages of the extra `dashboard`; other extras install some of them."""
 
 PLAIN_HTTP = (
     "plain HTTP: anyone who can read this network's traffic can read the token and every page; "
@@ -46,6 +50,8 @@ def serve_dashboard(
         KeyboardInterrupt: At its end.
     """
     try:
+        for package in PACKAGES:
+            import_module(package)
         import uvicorn
 
         from hpsearch.pages.gate import Gate
@@ -128,8 +134,10 @@ def _listening(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        if not host:  # which would stand for all addresses
+            raise ValueError("the host is empty")
         return socket.create_server((host, port), family=family)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         hint = "choose another --port; --host is an address of this machine, or 0.0.0.0 for all"
         raise UserError(f"cannot listen on {host[:80]}, port {port}: {why}", hint) from None

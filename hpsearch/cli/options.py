@@ -113,14 +113,6 @@ TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="Th
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
 
 
-def limits_given(
-    trials: int | None, gpu_hours: float | None, wall_clock: str | None, cost: float | None
-) -> dict[str, float | str]:
-    """The new limits of a budget that were given, as a study file writes them."""
-    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
-    return {key: value for key, value in limits.items() if value is not None}
-
-
 def worker_count(workers: str | None) -> int | str | None:
     """The value of --workers as a number, ``auto``, or None if it was not given. Raises UserError
     if it is neither a number in range nor ``auto``."""

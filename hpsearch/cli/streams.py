@@ -35,7 +35,7 @@ class _Stream:
 
     def __init__(self, stream: TextIO | None) -> None:
         if stream is None:  # it is closed, as by >&-
-            stream = Path(os.devnull).open("w")
+            stream = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
         self.stream = stream
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

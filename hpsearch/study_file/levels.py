@@ -11,10 +11,13 @@ import itertools
 import operator
 from collections.abc import Iterable, Iterator
 
-from hpsearch.study_file.methods import PROMOTION, RUNGS, PromotionArguments
+from hpsearch.study_file.methods import PROMOTION, PromotionArguments
 from hpsearch.study_file.models import PerTrial, StudySpec
 from trials.contract import Budget
 from trials.running import report_grid
+
+RUNGS = 2
+"""How many rungs are below the full budget where trials report rarely."""
 
 FINE = 17
 """A trial with at least this many reports has its first rung after 1/17 of its budget.
@@ -38,10 +41,10 @@ def trial_budget(spec: StudySpec) -> Budget:
 def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     """The levels at which trials are compared, ascending, the full budget last.
 
-    The promotion pruner has the argument `eta` and either `rungs` (how many are below the full
-    budget R) or `first_rung` (the lowest level wanted): its levels are R, R/eta, R/eta**2 and so
-    on. With neither, and enough reports, the first rung is the report nearest to R/17, and each
-    next one is eta times as far: 3, 9 and 27 of 52 epochs. Other pruners compare at every report.
+    The promotion pruner has the arguments `eta` and `first_rung` (the lowest level wanted): its
+    levels are the full budget R, R/eta, R/eta**2 and so on. Without `first_rung`, and with enough
+    reports, the first rung is the report nearest to R/17, and each next one is eta times as far: 3,
+    9 and 27 of 52 epochs. Other pruners compare at every report.
 
     A rung within a quarter of the report interval (`report_grid.NEAR`) of a report is moved there.
     No two rungs become one: each is at least twice as far as the one below it.
@@ -64,15 +67,15 @@ def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
 
 def _promotion_levels(per_trial: PerTrial, arguments: PromotionArguments) -> Iterator[float]:
     total, interval = per_trial.total, per_trial.report_interval
-    first, rungs = arguments.first_rung, arguments.rungs
-    if first is None and rungs is None and interval <= total / FINE:
+    first = arguments.first_rung
+    if first is None and interval <= total / FINE:
         lowest = round(total / FINE / interval) * interval
         above = itertools.accumulate(itertools.repeat(arguments.eta), operator.mul, initial=lowest)
         return itertools.takewhile(lambda level: level < total * 0.9, above)
     divided = itertools.accumulate(itertools.repeat(arguments.eta), operator.truediv, initial=total)
     below = itertools.islice(divided, 1, None)
     if first is None:
-        return itertools.islice(below, RUNGS if rungs is None else rungs)
+        return itertools.islice(below, RUNGS)
     # 9 / 3**2 may be slightly below a first rung of 1.
     lowest = first * (1 - 1e-9)
     return itertools.takewhile(lambda level: level >= lowest, below)

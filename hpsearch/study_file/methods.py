@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, TypeAlias, Union
 
@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
 from hpsearch.study_file.types import EXACT, WIDEST, Positive
-from hpsearch.study_file.validation import Mistake, Model, refusal, shown, worded
+from hpsearch.study_file.validation import Model, refusal, shown, worded
 from trials.settings import nearest
 
 CURVE_GP = "curve_gp"
@@ -29,9 +29,6 @@ PROMOTION = "promotion"
 
 ETA = 3
 """One of this many trials at a rung continues."""
-
-RUNGS = 2
-"""How many rungs are below the full budget by default."""
 
 SAMPLERS = {
     "tpe": "TPESampler",
@@ -74,39 +71,35 @@ PRUNERS = {
 
 _MANY = 2**31
 _SHARE = (0.0, 1.0)
-_STARTUP = {"n_startup_trials": (0, _MANY)}
-_STEPS = {"n_warmup_steps": (0, EXACT), "interval_steps": (1, EXACT)}
-_GENETIC = {
-    "population_size": (2, _MANY),
-    **dict.fromkeys(("mutation_prob", "crossover_prob", "swapping_prob"), _SHARE),
-}
-_HALVING = {
-    "min_resource": (1, EXACT),
-    "reduction_factor": (2, 1000),
+RANGES: dict[str, tuple[float, float]] = {
     "bootstrap_count": (0, _MANY),
+    "crossover_prob": _SHARE,
+    "dividing_parameter": (1, 100),
+    "inc_popsize": (-1, 100_000),
+    "interval_steps": (1, EXACT),
+    "lower": (-WIDEST, WIDEST),
+    "max_resource": (1, EXACT),
+    "min_delta": (0.0, WIDEST),
+    "min_early_stopping_rate": (0, 100),
+    "min_resource": (1, EXACT),
+    "mutation_prob": _SHARE,
+    "n_ei_candidates": (1, 100_000),
+    "n_min_trials": (1, _MANY),
+    "n_startup_steps": (0, EXACT),
+    "n_startup_trials": (0, _MANY),
+    "n_warmup_steps": (0, EXACT),
+    "p_threshold": _SHARE,
+    "patience": (0, EXACT),
+    "percentile": (0.0, 100.0),
+    "popsize": (2, 100_000),
+    "population_size": (2, _MANY),
+    "prior_weight": (0.0, WIDEST),
+    "reduction_factor": (2, 1000),
+    "sigma0": (1e-12, WIDEST),
+    "swapping_prob": _SHARE,
+    "upper": (-WIDEST, WIDEST),
 }
-_MEDIAN: dict[str, tuple[float, float]] = {**_STARTUP, **_STEPS, "n_min_trials": (1, _MANY)}
-
-RANGES: dict[str, dict[str, tuple[float, float]]] = {
-    "TPESampler": {**_STARTUP, "prior_weight": (0.0, WIDEST), "n_ei_candidates": (1, 100_000)},
-    "CmaEsSampler": {
-        **_STARTUP,
-        "sigma0": (1e-12, WIDEST),
-        "popsize": (2, 100_000),
-        "inc_popsize": (-1, 100_000),
-    },
-    "GPSampler": {**_STARTUP},
-    "NSGAIISampler": {**_GENETIC},
-    "NSGAIIISampler": {**_GENETIC, "dividing_parameter": (1, 100)},
-    "MedianPruner": _MEDIAN,
-    "PercentilePruner": {**_MEDIAN, "percentile": (0.0, 100.0)},
-    "SuccessiveHalvingPruner": {**_HALVING, "min_early_stopping_rate": (0, 100)},
-    "HyperbandPruner": {**_HALVING, "max_resource": (1, EXACT)},
-    "ThresholdPruner": {**_STEPS, "lower": (-WIDEST, WIDEST), "upper": (-WIDEST, WIDEST)},
-    "PatientPruner": {"patience": (0, EXACT), "min_delta": (0.0, WIDEST)},
-    "WilcoxonPruner": {"p_threshold": _SHARE, "n_startup_steps": (0, EXACT)},
-}
-"""Numeric arguments of Optuna's classes, with the smallest and largest values that work.
+"""The smallest and largest values that work, of numeric arguments of Optuna's classes.
 
 Some classes check their arguments only when a study has run for a while, and some values make them
 run forever.
@@ -128,16 +121,9 @@ class PromotionArguments(Model):
 
     eta: Annotated[int, Field(ge=2, le=1000)] = ETA
     """One of this many trials at a rung continues."""
-    rungs: Annotated[int, Field(ge=1, le=50)] | None = None
-    """How many rungs are below the full budget. Without it and `first_rung`, there are 2, and
-    trials that report often have rungs from 1/17 of it on."""
     first_rung: Positive | None = None
-    """The lowest rung."""
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """Two arguments that say the same."""
-        if self.first_rung is not None and self.rungs is not None:
-            yield "first_rung", "cannot be combined with rungs: both set the lowest rung; keep one"
+    """The lowest rung. Without it there are two below the full budget, or, for trials that report
+    often, those from 1/17 of it on."""
 
 
 def split_method(value: Any) -> Any:
@@ -256,10 +242,9 @@ def arguments_of(method_class: type) -> type[Model]:
 
     The seed is not one of them: it is derived from the study's seed.
     """
-    ranges = RANGES.get(method_class.__name__, {})
     fields: dict[str, Any] = {}
     for name, parameter in _parameters_of(method_class).items():
-        type_ = _type_of(parameter, ranges.get(name))
+        type_ = _type_of(parameter, RANGES.get(name))
         if name != "seed" and type_ is not None:
             is_required = parameter.default is inspect.Parameter.empty
             fields[name] = (type_, ... if is_required else parameter.default)

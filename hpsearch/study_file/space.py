@@ -39,11 +39,11 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
 
     if isinstance(parameter, CategoricalParameter):
         return CategoricalDistribution(parameter.choices)
-    if isinstance(parameter, IntParameter):
-        return IntDistribution(
-            parameter.low, parameter.high, log=parameter.log, step=parameter.step
-        )
-    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    kind: Any = IntDistribution if isinstance(parameter, IntParameter) else FloatDistribution
+    distribution: BaseDistribution = kind(
+        parameter.low, parameter.high, log=parameter.log, step=parameter.step
+    )
+    return distribution
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
@@ -87,13 +87,11 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
 def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Scalar:
     if isinstance(parameter, CategoricalParameter):
         return trial.suggest_categorical(name, parameter.choices)
-    if isinstance(parameter, IntParameter):
-        return trial.suggest_int(
-            name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
-        )
-    return trial.suggest_float(
+    of_kind: Any = trial.suggest_int if isinstance(parameter, IntParameter) else trial.suggest_float
+    drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
     )
+    return drawn
 
 
 def ordered(space: Space) -> list[str]:

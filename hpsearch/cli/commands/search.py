@@ -30,7 +30,6 @@ from hpsearch.cli.options import (
     StudyName,
     TreeFormatOption,
     Workers,
-    limits_given,
     worker_count,
 )
 from hpsearch.cli.output import (
@@ -162,9 +161,8 @@ def run(
     from hpsearch.cli.studies.run import RunOptions, run_study
     from hpsearch.tracking.delivery import recipient_of
 
-    count = worker_count(workers)
-    told = recipient_of(notify)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    count, recipient = worker_count(workers), recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, recipient)
     run_study(study, options)
 
 
@@ -187,10 +185,10 @@ def resume(
     from hpsearch.cli.studies.run import RunOptions, resume_study
     from hpsearch.tracking.delivery import recipient_of
 
-    budget = limits_given(trials, gpu_hours, wall_clock, cost)
-    count = worker_count(workers)
-    told = recipient_of(notify)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
+    budget = {key: value for key, value in limits.items() if value is not None}
+    count, recipient = worker_count(workers), recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, recipient)
     resume_study(name, options, budget)
 
 
@@ -258,10 +256,10 @@ def train(
 ) -> None:
     """Train the best or a chosen configuration with the full budget, and keep the model."""
     from hpsearch.cli.studies.repeat import repeat_trial
-    from hpsearch.cli.studies.train import train_model
+    from hpsearch.cli.studies.train import FinalTraining, train_model
 
     if as_trial is None:
-        train_model(name, trial, out, data, export, storage)
+        train_model(name, FinalTraining(trial, out, data, export), storage)
         return
     if trial is not None or export is not None or data is not TrainOn.TRAIN:
         raise UserError("--as keeps no model", "remove --trial, --data and --export")

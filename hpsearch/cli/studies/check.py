@@ -69,13 +69,8 @@ The rehearsal uses that value, so that what does not fit fails here and not late
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
-    """Check a study file, its data, the database and the cluster; train up to a first report; print
-    the plan, and how long the study will take.
-
-    Args:
-        study: The study file.
-        storage: The database's URL.
-        address: The address of a Ray cluster; None for this machine.
+    """Check a study file, its data, the database at a URL and the cluster at an address, if one is
+    given; train up to a first report; print the plan, and how long the study will take.
 
     Raises:
         UserError: Mistakes in the study file, the data or the arguments, a first step that fails,
@@ -118,14 +113,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
 
 def _check_storage(storage: str, spec: StudySpec) -> bool:
     """Check that the database can be used, without changing it, and has the studies of
-    `warm_start`; return whether it has the study.
-
-    Raises:
-        UserError: `storage` is not a URL of a supported database, or a study of `warm_start` is not
-            in it or has nothing to tell.
-        StoreUnreachable: It does not answer, belongs to another program, or its folder is missing.
-        Unreachable: It has another schema version.
-    """
+    `warm_start`; return whether it has the study. Raises UserError or Unreachable."""
     url = parse_url(storage)
     refuse_in_memory(url)
     if not _has_tables(url):
@@ -198,11 +186,10 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
             failure = failure_of(error)
             if failure.kind == "error" and not spec.task.get(KEY):
                 raise  # a bug of ours: it keeps its traceback
+            hint = "lower max_length or eval_batch_size, or use a smaller model"
+            is_full = failure.kind == "out_of_memory"
             message = f"the first step fails ({failure.kind}): {failure.text}"
-            raise UserError(message, _HINTS.get(failure.kind)) from error
-
-
-_HINTS = {"out_of_memory": "lower max_length or eval_batch_size, or use a smaller model"}
+            raise UserError(message, hint if is_full else None) from error
 
 
 def _first_report(spec: StudySpec, name: str, device: str) -> dict[str, float]:

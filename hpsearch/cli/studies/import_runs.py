@@ -27,7 +27,7 @@ class ImportOptions:
     Attributes:
         name: The new study's name.
         storage: The database's URL.
-        mapped: Which column is what.
+        mapped: The parts of a run, by column.
         unit: The unit of resources, as a text.
         space: A study file whose space the runs must lie in.
         dry_run: Whether to read and check only.
@@ -64,7 +64,11 @@ def import_runs(source: str, options: ImportOptions) -> None:
         imported_study.fit(found.runs, stated.space, misfits)
         misfits.refuse()
         destination = Destination(name, stated.space, counted, str(stated.task["kind"]))
-    _print_understood(found, destination)
+    states = Counter(run.state.value for run in found.runs)
+    counts = ", ".join(f"{number} {state}" for state, number in states.items())
+    runs = f"{len(found.runs)} runs ({counts})"
+    note(f"{found.kind}: {runs} of {found.source}")
+    _print_mapping(found, destination)
     if options.dry_run:
         note("nothing was written: --dry-run")
         return
@@ -74,7 +78,7 @@ def import_runs(source: str, options: ImportOptions) -> None:
         except StudyExists as error:
             hint = f"choose another --name, or remove it: hpsearch rm {name}"
             raise StudyExists(error.message, hint) from error
-    note(f"imported {_count(found)} as study {name}")
+    note(f"imported {runs} as study {name}")
     note(f"see the best: hpsearch best {name}")
     note(f"start a search from it: search: {{warm_start: [{name}]}} in the study file")
 
@@ -88,15 +92,8 @@ def _measured_as(mapped: Mapped, stated: StudySpec | None) -> Mapped:
     return replace(mapped, metric=mapped.metric or metric, direction=mapped.direction or direction)
 
 
-def _count(found: PastRuns) -> str:
-    states = Counter(run.state.value for run in found.runs)
-    counts = ", ".join(f"{number} {state}" for state, number in states.items())
-    return f"{len(found.runs)} runs ({counts})"
-
-
-def _print_understood(found: PastRuns, destination: Destination) -> None:
+def _print_mapping(found: PastRuns, destination: Destination) -> None:
     measured = [f"{each.metric} ({each.direction})" for each in found.objectives]
-    note(f"{found.kind}: {_count(found)} of {found.source}")
     note(f"compared by {', '.join(measured)}")
     if found.resources:
         note(f"trained to {max(found.resources):g} {destination.unit.value} at most")
@@ -104,7 +101,5 @@ def _print_understood(found: PastRuns, destination: Destination) -> None:
     if destination.task is None:
         how = "inferred from the runs; state it with --space if it was another"
     note(f"space, {how}:")
-    for line in imported_study.lines(destination.space, found.runs):
+    for line in (*imported_study.lines(destination.space, found.runs), *found.notes):
         note(line)
-    for text in found.notes:
-        note(text)
