@@ -98,8 +98,7 @@ OptionalStudyFile = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where",
-        help="Select trials, such as: \"learning_rate < 1e-4 and state = 'complete'\".",
+        "--where", help="Select trials, such as: \"learning_rate < 1e-4 and state = 'complete'\"."
     ),
 ]
 Watch = Annotated[
