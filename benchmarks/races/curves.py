@@ -36,7 +36,8 @@ from hpsearch.simulation.curve_file import load_curves
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
 from hpsearch.simulation.executor import Curves
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import Parameter, StudySpec
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import distribution_of
 

@@ -26,7 +26,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
-from hpsearch.study_file.models import Parameter
+from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.reading import IMPORTED, space_in
 from hpsearch.study_file.space import Space, distribution_of
 from hpsearch.study_file.types import is_number

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import socket
@@ -51,34 +50,30 @@ def serve_dashboard(
         KeyboardInterrupt: At its end.
     """
     try:
-        for each in PACKAGES:
-            import_module(each)
+        for package in PACKAGES:
+            import_module(package)
         import uvicorn
 
         from hpsearch.pages.gate import Gate
         from hpsearch.pages.site import site_of
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in PACKAGES:
-            raise
         hint = "install it, in the folder of hpsearch's sources: pip install '.[dashboard]'"
-        raise UserError("the dashboard is not installed", hint) from None
+        raise UserError(f"the dashboard needs the package {error.name}", hint) from None
 
-    family, address = _resolve(host, port)
-    loopback = ip_address(address[0]).is_loopback
-    token = _token(is_needed=allow_changes or not loopback)
-    with closing(Store.open(storage, create=False)) as store:
+    with closing(Store.open(storage, create=False)) as store, _listening(host, port) as listening:
         study = None if name is None else store.find_study(name)
+        address, taken = listening.getsockname()[:2]
+        loopback = ip_address(address).is_loopback
+        token = _token(is_needed=allow_changes or not loopback)
         app = Gate(site_of(store, allow_changes=allow_changes), token, allow_changes=allow_changes)
-        with _listening(family, address, host) as listening:
-            path = "" if study is None else f"studies/{study.id}"
-            if token is not None:
-                path += "?token=" + quote(token, safe="", errors="surrogateescape")
-            site = f"http://{_shown(host, address[0])}:{listening.getsockname()[1]}"
-            note(f"{site}/{path} (stop with Ctrl-C)")
-            if not loopback:
-                note(PLAIN_HTTP)
-            uvicorn.Server(_config(app)).run([listening])
-            raise KeyboardInterrupt
+        path = "" if study is None else f"studies/{study.id}"
+        if token is not None:
+            path += "?token=" + quote(token, safe="", errors="surrogateescape")
+        note(f"http://{_shown(host, address)}:{taken}/{path} (stop with Ctrl-C)")
+        if not loopback:
+            note(PLAIN_HTTP)
+        uvicorn.Server(_config(app)).run([listening])
+        raise KeyboardInterrupt
 
 
 def _config(app: Any) -> Any:
@@ -101,21 +96,6 @@ def _config(app: Any) -> Any:
         server_header=False,
         timeout_graceful_shutdown=END_S,
     )
-
-
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
-    """The family and address of a socket to listen on, IPv4 where a name has both.
-
-    Raises:
-        UserError: The name has no address.
-    """
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        hint = "--host must be an address of this machine, or 0.0.0.0 for all of its addresses"
-        raise UserError(f"--host {host[:80]}: no address is known for that name", hint) from None
-    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
-    return family, address
 
 
 def _token(*, is_needed: bool) -> str | None:
@@ -146,22 +126,18 @@ def _shown(host: str, address: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _listening(family: socket.AddressFamily, address: tuple[Any, ...], host: str) -> socket.socket:
+def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens.
 
     Raises:
         UserError: The port is in use, or the address is not this machine's.
     """
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen()
-    except OSError as error:
-        listening.close()
-        hint = "choose another with --port"
-        if error.errno == errno.EADDRNOTAVAIL:
-            hint = "--host must be an address of this machine, or 0.0.0.0 for all of its addresses"
-        message = f"cannot listen on {host}, port {address[1]}: {error.strerror}"
-        raise UserError(message, hint) from None
-    return listening
+        if not host:  # which would stand for all addresses
+            raise ValueError("the host is empty")
+        return socket.create_server((host, port), family=family)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        hint = "choose another --port; --host is an address of this machine, or 0.0.0.0 for all"
+        raise UserError(f"cannot listen on {host[:80]}, port {port}: {why}", hint) from None

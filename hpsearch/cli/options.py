@@ -98,8 +98,7 @@ OptionalStudyFile = Annotated[
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where",
-        help="Select trials, such as: \"learning_rate < 1e-4 and state = 'complete'\".",
+        "--where", help="Select trials, such as: \"learning_rate < 1e-4 and state = 'complete'\"."
     ),
 ]
 Watch = Annotated[
@@ -113,25 +112,12 @@ TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="Th
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
 
 
-def limits_given(
-    trials: int | None, gpu_hours: float | None, wall_clock: str | None, cost: float | None
-) -> dict[str, float | str]:
-    """The new limits of a budget that were given, as a study file writes them."""
-    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
-    return {key: value for key, value in limits.items() if value is not None}
-
-
 def worker_count(workers: str | None) -> int | str | None:
-    """The value of --workers as a number, ``auto``, or None if it was not given.
-
-    Raises:
-        UserError: It is neither a number in range nor ``auto``.
-    """
+    """The value of --workers as a number, ``auto``, or None if it was not given. Raises UserError
+    if it is neither a number in range nor ``auto``."""
     if workers is None or workers == "auto":
         return workers
-    is_short_number = workers.isdecimal() and len(workers) < 10
-    if is_short_number and 0 < int(workers) <= MOST_WORKERS:
+    if workers.isdecimal() and len(workers) < 10 and 0 < int(workers) <= MOST_WORKERS:
         return int(workers)
-    raise UserError(
-        f"--workers {workers[:40]}: must be a whole number from 1 to {MOST_WORKERS}, or auto"
-    )
+    wanted = f"must be a whole number from 1 to {MOST_WORKERS}, or auto"
+    raise UserError(f"--workers {workers[:40]}: {wanted}")

@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from hpsearch.cli.streams import showable
 from hpsearch.documents.plain import finite
 from hpsearch.terminal.escapes import escaped, plain
 
@@ -96,31 +95,31 @@ def terminal_width() -> int | None:
 
 def emit_json(value: Any) -> None:
     """Print a value as strict JSON: numbers that are not finite become null."""
-    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-    if not showable(text, sys.stdout):
-        text = json.dumps(finite(value), indent=2, allow_nan=False)
-    sys.stdout.write(text.translate(_STEERING) + "\n")
+    _print_json(value, indent=2)
 
 
 def emit_line(value: Any) -> None:
     """Print a value as strict JSON on one line, at once."""
-    plain_value = finite(value)
-    text = json.dumps(plain_value, ensure_ascii=False, allow_nan=False)
-    if not showable(text, sys.stdout):
-        text = json.dumps(plain_value, allow_nan=False)
-    sys.stdout.write(text.translate(_STEERING) + "\n")
+    _print_json(value, indent=None)
     sys.stdout.flush()
+
+
+def _print_json(value: Any, indent: int | None) -> None:
+    text = json.dumps(finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write(text.translate(_STEERING) + "\n")
 
 
 def emit_yaml(*documents: Any) -> None:
     """Print one YAML document, or a stream of several."""
     import yaml
 
-    documents = tuple(finite(document) for document in documents)
-    layout: dict[str, Any] = {"sort_keys": False, "width": 120, "default_flow_style": False}
-    text = yaml.safe_dump_all(documents, allow_unicode=True, **layout)
-    if not showable(text, sys.stdout):
-        text = yaml.safe_dump_all(documents, allow_unicode=False, **layout)
+    text = yaml.safe_dump_all(
+        map(finite, documents),
+        allow_unicode=True,
+        sort_keys=False,
+        width=120,
+        default_flow_style=False,
+    )
     sys.stdout.write(text)
 
 

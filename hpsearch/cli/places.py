@@ -1,4 +1,4 @@
-"""Where a command writes a file: only where nothing is yet, and the whole file or nothing."""
+"""Files that commands write: only where nothing is yet, and the whole file or nothing."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from trials.disk import whole_files
 
 
 def refuse_taken(to: Path, *, force: bool) -> None:
-    """Refuse a place that cannot be, or that something has already.
-
-    Args:
-        to: The file to write.
-        force: Whether to replace a file.
-
-    Raises:
-        UserError: It exists, or its name cannot be.
-    """
+    """Raise UserError for a file that exists, unless it is replaced by `force`, or cannot be."""
     try:
         exists = to.exists()
     except OSError as error:
@@ -31,11 +23,8 @@ def refuse_taken(to: Path, *, force: bool) -> None:
 
 @contextmanager
 def whole_file(to: Path) -> Iterator[Path]:
-    """A place beside a file to write to; it becomes the file when the block ends well.
-
-    Raises:
-        UserError: It cannot be written.
-    """
+    """A place beside a file to write to; it becomes the file when the block ends well. Raises
+    UserError if it cannot be written."""
     try:
         with whole_files.whole_file(to) as unfinished:
             yield unfinished
@@ -46,16 +35,7 @@ def whole_file(to: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, content: str, *, force: bool) -> None:
-    """Write a text file, the whole of it or nothing.
-
-    Args:
-        path: Where.
-        content: The text.
-        force: Whether to replace a file.
-
-    Raises:
-        UserError: There is one already, or it cannot be written.
-    """
+    """Write a text file, the whole of it or nothing. Raises UserError as the others do."""
     refuse_taken(path, force=force)
     with whole_file(path) as unfinished:
         unfinished.write_text(content, encoding="utf-8")

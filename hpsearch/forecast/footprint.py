@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
-from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import GB, StudySpec
 from trials.checkpoints import folders
 

@@ -8,16 +8,11 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 
 from hpsearch.forecast import footprint
-from hpsearch.study_file.levels import PROMOTION, rung_levels, trial_budget
-from hpsearch.study_file.models import (
-    CategoricalParameter,
-    Limit,
-    Parameter,
-    PerTrial,
-    Resources,
-    StudySpec,
-)
-from hpsearch.study_file.types import shown
+from hpsearch.study_file.levels import rung_levels, trial_budget
+from hpsearch.study_file.methods import PROMOTION
+from hpsearch.study_file.models import Limit, PerTrial, Resources, StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, Parameter
+from hpsearch.study_file.validation import shown
 from hpsearch.terminal.tables import table
 from hpsearch.words.numbers import NOTHING, count, duration, number, size
 from trials.contract import Unit

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hpsearch.forecast import footprint, plan
 from hpsearch.search.time_left import TimeLeft
-from hpsearch.study_file.levels import PROMOTION
+from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.words.numbers import count, duration, number, size
 from trials.contract import Unit

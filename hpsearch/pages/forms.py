@@ -14,7 +14,8 @@ from hpsearch.domain.records import StudyState
 from hpsearch.errors import HpsearchError
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.store import Store
-from hpsearch.study_file.models import CategoricalParameter, IntParameter, Parameter, StudySpec
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
 from hpsearch.study_file.text.configurations import value_of
 from hpsearch.words.numbers import number
 

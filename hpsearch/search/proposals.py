@@ -24,7 +24,8 @@ from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
 from hpsearch.study_file import methods, space
-from hpsearch.study_file.models import Method, StudySpec
+from hpsearch.study_file.methods import Method
+from hpsearch.study_file.models import StudySpec
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """Names of a validation loss, which counts beside the objective: `loss` in our own loop."""

@@ -30,8 +30,9 @@ from hpsearch.search.rungs import Judgement, Rungs, Verdict
 from hpsearch.search.samplers.view import id_of, without_repeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
-from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels, trial_budget
-from hpsearch.study_file.models import Method, StudySpec
+from hpsearch.study_file.levels import rung_levels, trial_budget
+from hpsearch.study_file.methods import ETA, PROMOTION, Method
+from hpsearch.study_file.models import StudySpec
 
 HYPERBAND = {"hyperband", "HyperbandPruner"}
 

@@ -14,7 +14,8 @@ from statistics import fmean
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.study_file.levels import ETA, PROMOTION, rung_levels
+from hpsearch.study_file.levels import rung_levels
+from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
 FEWEST, PRUNED_FEWEST = 3, 10
@@ -80,7 +81,7 @@ class TimeLeft:
 
     @property
     def _fewest(self) -> int:
-        known_beforehand = self._kind in (PROMOTION, "none", "nop", "NopPruner")
+        known_beforehand = self._kind in (PROMOTION, "none")
         return FEWEST if known_beforehand else PRUNED_FEWEST
 
     def _limits_s(self, active_s: float, held_s: float) -> list[float]:

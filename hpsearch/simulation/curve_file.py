@@ -18,7 +18,8 @@ import numpy as np
 
 from hpsearch.errors import DataError
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
-from hpsearch.study_file.models import CategoricalParameter, StudySpec
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import active
 from hpsearch.study_file.types import same
 from trials.contract import Unit

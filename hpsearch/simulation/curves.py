@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpsearch.study_file.models import CategoricalParameter, FloatParameter, IntParameter
+from hpsearch.study_file.parameters import CategoricalParameter, FloatParameter, IntParameter
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import same
 from trials.contract import Diverged

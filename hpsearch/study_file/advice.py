@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpsearch.study_file.levels import PROMOTION
-from hpsearch.study_file.methods import CURVE_GP, PRUNERS
-from hpsearch.study_file.models import CategoricalParameter, Method, StudySpec, split_method
+from hpsearch.study_file.methods import PROMOTION
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import is_open
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.models import KEY
-
-STARTUP = 5
-"""Finished trials that Optuna's median and percentile pruners wait for by default."""
 
 
 def advice(spec: StudySpec) -> list[str]:
@@ -40,42 +37,23 @@ def _names(spec: StudySpec) -> list[str]:
 
 
 def _advice(spec: StudySpec) -> Iterator[str]:
-    pruner = _innermost(spec.search.pruner)
-    if PRUNERS.get(pruner.kind, pruner.kind) in ("MedianPruner", "PercentilePruner"):
-        startup = max(1, pruner.arguments.get("n_startup_trials", STARTUP))
-        enough = "" if startup == 1 else f" and needs {startup} of them"
+    pruner = spec.search.pruner.kind
+    if pruner in ("median", "percentile"):
         yield (
-            f"search.pruner: {pruner.kind} compares with finished trials only{enough}: "
-            "trials that run before that, such as the first one of every worker, are never pruned; "
+            f"search.pruner: {pruner} compares with finished trials only: trials that run before, "
+            "such as the first one of every worker, are never pruned; "
             f"{PROMOTION} compares from the first rung on"
         )
-    yield from _of_open_space(spec)
-    metric = spec.objective.metric
-    if len(spec.objectives) > 1 and pruner.kind == PROMOTION:
+    has_several = len(spec.objectives) > 1
+    if has_several and pruner == PROMOTION:
+        metric = spec.objective.metric
         yield (
             f"search.pruner: {PROMOTION} compares trials by the first objective ({metric}) only; "
             "none trains all of them in full"
         )
-    if len(spec.objectives) > 1 and spec.budget.target is not None:
-        yield f"budget.target: is a value of the first objective ({metric})"
-
-
-def _of_open_space(spec: StudySpec) -> Iterator[str]:
-    if not is_open(spec.task):
-        return
-    if spec.search.sampler.kind == CURVE_GP:
-        yield (
-            f"search.sampler: {CURVE_GP} draws the parameters that space names; Optuna's tpe draws "
-            "those that only the objective names"
-        )
-    if spec.search.pruner.kind == PROMOTION and len(spec.objectives) == 1:
+    if is_open(spec.task) and pruner == PROMOTION and not has_several:
         yield (
             "search.pruner: an objective has no checkpoints, so a paused trial that continues "
             "trains from the beginning, and is charged for it; to only end trials: pruner: "
             "successive_halving"
         )
-
-
-def _innermost(pruner: Method) -> Method:
-    wrapped = pruner.arguments.get("wrapped_pruner")
-    return pruner if wrapped is None else _innermost(Method.model_validate(split_method(wrapped)))

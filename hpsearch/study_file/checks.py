@@ -9,61 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from hpsearch.study_file import space as spaces
-from hpsearch.study_file.levels import PROMOTION
 from hpsearch.study_file.methods import (
     CURVE_GP,
     LAID_OUT,
     MULTI_OBJECTIVE,
-    PRUNERS,
+    PROMOTION,
     SAMPLERS,
     class_name,
-    pruner_problems,
-    sampler_problems,
 )
-from hpsearch.study_file.models import (
+from hpsearch.study_file.models import Resources, Search, StudyBudget
+from hpsearch.study_file.parameters import (
     CategoricalParameter,
-    Confirm,
+    FloatParameter,
     IntParameter,
-    Method,
     Parameter,
-    PerTrial,
 )
-from hpsearch.study_file.types import AUTO, shown
+from hpsearch.study_file.types import AUTO
+from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
 from trials.descriptions.description import TaskDescription
 from trials.settings import nearest
 
 MOST_VALUES = 10_000
-"""The most values of one parameter for a sampler that tries them all."""
+"""The most values of one parameter for a sampler that lists them all in memory."""
 
 
 @dataclass
 class Draft:
-    """The parts of a study file that are right by themselves; None for missing and wrong ones."""
+    """The parts of a study file that are right by themselves; None for missing and wrong ones.
 
+    Args:
+        study: The study's own name.
+        names: The names of all parameters, including the wrong ones.
+        metrics: The metrics of objectives and constraints, by place.
+        objectives: How many objectives are right by themselves.
+    """
+
+    study: str | None = None
     task: dict[str, Any] | None = None
     settings: dict[str, Any] | None = None
-    space: dict[str, Parameter] = field(default_factory=dict)
-    """The parameters that are right by themselves."""
-    names: frozenset[str] = frozenset()
-    """The names of all parameters, including the wrong ones."""
-    metrics: dict[str, str] = field(default_factory=dict)
-    """The metrics of objectives and constraints, by place."""
-    objectives: int = 1
-    """How many objectives are right by themselves."""
-    per_trial: PerTrial | None = None
-    sampler: Method | None = None
-    pruner: Method | None = None
-    confirm: Confirm | None = None
-    warm_start: tuple[str, ...] | str | None = None
-    study: str | None = None
-    """The study's own name."""
-    gpu: float | str | None = None
-    """The GPUs of each worker."""
+    budget: StudyBudget | None = None
+    search: Search | None = None
+    resources: Resources | None = None
     enqueue: list[dict[str, Any]] | None = None
+    space: dict[str, Parameter] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    metrics: dict[str, str] = field(default_factory=dict)
+    objectives: int = 1
     description: TaskDescription | None = None
 
     @property
@@ -87,9 +83,10 @@ def problems(draft: Draft) -> list[Problem]:
         *conditions,
         *_metric_problems(draft),
         *_budget_problems(draft),
-        *_search_problems(draft),
         *_resource_problems(draft),
     ]
+    if draft.search is not None:
+        found += _search_problems(draft, draft.search)
     # Whether a configuration lies in the space is known only of a space without mistakes.
     if draft.space.keys() == draft.names and not conditions:
         found += _enqueue_problems(draft)
@@ -129,15 +126,16 @@ def _always_has_a_value(draft: Draft, name: str) -> bool:
 
 
 def _budget_problems(draft: Draft) -> list[Problem]:
-    if draft.per_trial is None or draft.description is None:
+    if draft.budget is None or draft.description is None:
         return []
-    return draft.description.problems_with_budget(draft.per_trial.unit)
+    return draft.description.problems_with_budget(draft.budget.per_trial.unit)
 
 
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
     is_built_in = draft.known_settings is not None
-    if is_built_in and isinstance(draft.gpu, float) and draft.gpu > 1:
-        what = f"a trial of this task trains on one GPU, and {draft.gpu:g} would be reserved"
+    gpu = AUTO if draft.resources is None else draft.resources.gpu
+    if is_built_in and isinstance(gpu, float) and gpu > 1:
+        what = f"a trial of this task trains on one GPU, and {gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"
         yield Problem("resources.gpu", f"{what}; {hint}")
 
@@ -178,9 +176,16 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
             elif searched is not None:
                 wrong = filter(None, map(searched.problem_with, values))
                 yield from (Problem(where, f"the condition {what}") for what in wrong)
-    for cycle in _cycles(draft.space):
-        around = " -> ".join([*cycle, cycle[0]])
-        what = f"the conditions form a cycle ({around}); remove one of them"
+    parents = {
+        name: parameter.when.keys() & draft.space.keys() - {name}
+        for name, parameter in draft.space.items()
+        if parameter.when
+    }
+    try:
+        TopologicalSorter(parents).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        what = f"the conditions form a cycle ({' -> '.join(cycle)}); remove one of them"
         yield Problem(f"space.{cycle[0]}.when", what)
 
 
@@ -200,29 +205,6 @@ def _problem_with_parent(
     return None
 
 
-def _cycles(space: Mapping[str, Parameter]) -> list[list[str]]:
-    """The cycles among conditions, each once, from its first parameter on.
-
-    A parameter that depends on itself is not counted.
-    """
-    found: dict[frozenset[str], list[str]] = {}
-    done: set[str] = set()
-
-    def walk(name: str, path: list[str]) -> None:
-        if name in path:
-            cycle = path[path.index(name) :]
-            found.setdefault(frozenset(cycle), cycle)
-        elif name not in done:
-            for parent in space[name].when or {}:
-                if parent in space and parent != name:
-                    walk(parent, [*path, name])
-            done.add(name)
-
-    for name in space:
-        walk(name, [])
-    return list(found.values())
-
-
 def _metric_problems(draft: Draft) -> Iterator[Problem]:
     known = draft.description.metrics if draft.description else None
     places: dict[str, str] = {}
@@ -236,21 +218,50 @@ def _metric_problems(draft: Draft) -> Iterator[Problem]:
             yield Problem(where, f"the task does not report {shown(metric)}; {hint}")
 
 
-def _search_problems(draft: Draft) -> Iterator[Problem]:
-    if draft.sampler is not None:
-        yield from sampler_problems(draft.sampler)
-        yield from _endless_problems(draft.sampler, draft.space)
-        yield from _prior_problems(draft.sampler, draft)
-        yield from _laid_out_problems(draft.sampler, draft)
-        yield from _warm_start_problems(draft.sampler, draft)
-    if draft.pruner is not None:
-        yield from pruner_problems(draft.pruner, draft.per_trial)
+def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
+    yield from _sampler_problems(draft, search)
+    yield from _warm_start_problems(draft, search)
     if draft.objectives > 1:
-        yield from _several_problems(draft)
+        yield from _several_problems(search)
+    first = search.pruner.arguments.get("first_rung")
+    if first is None or draft.budget is None:
+        return
+    per_trial = draft.budget.per_trial
+    if first > per_trial.total:
+        budget = f"{per_trial.total:g} {per_trial.unit.value}"
+        what = f"{first} is above the trial budget ({budget}); lower it"
+        yield Problem("search.pruner.first_rung", what)
 
 
-def _warm_start_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    if draft.warm_start is None:
+def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:
+    kind, name = search.sampler.kind, class_name(search.sampler)
+    if draft.is_open and not draft.names and name in LAID_OUT:
+        what = f"{kind} needs the whole space in advance, and the objective names it as it runs"
+        yield Problem("search.sampler", f"{what}; use another, or write parameters under space")
+    able = f"use {CURVE_GP}, or " if draft.objectives == 1 else ""
+    for parameter_name, parameter in draft.space.items():
+        where = f"space.{parameter_name}"
+        if parameter.prior is not None and name != CURVE_GP:
+            what = f"the sampler {kind} does not take priors into account"
+            yield Problem(f"{where}.prior", f"{what}; {able}remove prior")
+        if name == "BruteForceSampler" and not isinstance(parameter, CategoricalParameter):
+            yield from _endless_problems(kind, where, parameter)
+
+
+def _endless_problems(
+    kind: str, where: str, parameter: FloatParameter | IntParameter
+) -> Iterator[Problem]:
+    what = f"{kind} tries every value, and this parameter has"
+    if parameter.step is None:
+        hint = "infinitely many; add a step, or use another sampler"
+        yield Problem(where, f"{what} {hint}")
+    elif (parameter.high - parameter.low) / parameter.step > MOST_VALUES:
+        hint = f"over {MOST_VALUES}; raise step, or use another sampler"
+        yield Problem(where, f"{what} {hint}")
+
+
+def _warm_start_problems(draft: Draft, search: Search) -> Iterator[Problem]:
+    if search.warm_start is None:
         return
     if draft.objectives > 1:
         what = "compares results by one objective, and there are several; remove it"
@@ -258,65 +269,27 @@ def _warm_start_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
     elif draft.is_open and not draft.names:
         what = "compares parameters that both studies name under space, and this one names none"
         yield Problem("search.warm_start", f"{what}; name them, or remove warm_start")
-    elif sampler.kind != CURVE_GP:
-        what = f"the sampler {sampler.kind} does not take earlier studies into account"
+    elif search.sampler.kind != CURVE_GP:
+        what = f"the sampler {search.sampler.kind} does not take earlier studies into account"
         yield Problem("search.warm_start", f"{what}; use {CURVE_GP}, or remove warm_start")
-    if draft.warm_start == AUTO:
-        return
-    for place, name in enumerate(draft.warm_start):
-        if name == draft.study:
-            what = "is the name of this study; name earlier ones"
-            yield Problem(f"search.warm_start[{place}]", what)
+    if draft.study is not None and search.warm_start != AUTO and draft.study in search.warm_start:
+        place = search.warm_start.index(draft.study)
+        what = "is the name of this study; name earlier ones"
+        yield Problem(f"search.warm_start[{place}]", what)
 
 
-def _several_problems(draft: Draft) -> Iterator[Problem]:
-    sampler, pruner = draft.sampler, draft.pruner
-    if sampler is not None and class_name(sampler) not in MULTI_OBJECTIVE:
+def _several_problems(search: Search) -> Iterator[Problem]:
+    sampler, pruner = search.sampler, search.pruner
+    if class_name(sampler) not in MULTI_OBJECTIVE:
         able = [name for name, long in SAMPLERS.items() if long in MULTI_OBJECTIVE]
         what = f"{sampler.kind} supports only one objective; use one of {', '.join(able)}"
         yield Problem("search.sampler", what)
-    several = (PROMOTION, "NopPruner")
-    if pruner is not None and PRUNERS.get(pruner.kind, pruner.kind) not in several:
+    if pruner.kind not in (PROMOTION, "none"):
         what = f"{pruner.kind} supports only one objective; use none or promotion"
         yield Problem("search.pruner", what)
-    if draft.confirm is not None:
+    if search.confirm is not None:
         what = "repeats the best trials by one objective, and there are several; remove it"
         yield Problem("search.confirm", what)
-
-
-def _endless_problems(sampler: Method, space: Mapping[str, Parameter]) -> Iterator[Problem]:
-    if class_name(sampler) != "BruteForceSampler":
-        return
-    for name, parameter in space.items():
-        if isinstance(parameter, CategoricalParameter):
-            continue
-        what = f"{sampler.kind} tries every value, and this parameter has"
-        if parameter.step is None:
-            hint = "infinitely many; add a step, or use another sampler"
-        elif (parameter.high - parameter.low) / parameter.step > MOST_VALUES:
-            hint = f"over {MOST_VALUES}; raise step, or use another sampler"
-        else:
-            continue
-        yield Problem(f"space.{name}", f"{what} {hint}")
-
-
-def _laid_out_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    if draft.names or not draft.is_open or class_name(sampler) not in LAID_OUT:
-        return
-    what = f"{sampler.kind} needs the whole space in advance, and the objective names it as it runs"
-    able = [name for name, long in SAMPLERS.items() if long not in LAID_OUT]
-    hint = f"use one of {', '.join([CURVE_GP, *able])}, or write the parameters under space"
-    yield Problem("search.sampler", f"{what}; {hint}")
-
-
-def _prior_problems(sampler: Method, draft: Draft) -> Iterator[Problem]:
-    if class_name(sampler) not in SAMPLERS.values():
-        return
-    able = f"use {CURVE_GP}, or " if draft.objectives == 1 else ""
-    for name, parameter in draft.space.items():
-        if parameter.confidence is not None:
-            what = f"the sampler {sampler.kind} does not take priors into account"
-            yield Problem(f"space.{name}.prior", f"{what}; {able}remove prior")
 
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:

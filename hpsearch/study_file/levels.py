@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from hpsearch.study_file.methods import PROMOTION, PromotionArguments
 from hpsearch.study_file.models import PerTrial, StudySpec
 from trials.contract import Budget
 from trials.running import report_grid
 
-PROMOTION = "promotion"
-"""The pruner that has its own rungs; all others compare at every report."""
-
-ETA = 3
-"""One of this many trials at a rung continues."""
-
 RUNGS = 2
-"""How many rungs are below the full budget by default."""
+"""How many rungs are below the full budget where trials report rarely."""
 
 FINE = 17
 """A trial with at least this many reports has its first rung after 1/17 of its budget.
@@ -47,10 +41,10 @@ def trial_budget(spec: StudySpec) -> Budget:
 def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     """The levels at which trials are compared, ascending, the full budget last.
 
-    The promotion pruner has the argument `eta` and either `rungs` (how many are below the full
-    budget R) or `first_rung` (the lowest level wanted): its levels are R, R/eta, R/eta**2 and so
-    on. With neither, and enough reports, the first rung is the report nearest to R/17, and each
-    next one is eta times as far: 3, 9 and 27 of 52 epochs. Other pruners compare at every report.
+    The promotion pruner has the arguments `eta` and `first_rung` (the lowest level wanted): its
+    levels are the full budget R, R/eta, R/eta**2 and so on. Without `first_rung`, and with enough
+    reports, the first rung is the report nearest to R/17, and each next one is eta times as far: 3,
+    9 and 27 of 52 epochs. Other pruners compare at every report.
 
     A rung within a quarter of the report interval (`report_grid.NEAR`) of a report is moved there.
     No two rungs become one: each is at least twice as far as the one below it.
@@ -59,7 +53,8 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     grid = _report_grid(per_trial)
     if pruner.kind != PROMOTION:
         return grid
-    stated = _promotion_levels(per_trial, pruner.arguments)
+    arguments = PromotionArguments.model_validate(pruner.arguments)
+    stated = _promotion_levels(per_trial, arguments)
     moved = [_moved(level, grid, per_trial.report_interval) for level in stated]
     return _ascending(moved, per_trial)
 
@@ -70,20 +65,17 @@ def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
     return nearest if report_grid.is_near(level, nearest, every) else level
 
 
-def _promotion_levels(per_trial: PerTrial, arguments: Mapping[str, Any]) -> Iterator[float]:
+def _promotion_levels(per_trial: PerTrial, arguments: PromotionArguments) -> Iterator[float]:
     total, interval = per_trial.total, per_trial.report_interval
-    eta = arguments.get("eta", ETA)
-    reports_often = interval <= total / FINE
-    rungs_given = arguments.keys() & {"first_rung", "rungs"}
-    if reports_often and not rungs_given:
+    first = arguments.first_rung
+    if first is None and interval <= total / FINE:
         lowest = round(total / FINE / interval) * interval
-        above = itertools.accumulate(itertools.repeat(eta), operator.mul, initial=lowest)
+        above = itertools.accumulate(itertools.repeat(arguments.eta), operator.mul, initial=lowest)
         return itertools.takewhile(lambda level: level < total * 0.9, above)
-    divided = itertools.accumulate(itertools.repeat(eta), operator.truediv, initial=total)
+    divided = itertools.accumulate(itertools.repeat(arguments.eta), operator.truediv, initial=total)
     below = itertools.islice(divided, 1, None)
-    first = arguments.get("first_rung")
     if first is None:
-        return itertools.islice(below, arguments.get("rungs", RUNGS))
+        return itertools.islice(below, RUNGS)
     # 9 / 3**2 may be slightly below a first rung of 1.
     lowest = first * (1 - 1e-9)
     return itertools.takewhile(lambda level: level >= lowest, below)

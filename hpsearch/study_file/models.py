@@ -7,227 +7,32 @@ a file, or knowledge of the task, to see. `reading` reads a file and finds the l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
+from hpsearch.study_file.methods import Method, Pruner, Sampler
+from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.trackers import TrackerList
 from hpsearch.study_file.types import (
     EXACT,
     Bound,
-    Choices,
-    Condition,
     Count,
     Duration,
     Earlier,
     Gpus,
-    Mistake,
-    Model,
     Positive,
     StudyName,
-    Value,
-    WholeBound,
     Workers,
-    is_number,
-    is_one_of,
-    is_whole_number,
-    same,
-    shown,
 )
+from hpsearch.study_file.validation import Mistake, Model
 from trials.contract import Unit
 from trials.running import report_grid
 
 GB = 1e9
 """Bytes."""
 
-
-# ------------------------------------------------------------------------------------------- space
-
-Confidence: TypeAlias = Literal["low", "medium", "high"]
-"""How sure it is that a parameter's good values are near its prior."""
-
-
-class _Believed(Model):
-    """A parameter of which a value may be believed to be good."""
-
-    _null_is_a_value: ClassVar[bool] = False
-    """Whether `prior: null` believes in null; otherwise it is the same as no prior."""
-    if TYPE_CHECKING:  # each kind of parameter has them among its own keys
-        prior: Any
-        confidence: Confidence | None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_confidence(cls, value: Any) -> Any:
-        """What is written, with the usual confidence beside a prior that has none."""
-        if not isinstance(value, dict) or "prior" not in value or "confidence" in value:
-            return value
-        if value["prior"] is None and not cls._null_is_a_value:
-            return value
-        return {**value, "confidence": "medium"}
-
-    def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
-        raise NotImplementedError
-
-    def mistakes(self) -> Iterator[Mistake]:
-        """Values that do not go together, else a prior that the parameter cannot have."""
-        yield from list(self._value_mistakes()) or self._prior_mistakes()
-
-    def _value_mistakes(self) -> Iterator[Mistake]:
-        raise NotImplementedError
-
-    def _prior_mistakes(self) -> Iterator[Mistake]:
-        """A prior that the parameter cannot have, or a confidence in nothing."""
-        if self.confidence is None:
-            return
-        is_missing = "prior" not in self.model_fields_set
-        if is_missing or (self.prior is None and not self._null_is_a_value):
-            what = "is that of a prior, and there is none"
-            yield "confidence", f"{what}; add prior or remove confidence"
-        elif problem := self.problem_with(self.prior):
-            yield "prior", problem
-
-
-class _Numeric(_Believed):
-    """Bounds, scale and grid of a number; both bounds belong to the range."""
-
-    _step_of_one: ClassVar[int | None] = None
-    """The step that every value has anyway and that goes with any scale: 1 for whole numbers."""
-
-    low: Bound
-    """The smallest value."""
-    high: Bound
-    """The largest value."""
-    log: bool = False
-    """Whether values are drawn on a logarithmic scale."""
-    step: float | None = None
-    """Values are low plus a multiple of this."""
-    when: Condition | None = None
-    """Active only when each of these parameters is active with one of the values given here."""
-    prior: Bound | None = None
-    """A value that is believed to be good: the search begins near it."""
-    confidence: Confidence | None = None
-    """How near to the prior other good values are believed to be; medium if it is left out."""
-
-    def _value_mistakes(self) -> Iterator[Mistake]:
-        if self.low > self.high:
-            yield "low", f"{self.low} is above high ({self.high}); swap them"
-        if self.log and self.low <= 0:
-            what = f"a logarithmic scale needs bounds above 0, not {self.low}"
-            yield "low", f"{what}; raise it or remove log"
-        if self.step is not None and self.step != self._step_of_one:
-            yield from self._step_mistakes(self.step)
-
-    def _step_mistakes(self, step: float) -> Iterator[Mistake]:
-        if self.log:
-            yield "step", "a logarithmic scale has no step; remove log or step"
-        elif step <= 0:
-            yield "step", f"must be above 0, not {step}"
-        elif self.low < self.high:
-            yield from self._grid_mistakes(step)
-
-    def _grid_mistakes(self, step: float) -> Iterator[Mistake]:
-        width = _exact(self.high) - _exact(self.low)
-        if width / _exact(step) > EXACT:
-            what = f"{step} is too small for bounds that are {float(width):g} apart"
-            yield "step", f"{what}; raise or remove it"
-        elif width % _exact(step):
-            what = f"{step} does not divide high - low ({float(width):g})"
-            yield "step", f"{what}; change high, low or step"
-
-    def _outside(self, value: float) -> str | None:
-        if not self.low <= value <= self.high:
-            return f"must be from {self.low} to {self.high}, not {value}"
-        if self.step is None or self.log:
-            return None
-        steps = (value - self.low) / self.step
-        on_grid = abs(steps - round(steps)) < 1e-8  # as Optuna's FloatDistribution judges it
-        if on_grid:
-            return None
-        return f"must be {self.low} plus a multiple of {self.step}, not {value}"
-
-
-def _exact(value: float) -> Decimal:
-    return Decimal(str(value))
-
-
-class FloatParameter(_Numeric):
-    """A number, on a linear or logarithmic scale, or on a grid of `step`."""
-
-    type: Literal["float"]
-    """A number."""
-
-    def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
-        if not is_number(value):
-            return f"must be a number, not {shown(value)}"
-        return self._outside(value)
-
-
-class IntParameter(_Numeric):
-    """A whole number."""
-
-    _step_of_one: ClassVar[int | None] = 1
-    type: Literal["int"]
-    """A whole number."""
-    low: WholeBound
-    """The smallest value."""
-    high: WholeBound
-    """The largest value."""
-    step: int = 1
-    """Values are low plus a multiple of this."""
-    prior: WholeBound | None = None
-    """A value that is believed to be good: the search begins near it."""
-
-    def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
-        if not is_whole_number(value):
-            return f"must be a whole number, not {shown(value)}"
-        return self._outside(value)
-
-
-class CategoricalParameter(_Believed):
-    """One of a few values without an order."""
-
-    _null_is_a_value: ClassVar[bool] = True
-    type: Literal["categorical"]
-    """One of a few values."""
-    choices: Choices
-    """The values: numbers, text, true, false or null."""
-    when: Condition | None = None
-    """Active only when each of these parameters is active with one of the values given here."""
-    prior: Value = None
-    """The choice that is believed to be good: the search begins with it."""
-    confidence: Confidence | None = None
-    """How much the prior is preferred to other choices; medium if it is left out."""
-
-    def _value_mistakes(self) -> Iterator[Mistake]:
-        """No choices, or equal ones: to Optuna true is 1 and 2.0 is 2."""
-        if not self.choices:
-            yield "choices", "is empty; give at least one value"
-        seen: dict[Any, Any] = {}
-        for i, choice in enumerate(self.choices):
-            if choice not in seen:
-                seen[choice] = choice
-                continue
-            first = seen[choice]
-            why = "is listed twice"
-            if not same(first, choice):
-                why = f"counts as equal to {shown(first)}"
-            yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
-
-    def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
-        if is_one_of(value, self.choices):
-            return None
-        choices = ", ".join(map(shown, self.choices))
-        return f"must be one of {choices}, not {shown(value)}"
-
-
-Parameter: TypeAlias = FloatParameter | IntParameter | CategoricalParameter
 
 # ---------------------------------------------------------------------------- objective and budget
 
@@ -354,28 +159,6 @@ class StudyBudget(Model):
 # ---------------------------------------------------------------------------- search and resources
 
 
-class Method(Model):
-    """A sampler or pruner by name, with its arguments."""
-
-    kind: str
-    arguments: dict[str, Any] = Field(default={})
-
-
-def split_method(value: Any) -> Any:
-    """`tpe` and `{kind: tpe, multivariate: true}` as a method's fields."""
-    if isinstance(value, str):
-        return {"kind": value}
-    if isinstance(value, Method):
-        return value
-    if not isinstance(value, dict) or "kind" not in value:
-        return {"kind": value}
-    arguments = {name: argument for name, argument in value.items() if name != "kind"}
-    return {"kind": value["kind"], "arguments": arguments}
-
-
-NamedMethod = Annotated[Method, BeforeValidator(split_method)]
-
-
 class Confirm(Model):
     """Repeat the best trials with new seeds at the end, to see which are good by luck."""
 
@@ -388,9 +171,9 @@ class Confirm(Model):
 class Search(Model):
     """How configurations are proposed and when weak ones are stopped, named as in Optuna."""
 
-    sampler: NamedMethod = Method(kind="curve_gp")
+    sampler: Sampler = Method(kind="curve_gp")
     """What proposes configurations: its name, or a mapping of `kind` and its arguments."""
-    pruner: NamedMethod = Method(kind="promotion")
+    pruner: Pruner = Method(kind="promotion")
     """What stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
     confirm: Confirm | None = None
     """Repeat the best trials with new seeds at the end."""
@@ -435,7 +218,7 @@ class CheckpointsPlace(Model):
     """GB (10^9 bytes) that the study's checkpoints may take; None for no limit."""
 
 
-def as_place(value: Any) -> Any:
+def _as_place(value: Any) -> Any:
     """`my/folder` as the fields of a `CheckpointsPlace`."""
     return {"folder": value} if isinstance(value, str) else value
 
@@ -469,7 +252,9 @@ class StudySpec(Model):
     """What trials run on."""
     enqueue: list[dict[str, Any]] = Field(default=[])
     """Configurations that are tried first, such as ones known to be good."""
-    checkpoints: Annotated[CheckpointsPlace, BeforeValidator(as_place)] = CheckpointsPlace()
+    checkpoints: Annotated[
+        CheckpointsPlace, BeforeValidator(_as_place, json_schema_input_type=str | CheckpointsPlace)
+    ] = CheckpointsPlace()
     """The folder for checkpoints, and how much they may take."""
     track: TrackerList = ()
     """Experiment trackers that are told of the study, each a word or a mapping of its options."""

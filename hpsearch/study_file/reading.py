@@ -16,22 +16,12 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model
 from hpsearch.errors import SpecError
 from hpsearch.study_file import checks
 from hpsearch.study_file.checks import Draft
-from hpsearch.study_file.models import (
-    CategoricalParameter,
-    FloatParameter,
-    IntParameter,
-    Objective,
-    Parameter,
-    Resources,
-    Search,
-    StudyBudget,
-    StudySpec,
-)
+from hpsearch.study_file.models import Objective, StudySpec
+from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.space import is_open
 from hpsearch.study_file.text import yaml_source
-from hpsearch.study_file.text.messages import problems_of
 from hpsearch.study_file.text.yaml_source import Source
-from hpsearch.study_file.types import Model, shown
+from hpsearch.study_file.validation import Model, problems_of, shown
 from trials.contract import Problem, TaskError
 from trials.descriptions.builtin import describe
 from trials.descriptions.description import TaskDescription
@@ -48,12 +38,8 @@ _NOT_SECTIONS = ("objectives", "space", "base", "text")
 _SECTIONS = [name for name in StudySpec.model_fields if name not in _NOT_SECTIONS]
 """The other top-level keys."""
 
-_CHECKED_PARTS: Mapping[str, tuple[type[Model], tuple[str, ...]]] = {
-    "budget": (StudyBudget, ("per_trial",)),
-    "search": (Search, ("sampler", "pruner", "confirm", "warm_start")),
-    "resources": (Resources, ("gpu",)),
-}
-"""By section, the parts that `Draft` has, each of them even if others of its section are wrong."""
+_DRAFTED = ("study", "task", "settings", "budget", "search", "resources", "enqueue")
+"""The sections that a `Draft` has."""
 
 IMPORTED = "imported"
 """The key of the text that stands for the study file of imported runs: where they are from."""
@@ -62,11 +48,6 @@ SEVERAL = {"sampler": "tpe", "pruner": "none"}
 """The defaults of `search` with several objectives: the usual ones compare trials by one value."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
-_PARAMETER_MODELS: dict[Any, type[Model]] = {
-    "float": FloatParameter,
-    "int": IntParameter,
-    "categorical": CategoricalParameter,
-}
 
 
 def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
@@ -140,19 +121,29 @@ def _sections(
         if key not in known:
             problems.append(Problem(key, f"unknown key; {nearest(key, known)}"))
     for key in _SECTIONS:
+        section = {key: written[key]} if key in written else {}
         try:
-            sections[key] = _part(StudySpec, key, written)
+            sections[key] = getattr(_alone(key).model_validate(section), key)
         except ValidationError as error:
-            problems += problems_of(error, _alone(StudySpec, key))
-    sections["objectives"], wrong_objectives = _objectives(written.get("objective"))
-    sections["space"], wrong_parameters = _space(written)
+            problems += problems_of(error)
+    objectives, wrong_objectives = _objectives(written.get("objective"))
+    space, wrong_parameters = _space(written)
     description, wrong_task = _task(sections.get("task"), base, inspect)
-    problems += [*wrong_objectives, *wrong_parameters, *wrong_task]
-    problems += checks.problems(_draft(written, sections, description))
-    return sections, problems
+    names = written.get("space")
+    draft = Draft(
+        space=space,
+        names=frozenset(names) if isinstance(names, dict) else frozenset(),
+        metrics=_metrics(written.get("objective"), sections.get("constraints")),
+        objectives=len(objectives),
+        description=description,
+        **{key: sections.get(key) for key in _DRAFTED},
+    )
+    problems += [*wrong_objectives, *wrong_parameters, *wrong_task, *checks.problems(draft)]
+    return {**sections, "objectives": objectives, "space": space}, problems
 
 
 def _written(value: dict[str, Any]) -> dict[str, Any]:
+    """The sections that are not empty, with the defaults for several objectives."""
     written = {key: part for key, part in value.items() if part is not None}
     objective = written.get("objective")
     search = written.get("search", {})
@@ -162,49 +153,12 @@ def _written(value: dict[str, Any]) -> dict[str, Any]:
     return written
 
 
-def _draft(
-    written: dict[str, Any], sections: dict[str, Any], description: TaskDescription | None
-) -> Draft:
-    space = written.get("space")
-    parts: dict[str, Any] = {
-        name: _part_or_none(model, name, written.get(section))
-        for section, (model, names) in _CHECKED_PARTS.items()
-        for name in names
-    }
-    return Draft(
-        task=sections.get("task"),
-        settings=sections.get("settings"),
-        space=sections["space"],
-        names=frozenset(space) if isinstance(space, dict) else frozenset(),
-        metrics=_metrics(written.get("objective"), sections.get("constraints")),
-        objectives=len(sections["objectives"]),
-        study=sections.get("study"),
-        enqueue=sections.get("enqueue"),
-        description=description,
-        **parts,
-    )
-
-
 @functools.cache
-def _alone(model: type[Model], name: str) -> type[Model]:
-    field = model.model_fields[name]
+def _alone(name: str) -> type[Model]:
+    """A model of one section."""
+    field = StudySpec.model_fields[name]
     fields: dict[str, Any] = {name: (field.annotation, field)}
     return create_model(name, __base__=Model, **fields)
-
-
-def _part(model: type[Model], name: str, section: dict[str, Any]) -> Any:
-    written = {name: section[name]} if name in section else {}
-    alone = _alone(model, name).model_validate(written)
-    return getattr(alone, name)
-
-
-def _part_or_none(model: type[Model], name: str, section: Any) -> Any:
-    if not isinstance(section, dict):
-        return None
-    try:
-        return _part(model, name, section)
-    except ValidationError:
-        return None  # it is reported with its section
 
 
 def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
@@ -217,7 +171,7 @@ def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
         try:
             found.append(Objective.model_validate(part))
         except ValidationError as error:
-            problems += problems_of(error, Objective, where)
+            problems += problems_of(error, where)
     return tuple(found), problems
 
 
@@ -228,10 +182,11 @@ def _by_place(objectives: Any) -> list[tuple[str, Any]]:
 
 
 def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
+    """The metrics by their places; those of wrong objectives, too."""
     metrics: dict[str, str] = {}
     for where, part in _by_place(objectives):
-        metric = _part_or_none(Objective, "metric", part)
-        if metric is not None:
+        metric = part.get("metric") if isinstance(part, dict) else None
+        if isinstance(metric, str):
             metrics[f"{where}.metric"] = metric
     for name in constraints or {}:
         metrics[f"constraints.{name}"] = name
@@ -259,14 +214,8 @@ def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
         try:
             space[name] = _PARAMETER.validate_python(parameter)
         except ValidationError as error:
-            model = _model_of(parameter)
-            problems += problems_of(error, model, f"space.{name}", skip=1 if model else 0)
+            problems += problems_of(error, f"space.{name}", skip=1)
     return space, problems
-
-
-def _model_of(parameter: Any) -> type[Model] | None:
-    kind = parameter.get("type") if isinstance(parameter, dict) else None
-    return _PARAMETER_MODELS.get(kind) if isinstance(kind, str) else None
 
 
 def _lines(problems: list[Problem], source: Source, name: str) -> list[str]:

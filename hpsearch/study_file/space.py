@@ -13,8 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpsearch.study_file.models import CategoricalParameter, Confidence, IntParameter, Parameter
-from hpsearch.study_file.types import Scalar, is_number, is_one_of, shown
+from hpsearch.study_file.parameters import (
+    CategoricalParameter,
+    Confidence,
+    IntParameter,
+    Parameter,
+)
+from hpsearch.study_file.types import Scalar, is_number, is_one_of
+from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
 from trials.descriptions.function import OPTUNA
 from trials.settings import nearest
@@ -33,11 +39,11 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
 
     if isinstance(parameter, CategoricalParameter):
         return CategoricalDistribution(parameter.choices)
-    if isinstance(parameter, IntParameter):
-        return IntDistribution(
-            parameter.low, parameter.high, log=parameter.log, step=parameter.step
-        )
-    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    kind: Any = IntDistribution if isinstance(parameter, IntParameter) else FloatDistribution
+    distribution: BaseDistribution = kind(
+        parameter.low, parameter.high, log=parameter.log, step=parameter.step
+    )
+    return distribution
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
@@ -59,7 +65,7 @@ def priors(space: Space) -> dict[str, Prior]:
     """The priors of those parameters that have one."""
     found = {}
     for name, parameter in space.items():
-        if parameter.confidence is not None:
+        if parameter.prior is not None:
             found[name] = Prior(parameter.prior, parameter.confidence)
     return found
 
@@ -81,13 +87,11 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
 def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Scalar:
     if isinstance(parameter, CategoricalParameter):
         return trial.suggest_categorical(name, parameter.choices)
-    if isinstance(parameter, IntParameter):
-        return trial.suggest_int(
-            name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
-        )
-    return trial.suggest_float(
+    of_kind: Any = trial.suggest_int if isinstance(parameter, IntParameter) else trial.suggest_float
+    drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
     )
+    return drawn
 
 
 def ordered(space: Space) -> list[str]:
@@ -205,17 +209,18 @@ def largest(
         if name in settings or name in space:
             continue
         parameter = space[searched]
-        largest_value = _largest_value(parameter)
+        most = largest_value(parameter)
         if parameter.when:
             while_inactive = table[searched].default
-            largest_value = max(largest_value, while_inactive)
-        found[name] = largest_value
+            most = max(most, while_inactive)
+        found[name] = most
     return found
 
 
-def _largest_value(parameter: Parameter) -> Any:
+def largest_value(parameter: Parameter) -> Any:
+    """The largest number that a parameter can be; None if no choice is a number."""
     if isinstance(parameter, CategoricalParameter):
-        return max(choice for choice in parameter.choices if isinstance(choice, int | float))
+        return max(filter(is_number, parameter.choices), default=None)
     return parameter.high
 
 

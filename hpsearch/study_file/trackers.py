@@ -1,4 +1,4 @@
-"""What `track` in a study file can name: experiment trackers, with their options."""
+"""Experiment trackers: what `track` in a study file can name, with their options."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from hpsearch.study_file.types import Mistake, Model, refusal, shown
+from hpsearch.study_file.validation import Mistake, Model, refusal, shown
 from trials.settings import nearest
 
 _PASSWORD = re.compile(
@@ -16,16 +16,7 @@ _PASSWORD = re.compile(
 )
 """In a URL: before its host, or among its options. A number after a colon is a port."""
 
-
-def _not_empty(value: str) -> str:
-    if value.strip():
-        return value
-    raise refusal("must not be empty; give a name or leave the key out")
-
-
-Text: TypeAlias = Annotated[
-    str, AfterValidator(_not_empty), WithJsonSchema({"type": "string", "minLength": 1})
-]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class MlflowOptions(Model):
@@ -102,15 +93,12 @@ TRACKERS = tuple(NamedTracker.model_fields)
 
 def as_named(value: Any) -> Any:
     """`mlflow`, and `{mlflow: }` without any option, as the fields of a `NamedTracker`."""
+    if isinstance(value, str) and value not in TRACKERS:
+        raise refusal(f"{shown(value)} is not a tracker; {nearest(value, TRACKERS)}")
     if isinstance(value, str):
-        value = {value: {}}
-    if isinstance(value, NamedTracker):
-        return value
+        return {value: {}}
     if not isinstance(value, dict):
-        raise refusal(f"must be the name of a tracker, or a mapping of it, not {shown(value)}")
-    for kind in value:
-        if kind not in TRACKERS:
-            raise refusal(f"{shown(kind)} is not a tracker; {nearest(str(kind), TRACKERS)}")
+        return value
     return {kind: {} if options is None else options for kind, options in value.items()}
 
 
@@ -126,9 +114,12 @@ def _different(trackers: tuple[NamedTracker, ...]) -> tuple[NamedTracker, ...]:
     return trackers
 
 
+_Kind = Literal["mlflow", "wandb", "tensorboard", "trackio"]
+_Written: TypeAlias = _Kind | NamedTracker
 TrackerList = Annotated[
     tuple[Annotated[NamedTracker, BeforeValidator(as_named)], ...],
     Field(strict=False),
-    BeforeValidator(_listed),
+    BeforeValidator(_listed, json_schema_input_type=_Written | list[_Written]),
     AfterValidator(_different),
 ]
+"""The trackers of a study file: a name, a mapping of its options, or a list of these."""

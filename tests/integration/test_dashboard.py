@@ -286,14 +286,14 @@ def test_an_address_of_another_machine_is_refused(host: str, refused: Run) -> No
 )
 def test_a_name_without_an_address_is_refused(host: str, refused: Run) -> None:
     said = refused("--host", host)
-    assert f"--host {host}: no address is known for that name" in said
+    assert f"cannot listen on {host}, port 8080" in said
     assert "0.0.0.0" in said
 
 
 def test_a_port_that_is_taken_is_refused(refused: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = refused("--port", str(taken.getsockname()[1]))
-    assert "choose another with --port" in said
+    assert "choose another --port" in said
 
 
 @pytest.mark.parametrize("token", ["", "short", "fifteen-charact"])

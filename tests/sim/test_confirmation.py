@@ -154,7 +154,7 @@ def test_only_trials_that_were_trained_in_full_are_repeated() -> None:
     spec = spec_with(
         search={
             "sampler": "random",
-            "pruner": {"kind": "promotion", "rungs": 1},
+            "pruner": {"kind": "promotion", "first_rung": 3},
             "confirm": {"top": 4, "seeds": 2},
         },
         budget={"trials": 6, "per_trial": {"epochs": 9}},

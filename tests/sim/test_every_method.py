@@ -226,7 +226,7 @@ def test_a_number_that_a_method_takes_works_at_the_edge_and_is_refused_past_it(
     place: str, kind: str, argument: str, edge: int
 ) -> None:
     name = (SAMPLERS if place == "sampler" else PRUNERS)[kind]
-    value = RANGES[name][argument][edge]
+    value = RANGES[argument][edge]
     past = (
         (value - 1 if edge == 0 else value * 2) if isinstance(value, int) else (-1e101, 1e101)[edge]
     )

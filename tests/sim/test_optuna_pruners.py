@@ -80,9 +80,6 @@ def test_pruners_that_no_test_names_do_not_exist() -> None:
 
 def test_a_first_wave_that_a_median_cannot_prune_is_told_with_the_remedy() -> None:
     (told,) = advice(spec_with(search={"pruner": {"kind": "median", "n_startup_trials": 3}}))
-    assert "finished trials only and needs 3 of them" in told
+    assert "finished trials only" in told
     assert "promotion compares from the first rung on" in told
-    assert advice(spec_with(search={"pruner": PRUNERS["patient"]})), (
-        "also where another pruner wraps it"
-    )
     assert not advice(spec_with(search={"pruner": "promotion"}))

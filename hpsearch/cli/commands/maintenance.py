@@ -48,8 +48,7 @@ def enqueue(
         ),
     ] = "",
     like: Annotated[
-        int | None,
-        typer.Option("--like", min=0, help="A trial whose other parameters it has."),
+        int | None, typer.Option(min=0, help="A trial whose other parameters it has.")
     ] = None,
     from_checkpoint: Annotated[
         bool,
@@ -57,7 +56,7 @@ def enqueue(
             "--from-checkpoint", help="Continue from that trial's newest checkpoint (with --like)."
         ),
     ] = False,
-    why: Annotated[str, typer.Option("--why", help="The reason, for the record.")] = "",
+    why: Annotated[str, typer.Option(help="The reason, for the record.")] = "",
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Let a running study try a configuration next; what is not given is drawn."""
@@ -95,8 +94,7 @@ def db_upgrade(storage: Storage = DEFAULT_STORAGE) -> None:
 @db.command("check")
 def db_check(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="NAME", help="The study to check. Default: all studies."),
+        str | None, typer.Argument(metavar="NAME", help="The study to check. Default: all studies.")
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:

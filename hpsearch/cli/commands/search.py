@@ -30,7 +30,6 @@ from hpsearch.cli.options import (
     StudyName,
     TreeFormatOption,
     Workers,
-    limits_given,
     worker_count,
 )
 from hpsearch.cli.output import (
@@ -47,52 +46,30 @@ def init(
     ] = Path("study.yaml"),
     kind: Annotated[
         str | None,
-        typer.Option(
-            "--kind",
-            help="The kind of the task, command or function. Default: text_classification, or "
-            "tabular where no column of the data holds texts.",
-        ),
+        typer.Option(help="The kind of the task, command or function. Default: by the data."),
     ] = None,
     command: Annotated[
-        str | None,
-        typer.Option(
-            "--command",
-            help='A command line whose numbers are searched, such as: "python train.py --lr 0.1".',
-        ),
+        str | None, typer.Option(help="A command line whose numbers are searched.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="The study's name. Default: that of the data.")
-    ] = None,
-    train: Annotated[Path | None, typer.Option("--train", help="The training data.")] = None,
+    name: Annotated[str | None, typer.Option(help="The study's name.")] = None,
+    train: Annotated[Path | None, typer.Option(help="The training data.")] = None,
     text: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--text",
-            help="The column with the texts; twice for pairs. Default: guessed from the data.",
-        ),
+        list[str] | None, typer.Option(help="The column with the texts; twice for pairs.")
     ] = None,
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            "--label",
-            help="The column with the classes or numbers, or each column of 0 and 1 of several "
-            "labels. Default: guessed from the data.",
-        ),
+        typer.Option(help="The column with the labels; again for each of several."),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option("--model", help="A model to start from: a hub id, or a folder."),
+        str | None, typer.Option(help="A model to start from: a hub id, or a folder.")
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option("--metric", help="What to optimize. Default: by the data.")
-    ] = None,
+    metric: Annotated[str | None, typer.Option(help="The objective. Default: by the data.")] = None,
     source: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="FILE|URL",
-            help="The file of a W&B sweep, or the URL of an Optuna storage, whose study --name "
-            "names.",
+            help="The file of a W&B sweep, or the URL of an Optuna storage.",
         ),
     ] = None,
     force: Force = False,
@@ -128,8 +105,7 @@ def check(
     storage: Storage = DEFAULT_STORAGE,
     address: Address = None,
     schema: Annotated[
-        bool,
-        typer.Option("--schema", help="Print the JSON Schema of study files, for editors."),
+        bool, typer.Option("--schema", help="Print the JSON Schema of study files, for editors.")
     ] = False,
 ) -> None:
     """Check a study file and its data, try one training step, and print the plan."""
@@ -161,9 +137,8 @@ def run(
     from hpsearch.cli.studies.run import RunOptions, run_study
     from hpsearch.tracking.delivery import recipient_of
 
-    count = worker_count(workers)
-    told = recipient_of(notify)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    count, recipient = worker_count(workers), recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, recipient)
     run_study(study, options)
 
 
@@ -186,10 +161,10 @@ def resume(
     from hpsearch.cli.studies.run import RunOptions, resume_study
     from hpsearch.tracking.delivery import recipient_of
 
-    budget = limits_given(trials, gpu_hours, wall_clock, cost)
-    count = worker_count(workers)
-    told = recipient_of(notify)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, told)
+    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
+    budget = {key: value for key, value in limits.items() if value is not None}
+    count, recipient = worker_count(workers), recipient_of(notify)
+    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, recipient)
     resume_study(name, options, budget)
 
 
@@ -197,23 +172,14 @@ def resume(
 def simulate(
     study: StudyFile,
     curves: Annotated[
-        Path,
-        typer.Option(
-            "--curves", metavar="TABLE", help="A .csv or .parquet file of learning curves."
-        ),
+        Path, typer.Option(metavar="TABLE", help="A .csv or .parquet file of curves.")
     ],
     workers: Workers = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", min=0, max=2**63 - 1, help="The seed. Default: that of the study file."
-        ),
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Default: that of the study file.")
     ] = None,
     top: Annotated[
-        int,
-        typer.Option(
-            "--top", min=1, max=LARGEST_COUNT, help="The number of best configurations to show."
-        ),
+        int, typer.Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
     ] = 5,
     format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
@@ -229,17 +195,13 @@ def train(
     trial: Annotated[
         int | None,
         typer.Option(
-            "--trial",
-            min=0,
-            max=LARGEST_COUNT,
-            help="The number of the trial. Default: what is expected to be best.",
+            min=0, max=LARGEST_COUNT, help="The trial. Default: what is expected to be best."
         ),
     ] = None,
     out: Annotated[
-        Path,
-        typer.Option("--out", help="The folder for models. The first model goes into NAME/v1."),
+        Path, typer.Option(help="The folder for models. The first model goes into NAME/v1.")
     ] = Path("models"),
-    data: Annotated[TrainOn, typer.Option("--data", help="The data to train on.")] = TrainOn.TRAIN,
+    data: Annotated[TrainOn, typer.Option(help="The data to train on.")] = TrainOn.TRAIN,
     export: Annotated[
         bool, typer.Option("--export", help="Also write the model for torch.export.")
     ] = False,
@@ -250,17 +212,17 @@ def train(
             metavar="NUMBER",
             min=0,
             max=LARGEST_COUNT,
-            help="Instead, train this trial again as it was, and exit with 1 if it differs.",
+            help="Instead, train this trial again, and exit with 1 if it differs.",
         ),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Train the best or a chosen configuration with the full budget, and keep the model."""
     from hpsearch.cli.studies.repeat import repeat_trial
-    from hpsearch.cli.studies.train import train_model
+    from hpsearch.cli.studies.train import FinalTraining, train_model
 
     if as_trial is None:
-        train_model(name, trial, out, data, export, storage)
+        train_model(name, FinalTraining(trial, out, data, export), storage)
         return
     if trial is not None or export or data is not TrainOn.TRAIN:
         raise UserError("--as keeps no model", "remove --trial, --data and --export")
@@ -277,28 +239,19 @@ def import_(
             help="A table (.csv, .tsv, .parquet), or the URL of an Optuna storage.",
         ),
     ],
-    name: Annotated[str, typer.Option("--name", help="The name of the new study.")],
-    study: Annotated[
-        str | None, typer.Option("--study", help="The study in an Optuna storage.")
-    ] = None,
+    name: Annotated[str, typer.Option(help="The name of the new study.")],
+    study: Annotated[str | None, typer.Option(help="The study in an Optuna storage.")] = None,
     params: Annotated[
-        list[str] | None,
-        typer.Option("--params", help='Parameters and their columns: "lr=learning_rate, depth".'),
+        list[str] | None, typer.Option(help='Parameters: "lr=learning_rate, depth".')
     ] = None,
     metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="The metric, or NAME=COLUMN; again for each objective."),
+        list[str] | None, typer.Option(help="The metric, or NAME=COLUMN; repeatable.")
     ] = None,
     direction: Annotated[
-        list[str] | None,
-        typer.Option("--direction", help="minimize or maximize; again for each objective."),
+        list[str] | None, typer.Option(help="minimize or maximize; repeatable.")
     ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", help="The column that names the run of a row.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option("--state", help="The column that says how a run ended.")
-    ] = None,
+    run: Annotated[str | None, typer.Option(help="The column that names the run of a row.")] = None,
+    state: Annotated[str | None, typer.Option(help="The column of how a run ended.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:

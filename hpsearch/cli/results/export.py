@@ -16,8 +16,8 @@ from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import Interrupted, Unreachable, UserError
 from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
-from hpsearch.study_file.text.messages import problems_of
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
+from hpsearch.study_file.validation import problems_of
 from hpsearch.words.numbers import count
 
 OPTUNA = "sqlite:///optuna.db"
@@ -156,5 +156,5 @@ def _named(to: str) -> tuple[NamedTracker, ...]:
         hint = "write it as in a study file, such as {wandb: {project: demo}}"
         raise UserError(what, hint) from None
     except ValidationError as error:
-        problem = problems_of(error, NamedTracker, "")[0]
+        problem = problems_of(error)[0]
         raise UserError(f"--to: {problem.what}", f"name {PLACES}") from None

@@ -1,7 +1,7 @@
 """Commands that check, run, change and remove studies, and train their best configurations.
 
-* `check`: before a study; `run`: run and resume; `enqueue`: configurations given to them.
-* `asking`: what is asked of a study while it runs; `control`: stop and rm.
-* `track`: trackers afterwards; `import_runs`: past runs of other programs.
+* `check`: before a study; `run`: run and resume.
+* `asking`: requests to a study while it runs; `control`: stop and rm.
+* `import_runs`: past runs of other programs.
 * `train`: the final model; `repeat`: a trial again, as it was.
 """

@@ -1,5 +1,5 @@
 """Requests to a study that a driver owns: stop one of its trials, try a configuration, raise its
-budget."""
+budget. A request that is refused raises UserError."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ from hpsearch.study_run.requests import ask
 
 
 def stop_trial(name: str, number: int, storage: str) -> None:
-    """Ask for the end of one trial.
-
-    Raises:
-        UserError: It is refused.
-    """
+    """Ask for the end of one trial."""
     done = f"trial {number} of {name} is stopped"
     with closing(Store.open(storage, create=False)) as store:
         _ask(store, name, RequestKind.STOP, {"trial": number}, done)
@@ -50,72 +46,57 @@ class Proposal:
     why: str = ""
 
 
-def propose(name: str, asked: Proposal, storage: str) -> None:
-    """Ask for a configuration to be tried next.
-
-    Raises:
-        UserError: The configuration is outside the space, or it is refused.
-    """
-    text, like = asked.text, asked.like
-    if asked.continues and like is None:
-        example = 'for example: hpsearch enqueue NAME "lr=1e-4" --like 17 --from-checkpoint'
-        raise UserError("--from-checkpoint needs --like, which names the trial", example)
+def propose(name: str, proposal: Proposal, storage: str) -> None:
+    """Ask for a configuration to be tried next."""
+    text, like = proposal.text, proposal.like
+    if proposal.continues and like is None:
+        raise UserError("--from-checkpoint needs --like, which names the trial")
+    if not text and like is None:
+        example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
+        raise UserError("there is nothing to try", example)
     with closing(Store.open(storage, create=False)) as store:
         spec = spec_of(store.find_study(name))
-        params = _params_of(store, name, like)
+        params = {} if like is None else _params_of(store, name, like)
         if text:
             params |= parameters_of(text)
-        elif like is None:
-            example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
-            raise UserError("there is nothing to try", example)
         problems = contains(spec.space, params, is_open=is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
-        content: dict[str, Any] = {"params": params, "why": asked.why}
+        content: dict[str, Any] = {"params": params, "why": proposal.why}
         done = f"study {name} tries it next"
-        if asked.continues:
+        if proposal.continues:
             content["checkpoint"] = like
             done += f", continuing trial {like}"
         _ask(store, name, RequestKind.PROPOSE, content, f"{done}, as trial")
 
 
 def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> None:
-    """Ask a study that runs for higher limits.
-
-    Raises:
-        UserError: They are refused.
-    """
+    """Ask a study that runs for higher limits."""
     written = ", ".join(f"{limit} {value}" for limit, value in limits.items())
     _ask(store, name, RequestKind.BUDGET, dict(limits), f"study {name} goes on with {written}")
 
 
-def _params_of(store: Store, name: str, number: int | None) -> dict[str, Any]:
-    if number is None:
-        return {}
+def _params_of(store: Store, name: str, number: int) -> dict[str, Any]:
     with store.reading() as connection:
         found = trial_detail(connection, find_study(connection, name), number)
     return dict(found.trial.params)
 
 
 def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], done: str) -> None:
-    """Ask something of a study, and tell what its driver answers.
-
-    Raises:
-        UserError: It is refused, or the study has ended.
-    """
-    answer, is_driven = ask(store, name, kind, content, origin())
+    """Ask something of a study, and print its driver's reply."""
+    reply, is_driven = ask(store, name, kind, content, origin())
     if not is_driven:
         note(f"study {name} has no driver: the next one sees to it (hpsearch resume {name})")
-    elif answer.handled is None:
+    elif reply.handled is None:
         note(f"the driver of {name} has not answered yet; it will see to it")
     elif kind is RequestKind.PROPOSE:
-        note(f"{done} {answer.trial}")
+        note(f"{done} {reply.trial}")
     else:
         note(done)
 
 
 def origin() -> str:
-    """Who asks."""
+    """The user and the machine that ask."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # nobody of that number is known here

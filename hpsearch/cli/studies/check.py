@@ -15,6 +15,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import URL
+
 from hpsearch.adapters import loading
 from hpsearch.brain.trial_log import lacking
 from hpsearch.checkpoint_folders import checkpoint_root
@@ -31,22 +33,21 @@ from hpsearch.forecast.sentence import sentence
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
-from hpsearch.store.version import check_version, stored_version
+from hpsearch.store.version import stored_version
 from hpsearch.study_file import space
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import CategoricalParameter, Parameter, StudySpec
+from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load, refusal
 from hpsearch.study_file.types import AUTO
 from hpsearch.study_run.workers import goal_of, worker_config
 from hpsearch.tracking.processes import refuse_missing
 from hpsearch.words.numbers import duration, number, pairs
 from trials.contract import Problem, Rehearsed, Setup, TaskError
-from trials.descriptions import report_pattern
 from trials.descriptions.builtin import BUILT_IN, describe
-from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK
 from trials.descriptions.models import KEY
+from trials.descriptions.report_pattern import visible
 from trials.devices.memory import keep_to_share
 from trials.disk import drafts
 from trials.disk.log_file import OURS
@@ -58,9 +59,9 @@ LIMIT_S = 120.0
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200
-"""Of what a trial has printed."""
+"""Limits of a trial's printed lines that are shown."""
 
-HEAVY = ("batch_size", "max_length", "max_target_length", "width", "depth", "lora_rank")
+HEAVY = {"batch_size", "max_length", "max_target_length", "width", "depth", "lora_rank"}
 """Settings whose largest value takes the most memory or disk.
 
 The rehearsal uses that value, so that what does not fit fails here and not later.
@@ -68,13 +69,8 @@ The rehearsal uses that value, so that what does not fit fails here and not late
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
-    """Check a study file, its data, the database and the cluster; train up to a first report; print
-    the plan, and how long the study will take.
-
-    Args:
-        study: The study file.
-        storage: The database's URL.
-        address: The address of a Ray cluster; None for this machine.
+    """Check a study file, its data, the database at a URL and the cluster at an address, if one is
+    given; train up to a first report; print the plan, and how long the study will take.
 
     Raises:
         UserError: Mistakes in the study file, the data or the arguments, a first step that fails,
@@ -117,29 +113,16 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
 
 def _check_storage(storage: str, spec: StudySpec) -> bool:
     """Check that the database can be used, without changing it, and has the studies of
-    `warm_start`; return whether it has the study.
-
-    Raises:
-        UserError: `storage` is not a URL of a supported database, or a study of `warm_start` is not
-            in it or has nothing to tell.
-        StoreUnreachable: It does not answer, belongs to another program, or its folder is missing
-            or read-only.
-        Unreachable: It has another schema version.
-    """
+    `warm_start`; return whether it has the study. Raises UserError or Unreachable."""
     url = parse_url(storage)
     refuse_in_memory(url)
-    if is_sqlite(url):
-        file = Path(str(url.database))
-        if not file.exists():
-            _check_folder(file.parent, display(url))
-            _refuse_named(spec, display(url))
-            return False
-    with closing(Database(url)) as database, database.connected() as connection:
-        version = stored_version(connection, url)
-    if version is None:
-        _refuse_named(spec, display(url))
+    if not _has_tables(url):
+        named = spec.search.warm_start
+        if named not in (None, AUTO):
+            empty = f"{display(url)} is empty"
+            message = f"search.warm_start: there is no study {named[0]}, because {empty}"
+            raise StudyNotFound(message, "name the database of the earlier studies with --storage")
         return False
-    check_version(version, url)
     with closing(Store.open(storage, create=False)) as store:
         if spec.study in store.study_names():
             return True
@@ -147,39 +130,32 @@ def _check_storage(storage: str, spec: StudySpec) -> bool:
         return False
 
 
+def _has_tables(url: URL) -> bool:
+    file = Path(str(url.database))
+    if is_sqlite(url) and not file.exists():
+        if not file.parent.is_dir():
+            message = f"{display(url)}: the folder {file.parent} does not exist"
+            raise StoreUnreachable(message, f"mkdir -p {file.parent}")
+        return False
+    with closing(Database(url)) as database, database.connected() as connection:
+        return stored_version(connection, url) is not None
+
+
 def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """What earlier studies tell a new one; whose results they are is said at
-    once.
+    """Read the results of earlier studies for a new one, and print the names of those studies.
 
     Raises:
         UserError: A study of `warm_start` is not in the database or has nothing to tell.
     """
     if spec.search.warm_start is None:
         return []
-    told = warm_start.told_to(store, spec)
-    note(warm_start.summary(told))
-    return told
-
-
-def _refuse_named(spec: StudySpec, database: str) -> None:
-    """Refuse earlier studies by name where there is no database yet that could hold them."""
-    named = spec.search.warm_start
-    if named not in (None, AUTO):
-        message = f"search.warm_start: there is no study {named[0]}, because {database} is empty"
-        raise StudyNotFound(message, "name the database of the earlier studies with --storage")
-
-
-def _check_folder(folder: Path, database: str) -> None:
-    if not folder.is_dir():
-        message = f"{database}: the folder {folder} does not exist"
-        raise StoreUnreachable(message, f"mkdir -p {folder}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        message = f"{database}: the folder {folder} cannot be written to"
-        raise StoreUnreachable(message, "check its permissions")
+    earlier = warm_start.told_to(store, spec)
+    note(warm_start.summary(earlier))
+    return earlier
 
 
 def _inspect(task: Mapping[str, Any], base: Path | None) -> list[Problem]:
-    """What is wrong with a built-in task. The user's own code is imported by the first trial's
+    """The problems of a built-in task. The user's own code is imported by the first trial's
     process, so that it does nothing in this one."""
     return loading.inspect(task, base) if task.get("kind") in BUILT_IN else []
 
@@ -207,11 +183,10 @@ def _rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
             failure = failure_of(error)
             if failure.kind == "error" and not spec.task.get(KEY):
                 raise  # a bug of ours: it keeps its traceback
+            hint = "lower max_length or eval_batch_size, or use a smaller model"
+            is_full = failure.kind == "out_of_memory"
             message = f"the first step fails ({failure.kind}): {failure.text}"
-            raise UserError(message, _HINTS.get(failure.kind)) from error
-
-
-_HINTS = {"out_of_memory": "lower max_length or eval_batch_size, or use a smaller model"}
+            raise UserError(message, hint if is_full else None) from error
 
 
 def _first_report(spec: StudySpec, name: str, device: str) -> dict[str, float]:
@@ -234,26 +209,35 @@ def _first_report(spec: StudySpec, name: str, device: str) -> dict[str, float]:
         of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
         tried = try_out(config, order, device, of_device, LIMIT_S)
         log = Path(str(config.log(0, 1)))
-        logged = log.read_bytes().split(b"\n") if log.is_file() else []
-    lines = [report_pattern.visible(line) for line in logged]
-    printed = [line for line in lines if not line.startswith(OURS)]
+        printed = _printed(log) if log.is_file() else []
     if isinstance(tried.news, ev.Reported):
-        _tell_matched(spec, printed)
         return _measured(spec, tried.news, tried)
     if isinstance(tried.news, list):
         raise refusal(spec.text, name, tried.news)
-    _tell_printed(printed)
-    if spec.task["kind"] == COMMAND.kind:
-        _tell_matched(spec, printed)
+    if printed:
+        note("the first trial has printed, at last:")
+    for line in printed:
+        note(f"  {line[:SHOWN_LETTERS]}")
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
     if tried.news is not None:
         raise UserError("the first trial ends without a report", HOW_TO_REPORT)
     if tried.exit_code is not None:
-        raise _process_ended(spec, tried)
-    _tell_unfinished(spec, tried)
+        raise _process_ended(spec, tried.exit_code, imported=tried.imported)
+    after = f"no report within {duration(tried.seconds)}"
+    if tried.imported:
+        note(f"{after}; the trial was still running, and nothing had failed")
+    else:
+        note(f"{after}: {spec.task['kind']} was still being imported; {MAIN_GUARD}")
     return {}
+
+
+def _printed(log: Path) -> list[str]:
+    """The last lines that a trial has printed."""
+    lines = [visible(line) for line in log.read_bytes().split(b"\n")]
+    own = [line for line in lines if line.strip() and not line.startswith(OURS)]
+    return own[-SHOWN_LINES:]
 
 
 def _measured(spec: StudySpec, report: ev.Reported, tried: Tried) -> dict[str, float]:
@@ -285,68 +269,30 @@ def _measured(spec: StudySpec, report: ev.Reported, tried: Tried) -> dict[str, f
     return measured
 
 
-def _process_ended(spec: StudySpec, tried: Tried) -> UserError:
+def _process_ended(spec: StudySpec, exit_code: int, *, imported: bool) -> UserError:
     """The error that the process of the first trial ended by itself."""
-    how = exit_text(tried.exit_code or 0)
-    if not tried.imported:
+    how = exit_text(exit_code)
+    if not imported:
         message = f"importing {spec.task['kind']} ended its process with {how}"
         return UserError(message, MAIN_GUARD)
-    hint = "lower what takes memory, such as the batch size" if tried.exit_code == -9 else None
+    hint = "lower what takes memory, such as the batch size" if exit_code == -9 else None
     return UserError(f"the process of the first trial ended with {how}", hint)
-
-
-def _tell_matched(spec: StudySpec, lines: list[str]) -> None:
-    """Where each pattern of a command was found first."""
-    for text in report_pattern.texts_of(spec.task):
-        pattern = report_pattern.ReportPattern(text)
-        line = next((line for line in lines if pattern.numbers_in(line)), None)
-        if line is not None:
-            note(f"matched: {line[:SHOWN_LETTERS]}")
-            note(f"read from it: {pairs(pattern.numbers_in(line))}")
-        elif "reports" not in spec.task:
-            note(f"no line matches {text!r}")
-
-
-def _tell_printed(lines: list[str]) -> None:
-    """The last lines that the trial has printed."""
-    last = [line for line in lines if line.strip()][-SHOWN_LINES:]
-    if last:
-        note("the first trial has printed, at last:")
-    for line in last:
-        note(f"  {line[:SHOWN_LETTERS]}")
-
-
-def _tell_unfinished(spec: StudySpec, tried: Tried) -> None:
-    """What is known of a trial that trains on when the time is over."""
-    after = f"no report within {duration(tried.seconds)}"
-    if not tried.imported:
-        note(f"{after}: {spec.task['kind']} was still being imported")
-        note(MAIN_GUARD)
-        return
-    note(f"{after}; the trial was still running, and nothing had failed")
 
 
 def _heaviest(spec: StudySpec) -> dict[str, Any]:
     """Settings of a run: the fixed ones and a configuration that takes the most memory."""
     table = describe(spec.task["kind"]).settings
     wanted = space.defaults(spec.space, table) or {}
-    for name in HEAVY:
-        if name in spec.space:
-            wanted.update(_largest(name, spec.space[name]))
+    for name in spec.space.keys() & HEAVY:
+        largest = space.largest_value(spec.space[name])
+        if largest is not None:
+            wanted[name] = largest
     monitor = {}
     if table and "monitor" in table:
         monitor["monitor"] = spec.objective.metric
     shared = space.largest(spec.space, spec.settings, table)
     searched = space.completed(spec.space, wanted)
     return {**monitor, **shared, **spec.settings, **searched}
-
-
-def _largest(name: str, parameter: Parameter) -> dict[str, Any]:
-    """The largest value of a parameter, by its name; empty if no choice is a number."""
-    if not isinstance(parameter, CategoricalParameter):
-        return {name: parameter.high}
-    numbers = [choice for choice in parameter.choices if isinstance(choice, int | float)]
-    return {name: max(numbers)} if numbers else {}
 
 
 def _device(spec: StudySpec) -> str:

@@ -31,44 +31,36 @@ def stop_study(name: str, storage: str) -> None:
     """Ask the driver of a study to save everything and end, or let it hand out no more trials."""
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)
-        driver = _live(store.holder(name))
+        lease = store.holder(name)
         with store.reading() as connection:
             head = find_study(connection, name)
+        is_driven = lease is not None and lease.live
         may_be_asked = head.is_asked and head.state is StudyState.RUNNING
-        if driver is None and (head.driver is not None or may_be_asked):
-            store.request_stop(name, origin())
-            note(
-                f"study {name} hands out no more trials: ask() returns None\n"
-                "running trials are stopped at their next report, and go back to the queue\n"
-                f"see its progress with: hpsearch status {name}\n"
-                f'go on later in Python: hpsearch.resume(url, "{name}")'
-            )
-            return
-        if driver is None:
+        if not is_driven and head.driver is None and not may_be_asked:
             finished = record.state is StudyState.FINISHED
             why = "is finished" if finished else "has no driver"
             note(f"study {name} {why}: there is nothing to stop")
             return
         store.request_stop(name, origin())
-    note(
-        f"{shown(driver.owner)} will stop study {name}: "
-        "running trials save their state and go back to the queue\n"
-        f"see its progress with: hpsearch status {name}\n"
-        f"continue it later with: hpsearch resume {name}"
-    )
+    if lease is not None and lease.live:
+        note(
+            f"{shown(lease.owner)} will stop study {name}: "
+            "running trials save their state and go back to the queue"
+        )
+        again = f"hpsearch resume {name}"
+    else:
+        note(f"study {name} hands out no more trials: ask() returns None")
+        note("running trials are stopped at their next report, and go back to the queue")
+        again = f'hpsearch.resume(url, "{name}") in Python'
+    note(f"see its progress with: hpsearch status {name}")
+    note(f"continue it later with: {again}")
 
 
 def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) -> None:
-    """Remove a study from the database, and its checkpoints; in a terminal, ask first.
+    """Remove a study from the database, and its checkpoints; in a terminal, ask first unless `yes`.
 
     Checkpoints are removed first: if that fails, the study is still there, and the removal can be
     repeated.
-
-    Args:
-        name: The study.
-        storage: The database's URL.
-        yes: Whether to remove it without a question.
-        keep_checkpoints: Whether to leave the checkpoints where they are.
 
     Raises:
         UserError: Nobody can be asked and `yes` is not given, or checkpoints could not be removed.
@@ -86,7 +78,7 @@ def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) 
             record = store.find_study(name)
             emptied: list[Emptied] = []
             if keep_checkpoints:
-                lines = _kept(record)
+                lines = [f"its checkpoints are left in {each}" for each in folders_of(record)]
             else:
                 emptied, lines = _removed(store, record, lease)
             # Refused if another driver has taken the study over in the meantime.
@@ -100,28 +92,17 @@ def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) 
 
 
 def _agreed(record: StudyRecord, keep_checkpoints: bool) -> bool:
-    """Ask whether the removal is meant.
-
-    Raises:
-        UserError: There is nobody to ask.
-    """
-    what = f"remove {_what_goes(record, keep_checkpoints)}"
-    somebody_answers = sys.stdin.isatty() and sys.stderr.isatty()
-    if somebody_answers:
-        question = escaped(f"{what}? It cannot be undone.")
-        return typer.confirm(question, err=True)
+    """Ask whether the removal is meant. Raises UserError if there is nobody to ask."""
+    folders = folders_of(record)
+    what = f"remove study {record.name} and all its trials"
+    if record.uid is not None and folders and not keep_checkpoints:
+        places = " and ".join(folders)
+        what = f"remove study {record.name}, all its trials, and their checkpoints in {places}"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return typer.confirm(escaped(f"{what}? It cannot be undone."), err=True)
     options = "--yes --keep-checkpoints" if keep_checkpoints else "--yes"
     hint = f"it cannot be undone; if you mean it: hpsearch rm {record.name} {options}"
     raise UserError(f"this would {what}", hint)
-
-
-def _what_goes(record: StudyRecord, keep_checkpoints: bool) -> str:
-    """What a removal removes, for a question."""
-    folders = folders_of(record)
-    if record.uid is None or not folders or keep_checkpoints:
-        return f"study {record.name} and all its trials"
-    places = " and ".join(folders)
-    return f"study {record.name}, all its trials, and their checkpoints in {places}"
 
 
 def _removed(store: Store, record: StudyRecord, lease: Lease) -> tuple[list[Emptied], list[str]]:
@@ -136,11 +117,3 @@ def _removed(store: Store, record: StudyRecord, lease: Lease) -> tuple[list[Empt
         store.renew(lease, HOLD_S)
 
     return remove_checkpoints(record, named_in, go_on)
-
-
-def _kept(record: StudyRecord) -> list[str]:
-    return [f"its checkpoints are left in {folder}" for folder in folders_of(record)]
-
-
-def _live(lease: Lease | None) -> Lease | None:
-    return lease if lease is not None and lease.live else None

@@ -23,7 +23,7 @@ class ImportOptions:
     Attributes:
         name: The new study's name.
         storage: The database's URL.
-        mapped: Which column is what.
+        mapped: The parts of a run, by column.
         dry_run: Whether to read and check only.
     """
 
@@ -46,6 +46,10 @@ def import_runs(source: str, options: ImportOptions) -> None:
     misfits = Misfits(re.sub(r"://([^:@/]*):[^@/]*@", r"://\1:***@", source))
     found = sources.past_runs(source, options.mapped, misfits)
     space = imported_study.inferred(found.runs)
+    states = Counter(run.state.value for run in found.runs)
+    counts = ", ".join(f"{number} {state}" for state, number in states.items())
+    runs = f"{len(found.runs)} runs ({counts})"
+    note(f"{found.kind}: {runs} of {found.source}")
     _print_understood(found, space)
     if options.dry_run:
         note("nothing was written: --dry-run")
@@ -56,25 +60,16 @@ def import_runs(source: str, options: ImportOptions) -> None:
         except StudyExists as error:
             hint = f"choose another --name, or remove it: hpsearch rm {name}"
             raise StudyExists(error.message, hint) from error
-    note(f"imported {_count(found)} as study {name}")
+    note(f"imported {runs} as study {name}")
     note(f"see the best: hpsearch best {name}")
     note(f"start a search from it: search: {{warm_start: [{name}]}} in the study file")
 
 
-def _count(found: PastRuns) -> str:
-    states = Counter(run.state.value for run in found.runs)
-    counts = ", ".join(f"{number} {state}" for state, number in states.items())
-    return f"{len(found.runs)} runs ({counts})"
-
-
 def _print_understood(found: PastRuns, space: Space) -> None:
     measured = [f"{each.metric} ({each.direction})" for each in found.objectives]
-    note(f"{found.kind}: {_count(found)} of {found.source}")
     note(f"compared by {', '.join(measured)}")
     if found.steps > 1:
         note(f"trained for {found.steps:g} steps at most")
     note("space, inferred from the runs:")
-    for line in imported_study.lines(space, found.runs):
+    for line in (*imported_study.lines(space, found.runs), *found.notes):
         note(line)
-    for text in found.notes:
-        note(text)

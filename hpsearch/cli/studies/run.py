@@ -45,7 +45,7 @@ from trials.descriptions.description import ASK
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How the command line says that a study is driven.
+    """The options of the command line on how a study is driven.
 
     Args:
         storage: The database's URL.
@@ -54,7 +54,7 @@ class RunOptions:
         checkpoints: The folder or URL for checkpoints; None as the study file says.
         enqueue: Configurations to try first, as they were written.
         quiet: Whether to show no live progress.
-        notify: Who is sent notices; None for nobody.
+        notify: The recipient of notices.
     """
 
     storage: str
@@ -102,28 +102,24 @@ def run_study(path: Path, options: RunOptions) -> None:
     with closing(Store.open(options.storage)) as store:
         if spec.study in store.study_names():
             refuse_if_held(store, spec.study)
-            resume = options.suggested(f"resume {spec.study}")
             raise StudyExists(
                 f"study {spec.study} is already in {store.display_url}",
-                f"continue it with: {resume} - or give the new study another name",
+                f"continue it with: {options.suggested(f'resume {spec.study}')} "
+                "- or give the new study another name",
             )
         store.refuse_read_only()
-        told = earlier_studies(store, spec)
+        earlier = earlier_studies(store, spec)
         resources = options.resources(spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
-        take_up = partial(create_study, store, spec, home.folder, home.mark.uid, told)
+        take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
         _drive(store, study_run, take_up, options)
 
 
 def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | str]) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
-    A study that runs elsewhere goes on there, with more budget.
-
-    Args:
-        name: The study.
-        options: How it is driven.
-        budget: New limits, which replace those of the study file.
+    The limits of `budget` replace those of the study file. A study that runs elsewhere goes on
+    there, with more budget.
 
     Raises:
         SpecError: The new budget is not valid.
@@ -137,31 +133,20 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
             return
         refuse_if_held(store, name)
         history = store.load(name)
-        if not history.study.spec:
-            raise UserError(
-                f"study {name} was made through Optuna and has no study file to resume from"
-            )
-        _refuse_imported(history.study)
-        spec = spec_of(history.study)
+        study = history.study
+        _refuse_without_task(study)
+        study.spec = with_budget(study.spec, budget)
+        spec = spec_of(study)
         _refuse_asked(spec)
-        if budget:
-            history.study.spec = with_budget(history.study.spec, budget)
-            spec = spec_of(history.study)
-        if "trials" in budget:
-            _refuse_fewer(spec, history)
         known_good = _enqueued(options, spec)
-        if known_good:
-            _refuse_without_trials_left(spec, history)
-        home = folder_of(spec, history.study, options.checkpoints)
-        has_ended = history.study.state is StudyState.FINISHED
-        if has_ended and not budget and not options.enqueue:
-            note(f"study {name} has already ended: {history.study.reason}")
+        _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
+        home = folder_of(spec, study, options.checkpoints)
+        if study.state is StudyState.FINISHED and not budget and not known_good:
+            note(f"study {name} has already ended: {study.reason}")
             note(f"to continue it, raise a limit: {options.suggested(f'resume {name}')} --trials N")
             return
-        resources = options.resources(spec)
-        study_run = on_ray.StudyRun(
-            spec, home, resources, options.address, known_good, _installed(spec)
-        )
+        resources, trackers = options.resources(spec), _installed(spec)
+        study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, trackers)
         _drive(store, study_run, lambda: history, options)
 
 
@@ -212,6 +197,15 @@ def _drive(
     print_result(store, name, options.suggested)
 
 
+def _installed(spec: StudySpec) -> list[NamedTracker]:
+    """The trackers of a study whose packages are installed; the others are named in a note."""
+    absent = missing(spec.track)
+    if absent:
+        names = ", ".join(absent)
+        note(f"track: the study goes on without {names}, not installed here: {install(absent)}")
+    return [tracker for tracker in spec.track if tracker.kind not in absent]
+
+
 def _refuse_asked(spec: StudySpec) -> None:
     """Refuse a study that nothing here can train."""
     if spec.task["kind"] == ASK.kind:
@@ -222,16 +216,11 @@ def _refuse_asked(spec: StudySpec) -> None:
         )
 
 
-def _installed(spec: StudySpec) -> list[NamedTracker]:
-    """The trackers of a study whose packages are installed; the others are told of."""
-    absent = missing(spec.track)
-    if absent:
-        names = ", ".join(absent)
-        note(f"track: the study goes on without {names}, not installed here: {install(absent)}")
-    return [tracker for tracker in spec.track if tracker.kind not in absent]
-
-
-def _refuse_imported(study: StudyRecord) -> None:
+def _refuse_without_task(study: StudyRecord) -> None:
+    """Refuse a study that was made without a study file."""
+    if not study.spec:
+        message = f"study {study.name} was made through Optuna"
+        raise UserError(f"{message} and has no study file to resume from")
     if origin_of(written_in(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",
@@ -239,26 +228,18 @@ def _refuse_imported(study: StudyRecord) -> None:
         )
 
 
-def _refuse_fewer(spec: StudySpec, history: History) -> None:
-    """Refuse a number of trials below that of the trials that have started."""
-    started, trials = _searched(history), spec.budget.trials
-    if trials is not None and trials < started:
+def _refuse_too_few(spec: StudySpec, history: History, *, is_raised: bool, enqueues: bool) -> None:
+    """Refuse a limit on trials below those that have started, and one that leaves none to try what
+    is enqueued; repeats do not count."""
+    started = sum(trial.role is not Role.CONFIRM for trial in history.trials)
+    limit = spec.budget.trials
+    if limit is not None and is_raised and limit < started:
         raise UserError(
-            f"study {spec.study} has already started {started} trials, more than --trials {trials}",
+            f"study {spec.study} has already started {started} trials, more than --trials {limit}",
             f"give a number above {started} for new trials, or leave --trials out",
         )
-
-
-def _refuse_without_trials_left(spec: StudySpec, history: History) -> None:
-    """Refuse to enqueue configurations where no trial is left to try them."""
-    trials = spec.budget.trials
-    if trials is not None and _searched(history) >= trials:
+    if limit is not None and enqueues and limit <= started:
         raise UserError(
-            f"study {spec.study} has tried all its {trials} trials, so nothing can be enqueued",
+            f"study {spec.study} has tried all its {limit} trials, so nothing can be enqueued",
             "raise the limit with --trials",
         )
-
-
-def _searched(history: History) -> int:
-    """How many configurations have started; repeats of one do not count."""
-    return sum(trial.role is not Role.CONFIRM for trial in history.trials)

@@ -35,18 +35,35 @@ if TYPE_CHECKING:
     from trials.final.training import Plan
 
 
-def train_model(
-    name: str, number: int | None, out: Path, data: TrainOn, export: bool, storage: str
-) -> None:
-    """Train a trial's configuration with the full budget; write the next version of the model.
+@dataclass(frozen=True)
+class FinalTraining:
+    """The options of the command line.
 
     Args:
-        name: The study.
-        number: The trial; None for the best.
+        trial: The number of the trial; None for the best.
         out: The folder of all models; the study's versions go into a folder of its name.
-        data: What to train on.
+        data: The data to train on.
         export: Whether to write the model for `torch.export` too.
-        storage: The database's URL.
+    """
+
+    trial: int | None
+    out: Path
+    data: TrainOn
+    export: bool
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """A trial of a study, and the arithmetic that it computed in, if that is recorded."""
+
+    study: StudyHead
+    spec: StudySpec
+    trial: TrialRow
+    recorded: Arithmetic | None
+
+
+def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
+    """Train a trial's configuration with the full budget; write the next version of the model.
 
     Raises:
         UserError: There is no such trial, it failed, or this command cannot train its task.
@@ -54,21 +71,18 @@ def train_model(
     """
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        trial = _chosen(connection, study, number)
+        trial = _chosen(connection, study, wanted.trial)
         recorded = recorded_arithmetic(connection, study, trial.number)
     spec = _spec_of(study)
     for line in code_that_runs(spec):
         note(line)
     if spec.task["kind"] not in BUILT_IN:
-        raise UserError(
-            f"study {study.name} searches your own code, which this command cannot train",
-            _other_way(study, spec),
-        )
+        message = f"study {study.name} searches your own code, which this command cannot train"
+        raise UserError(message, _other_way(study, spec))
     value = "" if trial.value is None else f" with {trial.value:.6g}"
     in_full = f", {expected(trial)} expected in full" if may_change(trial) else ""
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
-    home = (out / study.name).absolute()
-    version = _train(_Chosen(study, spec, trial, recorded), home, data, export)
+    version = _train(_Chosen(study, spec, trial, recorded), wanted)
     if version is None:
         raise Interrupted(
             "interrupted; everything is saved", "to continue, repeat the same command"
@@ -77,25 +91,8 @@ def train_model(
     print(version)  # noqa: T201 - this is the result
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """A configuration to train.
-
-    Args:
-        study: The study that tried it.
-        spec: The study file.
-        trial: The trial that used it.
-        recorded: How that trial computed; None if that is not recorded.
-    """
-
-    study: StudyHead
-    spec: StudySpec
-    trial: TrialRow
-    recorded: Arithmetic | None
-
-
 def _other_way(study: StudyHead, spec: StudySpec) -> str:
-    """What to do for code of the user's own."""
+    """The advice for code of the user's own."""
     best = f"hpsearch best {study.name} --format"
     if "library" in spec.task:
         return f"take the checkpoint of a trial that was trained in full, as named by: {best} json"
@@ -103,13 +100,14 @@ def _other_way(study: StudyHead, spec: StudySpec) -> str:
     return f"train it with: {best} yaml > winner.yaml - and then: {train}"
 
 
-def _train(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Path | None:
+def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
     from trials.final import training as final  # imported here: it brings torch
     from trials.final.export import ExportError
     from trials.running.interruption import Interruption
 
-    plan = _plan(chosen, home, data, export)
     study, spec = chosen.study, chosen.spec
+    home = (wanted.out / study.name).absolute()
+    plan = _plan(chosen, wanted, home)
     try:
         task = load(spec.task, spec.base)
         if "test" not in spec.task:
@@ -123,7 +121,7 @@ def _train(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Path | N
         raise UserError(str(error), hint) from error
 
 
-def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Plan:
+def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
     import torch
 
     from trials.final.training import Plan
@@ -146,10 +144,10 @@ def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Plan:
         params=params,
         seed=trial.seed,
         budget=config.budget,
-        joined=data is TrainOn.ALL,
+        joined=wanted.data is TrainOn.ALL,
         device=device,
         goal=config.goal,
-        export=export,
+        export=wanted.export,
         provenance={
             "study": study.name,
             "trial": trial.number,
@@ -163,40 +161,27 @@ def _plan(chosen: _Chosen, home: Path, data: TrainOn, export: bool) -> Plan:
 
 
 def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialRow:
-    """The trial of that number, or the best.
-
-    Raises:
-        UserError: There is no such trial, it failed, or it continues another one.
-    """
+    """The trial of that number, or the best. Raises UserError if there is no such trial, it failed,
+    or it continues another one."""
     if number is None:
         ranked = best_trials(connection, study, 1)
         if not ranked:
             message = f"no trial of {study.name} has a value yet"
             raise UserError(message, f"see its progress: hpsearch status {study.name}")
-        refuse_continued(study, ranked[0].trial)
-        return ranked[0].trial
-    trial = trial_detail(connection, study, number).trial
-    refuse_continued(study, trial)
+        trial = ranked[0].trial
+    else:
+        trial = trial_detail(connection, study, number).trial
+    if trial.continues is not None:
+        what = f"trial {trial.number} of {study.name} {continued(trial)}, under other parameters"
+        again = f"hpsearch enqueue {study.name} --like {trial.number}"
+        raise UserError(
+            f"{what}: its parameters alone do not train it again",
+            f"its checkpoint has its weights; to try its parameters from the beginning: {again}",
+        )
     if trial.state is State.FAILED:
         message = f"trial {number} of {study.name} failed ({trial.error_kind}: {trial.error_text})"
         raise UserError(message, f"choose another: hpsearch best {study.name} --top 5")
     return trial
-
-
-def refuse_continued(study: StudyHead, trial: TrialRow) -> None:
-    """Refuse a trial that its parameters alone do not train again.
-
-    Raises:
-        UserError: It continues another one.
-    """
-    if trial.continues is None:
-        return
-    what = f"trial {trial.number} of {study.name} {continued(trial)}, under other parameters"
-    again = f"hpsearch enqueue {study.name} --like {trial.number}"
-    raise UserError(
-        f"{what}: its parameters alone do not train it again",
-        f"its checkpoint has its weights; to try its parameters from the beginning: {again}",
-    )
 
 
 def _spec_of(study: StudyHead) -> StudySpec:

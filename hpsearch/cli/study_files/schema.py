@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpsearch.cli.places import write_text
 from hpsearch.errors import UserError
-from hpsearch.study_file.schema.document import TITLE, study_file_schema
+from hpsearch.study_file.schema import TITLE, study_file_schema
 
 NAME = "hpsearch.schema.json"
 """The file beside a study file that the study file's first line refers to."""

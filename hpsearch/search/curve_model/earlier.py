@@ -27,7 +27,7 @@ from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_model.encoding import Bools, Floats, Ints, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, studies_of
-from hpsearch.study_file.models import CategoricalParameter, Parameter
+from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import is_number
 

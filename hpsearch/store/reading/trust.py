@@ -21,7 +21,8 @@ from hpsearch.ranking.trust import RungTrust, TrialCourse, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.schema import reports, trials
-from hpsearch.study_file.levels import PROMOTION, rung_levels
+from hpsearch.study_file.levels import rung_levels
+from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 

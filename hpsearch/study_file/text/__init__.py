@@ -1,3 +1,2 @@
 """The study file as text: `yaml_source` reads YAML with the line of each key, `editing` gives it
-another budget, `messages` has the texts for mistakes; `configurations` are read of a command
-line."""
+another budget; `configurations` are read of a command line."""

@@ -21,54 +21,36 @@ def configurations(
     texts: Iterable[str], space: Space, *, is_open: bool = False
 ) -> list[dict[str, Any]]:
     """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``; parameters that
-    are left out are drawn.
-
-    Args:
-        texts: One for each configuration.
-        space: The study's.
-        is_open: Whether they may have parameters that the space does not name.
-
-    Raises:
-        UserError: A text cannot be read as that, or its configuration is outside the space.
-    """
-    return [_configuration(text, space, is_open) for text in texts]
-
-
-def _configuration(text: str, space: Space, is_open: bool) -> dict[str, Any]:
-    params = parameters_of(text, OPTION)
-    problems = contains(space, params, is_open=is_open)
-    if problems:
-        what = "; ".join(problems)
-        raise UserError(f'{OPTION}"{text}": {what}')
-    return params
+    are left out are drawn. Raises UserError for a text that cannot be read as that, and for a
+    configuration outside the space."""
+    found = []
+    for text in texts:
+        params = parameters_of(text, OPTION)
+        problems = contains(space, params, is_open=is_open)
+        if problems:
+            raise UserError(f'{OPTION}"{text}": {"; ".join(problems)}')
+        found.append(params)
+    return found
 
 
 def parameters_of(text: str, before: str = "") -> dict[str, Any]:
-    """The parameters of a text such as ``learning_rate=1e-4, batch_size=32``.
-
-    Args:
-        text: As it was written.
-        before: What stands before it on the command line.
-
-    Raises:
-        UserError: It cannot be read as that.
-    """
+    """The parameters of one text. Raises UserError, with what stands `before` it on the command
+    line, if it cannot be read."""
     params: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
+        problem = None
         if not equals or not name:
-            raise _unreadable(text, before, f"'{part.strip()}' is not NAME=VALUE")
-        if not _in_quotes(value) and _SECOND_NAME.search(value):
-            raise _unreadable(text, before, f"a comma is missing in '{part.strip()}'")
-        if name in params:
-            raise _unreadable(text, before, f"{name} appears twice")
+            problem = f"'{part.strip()}' is not NAME=VALUE"
+        elif not _in_quotes(value) and _SECOND_NAME.search(value):
+            problem = f"a comma is missing in '{part.strip()}'"
+        elif name in params:
+            problem = f"{name} appears twice"
+        if problem is not None:
+            hint = f'write it like this: {before}"learning_rate=1e-4, batch_size=32"'
+            raise UserError(f'{before}"{text}": {problem}', hint)
         params[name] = value_of(value)
     return params
-
-
-def _unreadable(text: str, before: str, problem: str) -> UserError:
-    hint = f'write it like this: {before}"learning_rate=1e-4, batch_size=32"'
-    return UserError(f'{before}"{text}": {problem}', hint)
 
 
 def value_of(text: str) -> Any:

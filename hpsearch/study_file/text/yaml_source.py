@@ -14,11 +14,9 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from hpsearch.errors import UserError
+from hpsearch.study_file.validation import place
 from trials.contract import Problem
 from trials.data import files
-
-MOST_BYTES = 10_000_000
-"""The size limit of a file with YAML or code: a hundred times more than anybody writes."""
 
 MOST_NODES = 100_000
 """The most values in one file with its aliases expanded: a few nested ones can give billions."""
@@ -55,14 +53,10 @@ def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str
         hint: What to do if there is none.
 
     Raises:
-        UserError: It cannot be read, or is not a text of a size that anybody writes.
+        UserError: It cannot be read, or is not text.
     """
     try:
         files.refuse_odd(path)
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            what = f"{path} has {size} bytes, and a {kind} may have {MOST_BYTES} at most"
-            raise UserError(what, f"is it the right {kind}?")
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"{path}: there is no such {kind}", hint) from None
@@ -84,7 +78,7 @@ def read(text: str) -> Source:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is not None:
-            source.value = _Builder(loader, source).build(node, "", ())
+            source.value = _Builder(loader, source).build(node, "")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         source.lines[""] = mark.line + 1 if mark else 1
@@ -97,13 +91,6 @@ def read(text: str) -> Source:
         what = "is nested too deeply, or a part of it contains itself; use fewer levels"
         source.problems.append(Problem("", what))
     return source
-
-
-def place(where: str, key: str | int) -> str:
-    """The dotted place of a key or item within `where`."""
-    if isinstance(key, int):
-        return f"{where}[{key}]"
-    return f"{where}.{key}" if where else key
 
 
 class _Loader(yaml.SafeLoader):
@@ -123,74 +110,57 @@ class _Builder:
         self._loader = loader
         self._source = source
         self._nodes = 0
-        self._checked: set[int] = set()
 
-    def build(self, node: Node, where: str, around: tuple[Node, ...]) -> Any:
-        """The value of a node at a dotted place, inside of other nodes, the outermost first."""
+    def build(self, node: Node, where: str) -> Any:
+        """The value of a node at a dotted place."""
         self._nodes += 1
         if self._nodes > MOST_NODES:
             problem = f"more than {MOST_NODES} values"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        if any(node is outer for outer in around):
-            self._refuse(where, "contains itself through an alias; write it out")
-            return None
         if isinstance(node, MappingNode):
-            return self._mapping(node, where, (*around, node))
+            return self._mapping(node, where)
         if isinstance(node, SequenceNode):
-            return self._sequence(node, where, (*around, node))
+            return self._sequence(node, where)
         return self._scalar(node, where)
 
-    def _mapping(self, node: MappingNode, where: str, around: tuple[Node, ...]) -> dict[str, Any]:
-        if id(node) not in self._checked:
-            self._checked.add(id(node))
-            self._refuse_repeated_keys(node, where)
-            # Merges what `<<` names. The mapping's own keys come later and win.
-            self._loader.flatten_mapping(node)
+    def _mapping(self, node: MappingNode, where: str) -> dict[str, Any]:
+        self._refuse_repeated_keys(node, where)
+        # Merges what `<<` names. The mapping's own keys come later and win.
+        self._loader.flatten_mapping(node)
         value: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            if not isinstance(key_node, ScalarNode):
-                self._refuse(where, "has a list or mapping as a key; keys are text")
-                continue
             key = str(key_node.value)
             inside = place(where, key)
             self._source.lines[inside] = key_node.start_mark.line + 1
             if not key_node.tag.endswith((":str", ":value")):
                 self._refuse(inside, "YAML does not read this key as text; put it in quotes")
-            value[key] = self.build(value_node, inside, around)
+            value[key] = self.build(value_node, inside)
         return value
 
     def _refuse_repeated_keys(self, node: MappingNode, where: str) -> None:
         first: dict[str, int] = {}
         for key_node, _ in node.value:
-            if not isinstance(key_node, ScalarNode):
-                continue
-            key = key_node.value
+            key = str(key_node.value)
             line = key_node.start_mark.line + 1
-            if key not in first:
-                first[key] = line
-                continue
-            what = f"is written twice, in lines {first[key]} and {line}; keep one"
-            self._refuse(place(where, key), what)
+            if key in first:
+                what = f"is written twice, in lines {first[key]} and {line}; keep one"
+                self._refuse(place(where, key), what)
+            first.setdefault(key, line)
 
-    def _sequence(self, node: SequenceNode, where: str, around: tuple[Node, ...]) -> list[Any]:
+    def _sequence(self, node: SequenceNode, where: str) -> list[Any]:
         value = []
         for i, item in enumerate(node.value):
             inside = place(where, i)
             self._source.lines[inside] = item.start_mark.line + 1
-            value.append(self.build(item, inside, around))
+            value.append(self.build(item, inside))
         return value
 
     def _scalar(self, node: Node, where: str) -> Any:
+        assert isinstance(node, ScalarNode)
         text = str(node.value)
         kind = node.tag.rpartition(":")[2]
-        if kind == "timestamp":
-            self._refuse(where, f"YAML reads {text} as a date; put it in quotes")
-            return text
-        if kind in ("int", "float") and ":" in text:
-            what = f"YAML reads {text} as a number in base 60; put it in quotes, or write 1h30m"
-            self._refuse(where, what)
-            return text
-        if kind in ("str", "value"):
+        is_base_60 = kind in ("int", "float") and ":" in text
+        if kind in ("str", "value", "timestamp") or is_base_60:
             return text
         try:
             return self._loader.construct_object(node)
@@ -208,7 +178,6 @@ _REMEDIES = {
     "found character '\\t'": "indent with spaces, not tabs",
     "but found another document": "keep one document in the file",
     "more than": "shorten the file or its aliases",
-    "found undefined alias": "define the anchor above its first use",
     "mapping values are not allowed": "check the indentation, and quote text that contains ': '",
 }
 """Remedies for a problem of PyYAML's, by how its text starts."""

@@ -689,7 +689,7 @@ def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(
         {"kind": "threshold", "upper": 0.6},
         {"kind": "patient", "wrapped_pruner": "median", "patience": 1},
         "wilcoxon",
-        {"kind": "promotion", "eta": 2, "rungs": 3},
+        {"kind": "promotion", "eta": 2, "first_rung": 1},
     ],
     ids=lambda pruner: pruner if isinstance(pruner, str) else pruner["kind"],
 )

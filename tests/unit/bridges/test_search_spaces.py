@@ -11,7 +11,7 @@ from hpsearch import tune
 from hpsearch.adapters.ray_tune.configs import config_of
 from hpsearch.bridges.ray_tune.space import read_space
 from hpsearch.errors import UserError
-from hpsearch.study_file.models import CategoricalParameter, FloatParameter, IntParameter
+from hpsearch.study_file.parameters import CategoricalParameter, FloatParameter, IntParameter
 
 TYPES = {"float": FloatParameter, "int": IntParameter, "categorical": CategoricalParameter}
 

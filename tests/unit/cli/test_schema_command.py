@@ -11,7 +11,7 @@ from hpsearch.cli.main import main
 from hpsearch.cli.study_files.init import DataOptions, write_starter
 from hpsearch.cli.study_files.schema import NAME, write
 from hpsearch.errors import UserError
-from hpsearch.study_file.schema.document import study_file_schema
+from hpsearch.study_file.schema import study_file_schema
 
 SCHEMA = study_file_schema()
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from hpsearch.study_file import methods
+from hpsearch.study_file import methods, parameters
 from hpsearch.study_file import models as spec
 from hpsearch.study_file import reading as spec_file
 from support.files import pages
@@ -92,8 +92,8 @@ def test_every_sampler_and_pruner_is_documented(name: str) -> None:
         spec.Search,
         spec.Confirm,
         spec.Resources,
-        spec.FloatParameter,
-        spec.CategoricalParameter,
+        parameters.FloatParameter,
+        parameters.CategoricalParameter,
     ],
 )
 def test_every_key_of_the_study_file_is_documented(model: type[BaseModel]) -> None:

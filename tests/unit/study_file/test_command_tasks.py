@@ -11,7 +11,7 @@ import yaml
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
-from hpsearch.study_file.schema.document import study_file_schema
+from hpsearch.study_file.schema import study_file_schema
 
 STUDY: dict[str, Any] = {
     "study": "commands",

@@ -34,12 +34,11 @@ search: {{pruner: {pruner}}}
         ("{epochs: 16}", "{kind: promotion, eta: 4}", (1, 4, 16)),
         ("{epochs: 27}", "{kind: promotion, first_rung: 1}", (1, 3, 9, 27)),
         ("{epochs: 27}", "{kind: promotion, first_rung: 2}", (3, 9, 27)),
-        ("{epochs: 27}", "{kind: promotion, rungs: 1}", (9, 27)),
         ("{epochs: 2}", "{kind: promotion, first_rung: 2}", (2,)),
         ("{steps: 100}", "promotion", (10, 33, 100)),
         ("{steps: 2}", "promotion", (1, 2)),
         ("{steps: 1}", "promotion", (1,)),
-        ("{samples: 10}", "{kind: promotion, eta: 2, rungs: 4}", (1, 2, 5, 10)),
+        ("{samples: 10}", "{kind: promotion, eta: 2, first_rung: 0.6}", (1, 2, 5, 10)),
         ("{seconds: 1.0}", "promotion", (0.1, 0.333333, 1)),
         ("{epochs: 3, report_every: 0.33}", "promotion", (0.33, 0.99, 3)),
         ("{epochs: 10}", "promotion", (1, 3.333333, 10)),
@@ -119,7 +118,7 @@ def test_levels_ascend_to_the_total_and_have_steps_of_their_own(
     every = f"{total * part:.17e}"
     spec = spec_with(
         f"{{{unit}: {total:.17e}, report_every: {every}}}",
-        f"{{kind: promotion, eta: {eta}, rungs: {rungs}}}",
+        f"{{kind: promotion, eta: {eta}, first_rung: {total / eta**rungs:.17e}}}",
     )
     budget = trial_budget(spec)
     levels = rung_levels(spec)
@@ -136,6 +135,8 @@ def test_levels_ascend_to_the_total_and_have_steps_of_their_own(
 @settings(max_examples=examples(200))
 @given(st.integers(1, 10**6), st.integers(2, 5), st.integers(1, 6))
 def test_levels_of_whole_units_are_whole(total: int, eta: int, rungs: int) -> None:
-    spec = spec_with(f"{{steps: {total}}}", f"{{kind: promotion, eta: {eta}, rungs: {rungs}}}")
+    first = f"{total / eta**rungs:.17e}"
+    pruner = f"{{kind: promotion, eta: {eta}, first_rung: {first}}}"
+    spec = spec_with(f"{{steps: {total}}}", pruner)
     assert all(level == int(level) for level in trial_budget(spec).report_at)
     assert step_scale(spec) == 1

@@ -32,11 +32,10 @@ def test_only_an_objective_of_optuna_needs_no_space() -> None:
     )
 
 
-@pytest.mark.parametrize("sampler", ["qmc", "brute_force", "QMCSampler"])
+@pytest.mark.parametrize("sampler", ["qmc", "brute_force"])
 def test_a_sampler_that_needs_the_space_is_refused_without_one(sampler: str) -> None:
     said = refused(search={"sampler": sampler})
     assert f"search.sampler: {sampler} needs the whole space in advance" in said
-    assert "use one of curve_gp, tpe, random, cmaes, gp, nsgaii, nsgaiii" in said
     quantized = {"x": {**SPACE["x"], "step": 0.5}}
     spec_with(task=OBJECTIVE, space=quantized, search={"sampler": sampler})
 
@@ -60,10 +59,9 @@ def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it() -> No
         configurations(["y=3"], spec.space)
 
 
-def test_check_says_who_draws_and_what_a_pause_costs() -> None:
+def test_check_says_what_a_pause_costs() -> None:
     search = {"sampler": "curve_gp"}
     said = "\n".join(advice(spec_with(task=OBJECTIVE, space=None, search=search)))
-    assert "Optuna's tpe draws those that only the objective names" in said
     assert "an objective has no checkpoints" in said
     other = {"sampler": "tpe", "pruner": "none"}
     assert advice(spec_with(task=OBJECTIVE, space=None, search=other)) == []

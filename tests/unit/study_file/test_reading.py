@@ -11,13 +11,8 @@ from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.levels import rung_levels, step_scale, trial_budget
-from hpsearch.study_file.models import (
-    CategoricalParameter,
-    FloatParameter,
-    IntParameter,
-    Resources,
-    StudySpec,
-)
+from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, FloatParameter, IntParameter
 from hpsearch.study_file.reading import load, parse
 from support.files.study_files import GOOD, problems_of
 from support.thoroughness import examples

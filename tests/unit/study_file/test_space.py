@@ -18,7 +18,12 @@ from optuna.distributions import (
 from optuna.distributions import distribution_to_json as to_json
 
 from hpsearch.study_file import space as spaces
-from hpsearch.study_file.models import CategoricalParameter, FloatParameter, IntParameter, Parameter
+from hpsearch.study_file.parameters import (
+    CategoricalParameter,
+    FloatParameter,
+    IntParameter,
+    Parameter,
+)
 from hpsearch.study_file.reading import space_in
 from support.thoroughness import examples
 from trials.contract import Setting
@@ -245,7 +250,7 @@ def test_all_trials_are_measured_at_the_largest_value_that_one_of_them_can_have(
     assert spaces.largest(space, {}, None) == {}
 
 
-def test_a_prior_has_a_confidence_and_null_may_be_one() -> None:
+def test_a_prior_has_a_confidence() -> None:
     number = {"type": "float", "low": 0.0, "high": 1.0}
     choice = {"type": "categorical", "choices": ["a", None]}
     space, problems = space_in(
@@ -255,7 +260,6 @@ def test_a_prior_has_a_confidence_and_null_may_be_one() -> None:
             "none": number,
             "empty": {**number, "prior": None},
             "a": {**choice, "prior": "a", "confidence": "low"},
-            "null": {**choice, "prior": None},
             "any": choice,
         }
     )
@@ -264,7 +268,6 @@ def test_a_prior_has_a_confidence_and_null_may_be_one() -> None:
         "usual": (0.5, "medium"),
         "sure": (0, "high"),
         "a": ("a", "low"),
-        "null": (None, "medium"),
     }
     for parameter in space.values():
         assert type(parameter).model_validate(parameter.model_dump()) == parameter

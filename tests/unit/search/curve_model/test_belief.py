@@ -18,7 +18,7 @@ from optuna.distributions import (
 
 from hpsearch.search.curve_model.belief import Belief
 from hpsearch.search.curve_model.encoding import SpaceEncoding
-from hpsearch.study_file.models import Confidence
+from hpsearch.study_file.parameters import Confidence
 from hpsearch.study_file.space import Prior
 
 CONFIDENCES: tuple[Confidence, ...] = ("low", "medium", "high")

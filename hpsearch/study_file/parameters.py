@@ -1,0 +1,170 @@
+"""The parameters of a search space: numbers on a scale or a grid, and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from hpsearch.study_file.types import (
+    EXACT,
+    Bound,
+    Choices,
+    Condition,
+    Value,
+    WholeBound,
+    is_number,
+    is_one_of,
+    is_whole_number,
+    same,
+)
+from hpsearch.study_file.validation import Mistake, Model, shown
+
+Confidence: TypeAlias = Literal["low", "medium", "high"]
+"""How sure it is that a parameter's good values are near its prior."""
+
+
+class _Numeric(Model):
+    """Bounds, scale and grid of a number; both bounds belong to the range."""
+
+    _step_of_one: ClassVar[int | None] = None
+    """The step that every value has anyway and that goes with any scale: 1 for whole numbers."""
+
+    low: Bound
+    """The smallest value."""
+    high: Bound
+    """The largest value."""
+    log: bool = False
+    """Whether values are drawn on a logarithmic scale."""
+    step: float | None = None
+    """Values are low plus a multiple of this."""
+    when: Condition | None = None
+    """Active only when each of these parameters is active with one of the values given here."""
+    prior: Bound | None = None
+    """A value that is believed to be good: the search begins near it."""
+    confidence: Confidence = "medium"
+    """How near to the prior other good values are believed to be."""
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        if not is_number(value):
+            return f"must be a number, not {shown(value)}"
+        return self._outside(value)
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Values that do not go together, else a prior that the parameter cannot have."""
+        wrong = list(self._range_mistakes())
+        yield from wrong
+        if wrong or self.prior is None:
+            return
+        problem = self.problem_with(self.prior)
+        if problem is not None:
+            yield "prior", problem
+
+    def _range_mistakes(self) -> Iterator[Mistake]:
+        if self.low > self.high:
+            yield "low", f"{self.low} is above high ({self.high}); swap them"
+        if self.log and self.low <= 0:
+            what = f"a logarithmic scale needs bounds above 0, not {self.low}"
+            yield "low", f"{what}; raise it or remove log"
+        if self.step is None or self.step == self._step_of_one:
+            return
+        if self.log:
+            yield "step", "a logarithmic scale has no step; remove log or step"
+        elif self.step <= 0:
+            yield "step", f"must be above 0, not {self.step}"
+        elif self.low < self.high:
+            yield from self._grid_mistakes(self.step)
+
+    def _grid_mistakes(self, step: float) -> Iterator[Mistake]:
+        width = Fraction(str(self.high)) - Fraction(str(self.low))
+        steps = width / Fraction(str(step))
+        if steps > EXACT:
+            yield "step", f"{step} is too small for these bounds; raise or remove it"
+        elif steps.denominator != 1:
+            what = f"{step} does not divide high - low ({float(width):g})"
+            yield "step", f"{what}; change high, low or step"
+
+    def _outside(self, value: float) -> str | None:
+        if not self.low <= value <= self.high:
+            return f"must be from {self.low} to {self.high}, not {value}"
+        if self.step is None or self.log:
+            return None
+        steps = (value - self.low) / self.step
+        on_grid = abs(steps - round(steps)) < 1e-8  # as Optuna's FloatDistribution judges it
+        if on_grid:
+            return None
+        return f"must be {self.low} plus a multiple of {self.step}, not {value}"
+
+
+class FloatParameter(_Numeric):
+    """A number, on a linear or logarithmic scale, or on a grid of `step`."""
+
+    type: Literal["float"]
+    """A number."""
+
+
+class IntParameter(_Numeric):
+    """A whole number."""
+
+    _step_of_one: ClassVar[int | None] = 1
+    type: Literal["int"]
+    """A whole number."""
+    low: WholeBound
+    """The smallest value."""
+    high: WholeBound
+    """The largest value."""
+    step: int = 1
+    """Values are low plus a multiple of this."""
+    prior: WholeBound | None = None
+    """A value that is believed to be good: the search begins near it."""
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        if not is_whole_number(value):
+            return f"must be a whole number, not {shown(value)}"
+        return self._outside(value)
+
+
+class CategoricalParameter(Model):
+    """One of a few values without an order."""
+
+    type: Literal["categorical"]
+    """One of a few values."""
+    choices: Choices
+    """The values: numbers, text, true, false or null."""
+    when: Condition | None = None
+    """Active only when each of these parameters is active with one of the values given here."""
+    prior: Value = None
+    """The choice that is believed to be good: the search begins with it."""
+    confidence: Confidence = "medium"
+    """How much the prior is preferred to other choices."""
+
+    def problem_with(self, value: Any) -> str | None:
+        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        if is_one_of(value, self.choices):
+            return None
+        choices = ", ".join(map(shown, self.choices))
+        return f"must be one of {choices}, not {shown(value)}"
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """No choices, equal ones, or a prior that is not among them.
+
+        To Optuna true is 1 and 2.0 is 2.
+        """
+        if not self.choices:
+            yield "choices", "is empty; give at least one value"
+            return
+        first: dict[Any, Any] = {}
+        for i, choice in enumerate(self.choices):
+            if choice in first:
+                why = "is listed twice"
+                if not same(first[choice], choice):
+                    why = f"counts as equal to {shown(first[choice])}"
+                yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
+            first.setdefault(choice, choice)
+        if self.prior is not None and (problem := self.problem_with(self.prior)):
+            yield "prior", problem
+
+
+Parameter: TypeAlias = FloatParameter | IntParameter | CategoricalParameter

@@ -1,0 +1,193 @@
+"""The base of the models of a study file: strict, and with errors in the words of a study file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    WrapValidator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from trials.contract import Problem
+from trials.settings import nearest
+
+Mistake: TypeAlias = tuple[str, str]
+"""A key, relative to the model (empty for the model as a whole), and what is wrong with it."""
+
+PARAMETER_TYPES = ("float", "int", "categorical")
+
+_WANTED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "string_too_short": "text that is not empty",
+    "dict_type": "a mapping (key: value)",
+    "model_type": "a mapping (key: value)",
+    "model_attributes_type": "a mapping such as {{type: float, low: 0.1, high: 1.0}}",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "greater_than": "above {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "below {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "literal_error": "{expected}",
+}
+"""The wanted kind of value, by pydantic's type of error."""
+
+
+class Model(BaseModel):
+    """Base of all parts of a study file: frozen and strict.
+
+    Unknown keys, values that would have to be converted, nan and infinity are refused. The text
+    under a field also describes it in the JSON Schema of the study file.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_words(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            model = handler(value)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+            lines = [_line(each["loc"], _text(each, cls), each["input"]) for each in details]
+        else:
+            mistakes = model.mistakes()
+            lines = [_line((key,) if key else (), what, value) for key, what in mistakes]
+            if not lines:
+                return model
+        raise ValidationError.from_exception_data(cls.__name__, lines)
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Mistakes between fields whose types are right."""
+        yield from ()
+
+
+def problems_of(error: ValidationError, where: str = "", *, skip: int = 0) -> list[Problem]:
+    """Every mistake of a validation as a problem with its dotted place.
+
+    Args:
+        error: What pydantic found.
+        where: The place of the validated value in the study file.
+        skip: How many leading parts of pydantic's places are not in the file: a union's tag is one.
+    """
+    problems: list[Problem] = []
+    for details in error.errors(include_url=False):
+        here = _joined(where, details["loc"][skip:])
+        if details["type"] == "union_tag_invalid":
+            here = place(here, "type")
+        problems.append(Problem(here, _text(details)))
+    return problems
+
+
+def place(where: str, key: str | int) -> str:
+    """The dotted place of a key or item within `where`."""
+    if isinstance(key, int):
+        return f"{where}[{key}]"
+    return f"{where}.{key}" if where else key
+
+
+def refusal(text: str) -> PydanticCustomError:
+    """An error of a validator in its own words."""
+    return PydanticCustomError("own", "{text}", {"text": text})
+
+
+def worded(text: str) -> WrapValidator:
+    """A validator that says in one text what a type accepts: pydantic names each alternative."""
+
+    def check(value: Any, handler: Any) -> Any:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise refusal(f"{text}, not {shown(value)}") from None
+
+    return WrapValidator(check)
+
+
+def shown(value: Any) -> str:
+    """A value for an error text: as a study file writes it, shortened where it is long."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python prints
+        text = "a number of thousands of digits"
+    if len(text) <= 60:
+        return text
+    return text[:57] + "..."
+
+
+def _line(loc: tuple[int | str, ...], text: str, value: Any) -> InitErrorDetails:
+    return InitErrorDetails(type=refusal(text), loc=loc, input=value)
+
+
+def _joined(where: str, loc: Sequence[int | str]) -> str:
+    for key in loc:
+        where = place(where, key)
+    return where
+
+
+def _text(details: ErrorDetails, model: type[BaseModel] | None = None) -> str:
+    """One error in words.
+
+    Args:
+        details: The error.
+        model: The model whose field it is about, if that is known.
+    """
+    kind, value = details["type"], details["input"]
+    if kind in ("missing", "extra_forbidden"):
+        assert model is not None, "each model words its own errors"
+        return _key_text(kind, str(details["loc"][-1]), model)
+    if kind == "union_tag_not_found":
+        return "has no type; add type: float, type: int or type: categorical"
+    if kind == "union_tag_invalid":
+        tag = details["ctx"]["tag"]
+        return f"{shown(tag)} is not a type of parameter; {nearest(tag, PARAMETER_TYPES)}"
+    if kind not in _WANTED:
+        return details["msg"]
+    wanted = _WANTED[kind].format(**details.get("ctx", {}))
+    return f"must be {wanted}, not {shown(value)}{_hint(kind, value)}"
+
+
+def _key_text(kind: str, key: str, model: type[BaseModel]) -> str:
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    if kind == "extra_forbidden":
+        return f"unknown key; {nearest(key, fields)}"
+    examples = [f"{key}: {example}" for example in fields[key].examples or ()]
+    return f"is missing; add {' or '.join(examples) or f'{key}: and its value'}"
+
+
+def _hint(kind: str, value: Any) -> str:
+    if kind == "string_type":
+        return "; put it in quotes"
+    if kind not in ("int_type", "float_type") or not isinstance(value, str):
+        return ""
+    try:
+        number = float(value)
+    except ValueError:
+        return ""
+    if "e" not in value.lower():
+        return "; write it without quotes"
+    better = f"{number:.0f}" if kind == "int_type" else _with_point(number)
+    return f" (YAML reads {value} as text; write {better})"
+
+
+def _with_point(number: float) -> str:
+    """A number as YAML reads it: with a point, and a sign in the exponent."""
+    digits, exponent, power = repr(number).partition("e")
+    return f"{float(digits)}e{int(power):+d}" if exponent else repr(number)
