@@ -26,7 +26,6 @@ from hpsearch.store.reading.queries import (
     TrialDetail,
     trial_detail,
 )
-from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
 from hpsearch.study_run.workers import worker_config
@@ -64,8 +63,6 @@ def repeat_trial(name: str, number: int, storage: str) -> bool:
     record = _read(name, number, storage)
     recorded = recorded_training(record.detail)
     _refuse(record, recorded)
-    for line in code_that_runs(record.spec):
-        note(line)
     comparison, repeated = Comparison(recorded), Repeated()
     results = sys.stdout
     try:
