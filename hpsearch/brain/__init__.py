@@ -11,5 +11,4 @@
 `requests`        what people ask of a study while it runs
 `retention`       which checkpoints are kept
 `reopening`       a study that has ended and continues
-`micro_batches`   sizes of micro-batches that fit in memory
 """

@@ -188,7 +188,6 @@ class Attempts:
             until,
             resume_from=trial.checkpoint or borrowed,
             time_limit_s=self._spec.budget.per_trial.time_limit_s,
-            known=self._history.study.memory,
             arithmetic=trial.arithmetic,
             continues=trial.continues,
             takes_over=borrowed is not None,

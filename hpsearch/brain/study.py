@@ -38,7 +38,6 @@ from hpsearch.brain.budget.headroom import WorkingTime
 from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.launching import Launcher
-from hpsearch.brain.micro_batches import forget_shortages, note_memory
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.requests import INTERRUPTED, Requests, raised
 from hpsearch.brain.retention import Retention
@@ -174,7 +173,6 @@ class Study:
         study.reason = None
         study.ended = None
         history.touch_study()
-        forget_shortages(history)
         if last_seen is None:
             last_seen = last_on_record(history)
         self._take_up(last_seen, frozenset())
@@ -291,8 +289,6 @@ class Study:
                 held = self._attempts.drop_slot(event.slot)
                 if held is not None:
                     self._on_attempt(ev.Lost(*held, event.why), now)
-            case ev.Learned():
-                note_memory(self.history, event)
             case _:
                 self._on_attempt(event, now)
         return self._attempts.commands()

@@ -7,7 +7,7 @@ decided them has committed; `(trial, attempt)` names each, and repeating one doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,15 +144,8 @@ class Lost:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """A worker has found out how many samples fit in memory (`trials.loop.memory_facts.Facts`)."""
-
-    facts: Mapping[str, Sequence[int | None]] = field(hash=False)
-
-
 AttemptEvent = Began | Reported | Asked | Noted | Finished | Stopped | Failed | Lost
-Event = SlotUp | SlotDown | Learned | AttemptEvent
+Event = SlotUp | SlotDown | AttemptEvent
 
 # ----------------------------------------------------------------------------------------- commands
 
@@ -170,8 +163,6 @@ class Launch:
     resume_from: str | None = None
     time_limit_s: float | None = None
     """The attempt fails as a timeout past this many seconds."""
-    known: Mapping[str, Sequence[int | None]] = field(default_factory=dict, hash=False)
-    """The study's facts about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
     """The arithmetic of the trial so far; None before it began."""
     continues: int | None = None

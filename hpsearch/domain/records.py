@@ -9,7 +9,7 @@ metadata. A new field needs a migration beside it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,8 +106,6 @@ class StudyRecord:
     """The factor that turns resources into Optuna's steps, which are whole numbers."""
     enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
-    memory: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
-    """The micro-batches that fit, as its workers have learnt (`trials.loop.memory_facts.Facts`)."""
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
     warm_start: list[EarlierStudy] = field(default_factory=list)

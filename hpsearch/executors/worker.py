@@ -24,7 +24,6 @@ from hpsearch.executors.attempt.printing import logged
 from hpsearch.executors.attempt.worker_state import WorkerState
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.devices.memory import allocated_bytes, release_memory
-from trials.loop import memory_facts
 
 GATHER_S = 0.004
 """How long `poll` waits for more events after the first one, so that they go out in one message. It
@@ -166,8 +165,7 @@ class Worker:
                         note_end(log, self._state.config, reached, ending)
         finally:
             if ending is not None:
-                learned = _learned(order.known)
-                self._emit(ending, *learned, *self._replacement(before), urgent=True)
+                self._emit(ending, *self._replacement(before), urgent=True)
 
     def _replacement(self, before: int | None) -> list[ReplaceWorker]:
         """The request to replace this process, if it is to end, or if GPU memory of the attempt is
@@ -194,10 +192,3 @@ class Worker:
             self._held_back = []
             self._urgent |= urgent
             self._news.notify_all()
-
-
-def _learned(known: memory_facts.Facts) -> list[ev.Learned]:
-    """What the attempt has taught about memory that its study does not know."""
-    facts = memory_facts.facts().items()
-    news = {kind: fact for kind, fact in facts if list(fact) != list(known.get(kind, ()))}
-    return [ev.Learned(news)] if news else []

@@ -6,37 +6,15 @@ from collections.abc import Iterator
 
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import is_open
-from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.models import KEY
 
 
 def advice(spec: StudySpec) -> list[str]:
     """Notes on a study file, a text each, with a remedy where there is one."""
-    return [*code_that_runs(spec), *_advice(spec)]
+    return list(_notes(spec))
 
 
-def code_that_runs(spec: StudySpec) -> list[str]:
-    """A note on models whose own code will run because the study file trusts it; empty for none."""
-    is_trusted = spec.task.get(KEY) is True
-    if spec.task["kind"] not in BUILT_IN or not is_trusted:
-        return []
-    models = _names(spec)
-    if not models:
-        return []
-    where = "with your rights, here and on every worker"
-    return [f"task.{KEY}: code that {', '.join(models)} may bring will run {where}"]
-
-
-def _names(spec: StudySpec) -> list[str]:
-    searched = spec.space.get("model")
-    choices = searched.choices if isinstance(searched, CategoricalParameter) else ()
-    named = dict.fromkeys([spec.task.get("model"), spec.settings.get("model"), *choices])
-    return [name for name in named if isinstance(name, str) and name != "scratch"]
-
-
-def _advice(spec: StudySpec) -> Iterator[str]:
+def _notes(spec: StudySpec) -> Iterator[str]:
     pruner = spec.search.pruner.kind
     if pruner in ("median", "percentile"):
         yield (

@@ -35,7 +35,6 @@ HARM = {
     "studies.system_attrs": "[1]",
     "studies.former_checkpoints": '["/a", 7]',
     "studies.enqueued": '[{"x": 1}, 2]',
-    "studies.memory": '{"train": [16, "all"]}',
     "studies.race": '{"given": [4], "first": 0.5, "begun": true}',
     "studies.warm_start": '[{"name": "a", "trials": [{"params": {}, "standing": "high"}]}]',
     "trials.params": "[1]",

@@ -1,11 +1,8 @@
 """The model that a `task` part names: a shape to build from scratch, or a pretrained one.
 
-Nothing is loaded here, and nothing that a model brings is run.
-
-Most models are weights for a network that transformers has. Some bring Python files of their own,
-which run with the user's rights as soon as the model is loaded. They are refused, unless the study
-file says `trust_remote_code: true`. That permission is kept with the model's name, so that code
-which loads a part of the model can neither forget nor replace it.
+Nothing is loaded here. Some models bring Python files of their own, which run with the user's
+rights as soon as the model is loaded. transformers refuses them, unless the study file says
+`trust_remote_code: true`.
 """
 
 from __future__ import annotations

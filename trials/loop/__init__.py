@@ -6,6 +6,5 @@
 - `stopping`: when a run ends early.
 - `horizon`: how far along its budget a run is, and the learning rate it has there.
 - `micro_batch`: how many samples go through the model at once.
-- `memory_facts`: what processes learn about the micro-batches that fit.
 - `compiling`: the loss through `torch.compile`, and what is done if that fails.
 """

@@ -6,14 +6,15 @@ memory, not results, so it can follow the device: `auto` rehearses the longest b
 halves, until it fits; and whenever a step runs out of memory, however the size was chosen, the same
 step is done again in halves. The same holds for batches of an evaluation.
 
-What was learnt holds for all runs of the process with the same model, lengths, arithmetic and
-device; `trials.loop.memory_facts` carries it further.
+The process remembers what fits, for its later runs with the same model, lengths, arithmetic and
+device. A new process finds it out again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -22,13 +23,26 @@ from torch import nn
 from trials.data.batching import Ints
 from trials.data.workload import Workload
 from trials.devices.memory import entitled_bytes, is_out_of_memory, release_memory
-from trials.loop.memory_facts import known_of
 from trials.optim.precision import Precision
 from trials.settings import Settings
 
 AUTO = "auto"
 """The value of the setting `micro_batch` that asks for the largest size that fits."""
 T = TypeVar("T")
+
+
+@dataclass
+class Limits:
+    """The micro-batches of one kind of run that have been tried."""
+
+    fits: int = 0
+    """The largest that has fitted."""
+    fails: int | None = None
+    """The smallest that has not; None if none has failed."""
+
+
+_limits: dict[str, Limits] = {}
+"""By the kind of run, as this process has found them out."""
 
 
 class MicroBatch:
@@ -48,24 +62,24 @@ class MicroBatch:
     def __init__(
         self, asked: int | str | None, batch: int, kind: str, retries: bool = True
     ) -> None:
-        self._known = known_of(kind)
+        self._limits = _limits.setdefault(kind, Limits())
         self._retries = retries
         self._sought = asked == AUTO
         self.size = batch
         if isinstance(asked, int):
             self.size = min(asked, batch)
-        while self.size > 1 and not self._known.may_fit(self.size):
-            self.size = _half(self.size)
+        if self._limits.fails is not None:
+            self._halve_below(self._limits.fails)
 
     @property
     def wanted(self) -> bool:
         """Whether the largest size that fits is asked for and not known yet."""
-        return self._sought and self.size > self._known.fits
+        return self._sought and self.size > self._limits.fits
 
     def rehearse(self, attempt: Callable[[int], object]) -> None:
         """Find the largest size that fits."""
         self.fitting(self.size, attempt)
-        self._known.fitted(self.size)
+        self._limits.fits = max(self._limits.fits, self.size)
 
     def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
         """Call `attempt` with the size, and again with halves of it while there is too little
@@ -86,10 +100,14 @@ class MicroBatch:
             self._shrink(tried)
 
     def _shrink(self, tried: int) -> None:
-        self._known.failed(tried)
-        while self.size >= tried:
-            self.size = _half(self.size)
+        fails = self._limits.fails
+        self._limits.fails = tried if fails is None else min(fails, tried)
+        self._halve_below(tried)
         release_memory()
+
+    def _halve_below(self, limit: int) -> None:
+        while self.size > 1 and self.size >= limit:
+            self.size = (self.size + 1) // 2
 
     def take(self, size: int) -> None:
         """Continue with the size that a checkpoint was trained with: the same sums in the same
@@ -155,7 +173,3 @@ def _kind(model: nn.Module, lengths: Ints, precision: Precision, device: torch.d
     model_name = type(model).__name__
     parts = (model_name, numbers, trained, longest, precision.name, name, memory)
     return "/".join(map(str, parts))
-
-
-def _half(size: int) -> int:
-    return (size + 1) // 2

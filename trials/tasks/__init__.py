@@ -74,7 +74,6 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
-    from trials.tasks.huggingface import pretrained
     from trials.tasks.workloads.task import TrainedTask
 
     try:
@@ -83,4 +82,4 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
         return error.problems
     if not isinstance(built, TrainedTask):
         return []
-    return [*built.problems(), *pretrained.problems_with(built.model)]
+    return built.problems()

@@ -20,13 +20,12 @@ from hpsearch.errors import Interrupted, UserError
 from hpsearch.reproduction.comparison import Comparison, changes
 from hpsearch.reproduction.recorded import OF_THE_MACHINE, RecordedTraining, recorded_training
 from hpsearch.reproduction.repetition import Job, Repeated, train
-from hpsearch.store.reading.provenance import memory_of, recorded_arithmetic, session_at
+from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialDetail,
     trial_detail,
 )
-from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
 from hpsearch.study_run.workers import worker_config
@@ -35,7 +34,6 @@ from hpsearch.words.estimates import continued
 from hpsearch.words.numbers import count
 from trials.contract import Report, Setup, TaskError
 from trials.descriptions.builtin import describe
-from trials.loop import memory_facts
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.interruption import Interruption
@@ -53,7 +51,6 @@ class _Record:
     detail: TrialDetail
     session: Environment | None  # of the driver that started it
     arithmetic: Arithmetic | None  # that it computed in
-    memory: memory_facts.Facts  # the study's
 
 
 def repeat_trial(name: str, number: int, storage: str) -> bool:
@@ -66,8 +63,6 @@ def repeat_trial(name: str, number: int, storage: str) -> bool:
     record = _read(name, number, storage)
     recorded = recorded_training(record.detail)
     _refuse(record, recorded)
-    for line in code_that_runs(record.spec):
-        note(line)
     comparison, repeated = Comparison(recorded), Repeated()
     results = sys.stdout
     try:
@@ -104,12 +99,11 @@ def _read(name: str, number: int, storage: str) -> _Record:
         began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
         session = session_at(connection, study, began)
         computed = recorded_arithmetic(connection, study, number)
-        memory = memory_of(connection, study)
     if not study.spec or study.base is None:
         message = f"study {study.name} was not made from a study file"
         raise UserError(message, "there is nothing that could train its trials again")
     spec = parse(study.spec, base=Path(study.base), name=f"{study.name} (study file)")
-    return _Record(study, spec, detail, session, computed, memory)
+    return _Record(study, spec, detail, session, computed)
 
 
 def _refuse(record: _Record, recorded: RecordedTraining) -> None:
@@ -148,7 +142,6 @@ def _job(record: _Record, recorded: RecordedTraining, should_stop: Callable[[], 
         found += arithmetic.differences(record.arithmetic, computed)
     for each in dict.fromkeys(found):
         note(f"not as it was: {each}")
-    memory_facts.learn(record.memory)
     setup = Setup(params, trial.seed, config.budget, "", None, device, config.goal)
     data = task.prepare(params) if config.prepares else None
     return Job(task, data, setup, recorded, partial(_problem, spec), should_stop)

@@ -19,7 +19,6 @@ from hpsearch.store.reading.queries import (
     best_trials,
     trial_detail,
 )
-from hpsearch.study_file.advice import code_that_runs
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.study_run.workers import worker_config
@@ -74,8 +73,6 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         trial = _chosen(connection, study, wanted.trial)
         recorded = recorded_arithmetic(connection, study, trial.number)
     spec = _spec_of(study)
-    for line in code_that_runs(spec):
-        note(line)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
         raise UserError(message, _other_way(study, spec))

@@ -9,7 +9,6 @@ from hpsearch.domain import events as ev
 from hpsearch.executors.worker_config import WorkerConfig
 from trials.contract import Task
 from trials.devices.memory import keep_to_share
-from trials.loop import memory_facts
 
 KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
@@ -29,11 +28,10 @@ class WorkerState:
         self._task: Task | None = None
         self._data: dict[str, Any] = {}
 
-    def make_ready(self, order: ev.Launch) -> None:
-        """Build the task where it is not there yet, and apply what is known about memory."""
+    def make_ready(self) -> None:
+        """Build the task where it is not there yet, and keep to the share of the device."""
         _ = self.task
         keep_to_share(self.device, self._share)
-        memory_facts.learn(order.known)
 
     @property
     def task(self) -> Task:

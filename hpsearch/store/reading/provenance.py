@@ -6,8 +6,7 @@ from sqlalchemy import Connection, and_, select
 
 from hpsearch.domain.records import Environment
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.schema import attempts, environments, studies
-from trials.loop.memory_facts import Facts
+from hpsearch.store.schema import attempts, environments
 from trials.running.arithmetic import Arithmetic
 
 
@@ -21,14 +20,6 @@ def session_at(connection: Connection, study: StudyHead, time: float) -> Environ
     begun = [row for row in rows if row.created <= time]
     row = begun[-1] if begun else rows[0]
     return Environment(row.created, row.revision, row.packages, row.device, row.data_fingerprint)
-
-
-def memory_of(connection: Connection, study: StudyHead) -> Facts:
-    """The facts that a study's workers have learnt of the micro-batches that fit in memory."""
-    known: Facts | None = connection.scalar(
-        select(studies.c.memory).where(studies.c.id == study.id)
-    )
-    return known or {}
 
 
 def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:

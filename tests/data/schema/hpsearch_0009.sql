@@ -119,7 +119,6 @@ CREATE TABLE studies (
 	former_checkpoints JSON NOT NULL, 
 	step_scale DOUBLE NOT NULL, 
 	enqueued JSON NOT NULL, 
-	memory JSON NOT NULL, 
 	race JSON, 
 	warm_start JSON NOT NULL, 
 	CONSTRAINT uq_studies_name UNIQUE (name)
@@ -143,7 +142,7 @@ budget:
   trials: 4
   per_trial: {epochs: 1}
 resources: {workers: 1, cpu: 1, gpu: 0}
-','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"train":[16,null]}','{"given":[4,null,null,null,1],"first":2,"begun":true}','[]');
+','["maximize"]','finished','all 3 trials have ended',1.0,9.0,8.0,'{}','{}',NULL,0,NULL,NULL,0,1,'0123456789abcdef0123456789abcdef',3.0,'/studies','/studies/checkpoints','["/studies/before"]',1000.0,'[{"learning_rate":0.0002}]','{"given":[4,null,null,null,1],"first":2,"begun":true}','[]');
 CREATE TABLE trials (
 	study_id INTEGER NOT NULL, 
 	number INTEGER NOT NULL, 

@@ -461,29 +461,6 @@ def test_what_is_enqueued_comes_before_what_is_drawn() -> None:
     assert (first.params, second.params) == ({"x": 0.125}, {"x": 0.5})
 
 
-def test_what_a_worker_learns_about_memory_later_trials_are_told() -> None:
-    study = brain(spec_with())
-    (launch,) = begun(study)
-    assert launch.known == {}
-    study.on_event(ev.Learned({"bert": (8, 16)}), 1.0)
-    study.on_event(ev.Learned({"bert": (12, None)}), 1.0)
-    study.on_event(report(launch, 1.0), 2.0)
-    (following,) = study.on_tick(2.0)
-    assert following.known == {"bert": [12, 16]}
-    assert study.history.drain().study is not None
-
-
-def test_what_did_not_fit_in_memory_is_tried_again_when_the_study_is_taken_up() -> None:
-    study = brain(spec_with())
-    begun(study)
-    study.on_event(ev.Learned({"bert": (8, 16), "gpt": (0, 4)}), 1.0)
-    again = brain(spec_with(), study.history)
-    again.begin(2.0)
-    again.on_event(ev.SlotUp("b", "node", "cpu", 0.0), 2.0)
-    (launch,) = again.on_tick(2.0)
-    assert launch.known == {"bert": [8, None]}
-
-
 def test_the_target_ends_the_study() -> None:
     study = brain(spec_with(budget={"trials": 50, "target": 0.2, "per_trial": {"epochs": 9}}))
     first, _ = begun(study, slots=2)

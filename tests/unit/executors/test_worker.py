@@ -26,7 +26,6 @@ from trials.checkpoints.folders import folder_at
 from trials.checkpoints.store_folder import StoreFolder
 from trials.contract import Budget, Goal, Unit
 from trials.devices import memory
-from trials.loop import memory_facts
 
 TASK = """
 def train(params, trial):
@@ -219,23 +218,6 @@ def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
     worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
     worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
     assert not any(isinstance(event, ReplaceWorker) for event in events_until(worker, ev.Finished))
-
-
-def test_what_a_worker_learns_about_memory_is_told_once_and_what_it_is_told_it_knows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(memory_facts, "_known", {})
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
-    memory_facts.learn({"found here": (4, 8)})
-    worker.launch(
-        ev.Launch(0, 1, "w0", {}, seed=1, until=4.0, known={"found elsewhere": [16, 32]}), None
-    )
-    told = [event for event in events_until(worker, ev.Learned) if isinstance(event, ev.Learned)]
-    assert [event.facts for event in told] == [{"found here": (4, 8)}]
-    assert memory_facts.facts() == {"found here": (4, 8), "found elsewhere": (16, 32)}
-    known = {"found here": [4, 8], "found elsewhere": [16, 32]}
-    worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0, known=known), None)
-    assert not any(isinstance(event, ev.Learned) for event in events_until(worker, ev.Finished))
 
 
 def waits(control: Any) -> bool:

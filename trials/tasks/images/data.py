@@ -58,10 +58,7 @@ class ImageSpec(DataSpec):
 
 def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
     if "model" not in task:
-        if KEY not in task:
-            return None
-        what = "applies to a model, and this task names none; remove it, or add model"
-        raise TaskError.at(f"task.{KEY}", what)
+        return None
     model = parse_model(task["model"], base, task.get(KEY, False))
     if isinstance(model, Scratch):
         what = "must be a hub id or a local folder; leave it out for a small network from scratch"

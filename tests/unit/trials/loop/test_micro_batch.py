@@ -10,8 +10,7 @@ from torch import nn
 from trials import tasks
 from trials.contract import Setup
 from trials.descriptions.builtin import BUILT_IN
-from trials.loop import memory_facts
-from trials.loop.micro_batch import AUTO, MicroBatch
+from trials.loop import micro_batch
 from trials.loop.training import TrainingRun
 from trials.optim.precision import Precision
 from trials.running.report_grid import budget_from
@@ -50,7 +49,7 @@ def run_of(workload, folder, per_trial, resume_from=None, **params):
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch):
-    monkeypatch.setattr(memory_facts, "_known", {})
+    monkeypatch.setattr(micro_batch, "_limits", {})
 
 
 def losses(reports):
@@ -121,7 +120,7 @@ class Dropped(Cramped):
 def test_a_window_done_again_equals_the_smaller_micro_batch_from_the_start(tmp_path):
     retried = run_of(alike(Dropped(500)), tmp_path / "a", STEPS, batch_size=32, learning_rate=0.01)
     reports = reports_of(retried)
-    memory_facts._known.clear()
+    micro_batch._limits.clear()
     plain = run_of(
         alike(Dropped(1e9)), tmp_path / "b", STEPS, batch_size=32, micro_batch=8, learning_rate=0.01
     )
@@ -189,10 +188,10 @@ def test_a_resumed_run_goes_on_with_its_micro_batch_and_bit_for_bit(tmp_path):
     whole = reports_of(
         run_of(alike(Dropped(500)), tmp_path / "a", STEPS, batch_size=32, micro_batch="auto")
     )
-    memory_facts._known.clear()
+    micro_batch._limits.clear()
     first = run_of(alike(Dropped(500)), tmp_path / "b", STEPS, batch_size=32, micro_batch="auto")
     reports = [item for item, _ in zip((i for i in first if i), range(3), strict=False)]
-    memory_facts._known.clear()
+    micro_batch._limits.clear()
     second = run_of(
         Dropped(1e9),
         tmp_path / "b",
@@ -204,21 +203,6 @@ def test_a_resumed_run_goes_on_with_its_micro_batch_and_bit_for_bit(tmp_path):
     rest = reports_of(second)
     assert sizes(rest) == [8.0] * 5
     assert losses(reports + rest) == losses(whole)
-
-
-def test_what_one_process_learnt_another_one_starts_with(monkeypatch):
-    memory_facts.learn({"bert/1000/cpu": (0, 16)})
-    started = MicroBatch(AUTO, 32, "bert/1000/cpu")
-    assert started.size == 8
-    assert memory_facts.facts() == {"bert/1000/cpu": (0, 16)}
-    memory_facts.learn({"bert/1000/cpu": [8, None]})
-    assert not MicroBatch(AUTO, 32, "bert/1000/cpu").wanted
-
-
-def test_facts_that_disagree_leave_what_fits_below_what_does_not():
-    memory_facts.learn({"k": (16, None)})
-    memory_facts.learn({"k": (0, 8)})
-    assert memory_facts.facts() == {"k": (7, 8)}
 
 
 def evaluations(kind, folder):
@@ -302,7 +286,7 @@ def test_an_evaluation_that_finds_too_little_memory_goes_on_in_smaller_batches(k
     before = len(tried)
     again.evaluate(precision)
     assert max(tried[before:]) <= 4, "what was learnt is known to the next run of this process"
-    assert not any("evaluation" not in name for name in memory_facts.facts()), (
+    assert not any("evaluation" not in name for name in micro_batch._limits), (
         "and says nothing of training"
     )
 

@@ -3,13 +3,9 @@ with it."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import multiprocessing
-import os
 import shutil
 import sys
-from pathlib import Path
 
 import pandas
 import pytest
@@ -20,13 +16,11 @@ from transformers import dynamic_module_utils
 from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 from trials.contract import TaskError
-from trials.descriptions.models import Pretrained
 from trials.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.datasets import prepared
-from trials.tasks.huggingface import pretrained, templates
-from trials.tasks.text import model as text_model
+from trials.tasks.huggingface import templates
 
 CONFIGURATION, MODEL, TOKENIZER = "configuration_bag", "modeling_bag", "tokenization_bag"
 PARAMS = {"learning_rate": 1e-2, "batch_size": 8}
@@ -128,31 +122,6 @@ def test_an_image_task_refuses_it_too(lab, model):
         "model": "bag",
     }
     assert refusal_of(lambda: tasks.load(part, lab.folder).prepare({})) == expected_refusal(model)
-    assert ran(model) == set()
-
-
-def test_trust_without_a_model_is_refused(lab):
-    part = {
-        "kind": "image_classification",
-        "train": "images.npz",
-        "validation": 0.25,
-        "trust_remote_code": True,
-    }
-    (problem,) = tasks.inspect(part, lab.folder)
-    assert problem.where == "task.trust_remote_code"
-
-
-@pytest.mark.parametrize("value", ["yes", "true", 1, None, []])
-def test_only_true_and_false_are_words(lab, model, value):
-    (problem,) = tasks.inspect(lab.part(model="bag", trust_remote_code=value), lab.folder)
-    assert problem.where == "task.trust_remote_code"
-    assert problem.what == f"must be true or false, not {value!r}"
-    assert ran(model) == set()
-
-
-def test_it_is_no_setting(lab, model):
-    with pytest.raises(TaskError, match=r"settings\.trust_remote_code: is not a setting"):
-        lab.task(model="bag").prepare({"trust_remote_code": True})
     assert ran(model) == set()
 
 
@@ -287,60 +256,13 @@ def test_code_in_a_written_model_is_not_run_by_whoever_exports_it(lab, model):
     assert written["file"] == "model.pt2"
 
 
-def test_code_that_fails_is_told_with_its_mistake(lab):
+def test_a_package_that_the_code_lacks_is_the_users_mistake(lab):
     write_model(lab.folder / "bag", texts(lab), modeling=f"import no_such_package\n{MODELING}")
     task = trusting(lab)
     data = task.prepare({})
-    told = refusal_of(lambda: task.start(lab.setup("run", {"epochs": 1}), data))
-    assert "cannot be loaded: ImportError: " in told
-    assert "no_such_package" in told
-    assert "\n" not in told
-
-
-# --------------------------------------------------------------------------------------------------
-# caches
-
-
-def copied_slowly(source, target):
-    """Copy a file byte by byte, with time for other processes to look at it after each."""
-    with Path(target).open("wb", buffering=0) as file:
-        for byte in Path(source).read_bytes():
-            file.write(bytes([byte]))
-            for _ in range(3):
-                os.sched_yield()
-
-
-def load_with_others(start, model, loaded):
-    start.wait()
-    loaded.put(
-        type(
-            text_model.template(Pretrained(str(model), True), ("card", "fee", "rate"), 120, 0).model
-        ).__name__
-    )
-
-
-def test_processes_that_load_the_same_code_at_once_all_get_it_whole(model, monkeypatch):
-    monkeypatch.setattr(shutil, "copyfile", copied_slowly)
-    processes = multiprocessing.get_context("fork")
-    start, loaded = processes.Barrier(3), processes.Queue()
-    loaders = [
-        processes.Process(target=load_with_others, args=(start, model, loaded)) for _ in range(3)
-    ]
-    for loader in loaders:
-        loader.start()
-    for loader in loaders:
-        loader.join()
-    assert [loader.exitcode for loader in loaders] == [0] * 3
-    assert {loaded.get() for _ in loaders} == {"BagForSequenceClassification"}
-
-
-def test_a_trusted_model_is_loaded_by_one_at_a_time(model, tmp_path):
-    trusted = Pretrained(str(model), trusted=True)
-    path = tmp_path / "modules" / pretrained._LOCK
-    with pretrained.loading(trusted), path.open() as lock, pytest.raises(BlockingIOError):
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with path.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    refusal = refusal_of(lambda: task.start(lab.setup("run", {"epochs": 1}), data))
+    assert "cannot be loaded: " in refusal
+    assert "no_such_package" in refusal
 
 
 def name_of_data(lab, **changes):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.brain.micro_batches import aged, merged
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
@@ -98,13 +97,3 @@ def test_a_worker_sends_the_findings_with_the_end_of_an_attempt(tmp_path):
     assert isinstance(ending, ev.Finished), ending
     assert "plateau" in [finding.name for finding in ending.findings]
     assert all(isinstance(finding, Finding) for finding in ending.findings)
-
-
-def test_facts_that_disagree_leave_what_fits_below_what_does_not():
-    assert merged({"k": [16, None]}, {"k": (0, 8)}) == {"k": [7, 8]}
-    both = merged({"k": [4, 8]}, {"k": (2, 32), "other": (1, None)})
-    assert both == {"k": [4, 8], "other": [1, None]}
-
-
-def test_what_did_not_fit_is_forgotten_and_what_fits_is_kept():
-    assert aged({"k": [4, 8], "none": [0, 1]}) == {"k": [4, None]}
