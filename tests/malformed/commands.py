@@ -120,7 +120,6 @@ CASES = [
     Case("columns of gzip", written("new.csv", gzip.compress(TABLE.encode())), "gzip", "unpack it", INIT),
     Case("columns of a pipe", lambda folder: os.mkfifo(folder / "new.csv"), "not a plain file", "name a file", INIT),
     Case("columns of NULs", written("new.csv", "te\0xt,label\n"), "NUL byte in line 1", "UTF-8", INIT),
-    Case("columns of 1 MB", written("new.csv", "text,label\n" + "x" * (1 << 20) + ",b\n"), "new.csv", "--text", INIT),
     Case("an address without a port", nothing, "'nothing'", "use host:6379", (*RUN, "--address", "nothing")),
     Case("an address of port 99999", nothing, "'h:99999'", "use host:6379", (*RUN, "--address", "h:99999")),
     Case("an address of Ray's client", nothing, "names no host and port", "use host:6379", (*RUN, "--address", "ray://h:10001")),
