@@ -174,10 +174,6 @@ class Launch:
     """The study's facts about memory (`trials.loop.memory_facts.Facts`)."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
     """The arithmetic of the trial so far; None before it began."""
-    continues: int | None = None
-    """The trial that this one continues under other parameters."""
-    takes_over: bool = False
-    """True if `resume_from` is a checkpoint of that other trial."""
 
 
 @dataclass(frozen=True, slots=True)
