@@ -23,6 +23,7 @@ from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import active
 from hpsearch.study_file.types import same
 from trials.contract import Unit
+from trials.data import files
 from trials.settings import nearest
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def _read(path: Path) -> pd.DataFrame:
     import pandas as pd  # imported here: it takes long, and most commands read no table
 
     try:
+        files.refuse_odd(path)
         frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     except FileNotFoundError:
         hint = "make one with: hpsearch export --what reports"

@@ -16,7 +16,6 @@ from hpsearch.domain.records import StudyState
 from integration.test_examples import write_tiny_model
 from support import thoroughness
 from support.files import pages
-from support.files.past_runs import tune_experiment
 from support.studies.reported import SPACE, ordinary_trials, save, spec_of
 
 
@@ -58,10 +57,6 @@ def past_runs_of_others(folder: Path) -> None:
     """What the recipe on last month's search takes for given."""
     (folder / "project.csv").write_text(WANDB)
     settings = [({"learning_rate": rate, "depth": 2}, rate * 10) for rate in RATES]
-    tune_experiment(
-        folder / "ray_results" / "exp",
-        [(params, [{"val_loss": loss}]) for params, loss in settings],
-    )
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
         study_name="last-month", storage=f"sqlite:///{folder}/optuna.db", direction="minimize"
@@ -103,7 +98,7 @@ def test_the_recipes_can_be_followed(shell: pages.Shell) -> None:
     )
     shell.walk("recipes")
     said = shell.call("hpsearch check next.yaml")
-    assert "from-wandb (4 trials), from-optuna (4 trials), from-tune (4 trials)" in said
+    assert "from-wandb (4 trials), from-optuna (4 trials)" in said
     assert {"number", "value"} <= set(shell.names["trials"].columns)
 
 

@@ -29,7 +29,7 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.driver.clock import SteadyClock
-from hpsearch.driver.journal import LEASE_TTL_S, STOP_GRACE_S
+from hpsearch.driver.journal import LEASE_TTL_S
 from hpsearch.driver.loop import POLL_S, Driver
 from hpsearch.errors import LeaseLost
 from hpsearch.optuna_storage.view import HistoryStorage
@@ -40,7 +40,7 @@ from hpsearch.store.audit.invariants import violations
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_run.home import sweeping
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.folders import trial_folder
@@ -340,7 +340,9 @@ class World:
         """Let a driver take the study up, and end as the session says."""
         self.budgets += session.more
         if session.end == "abandoned":
-            self.unheeded += (STOP_GRACE_S + POLL_S) * self.plan.workers * self.plan.share
+            self.unheeded += (
+                (Resources().stop_grace_s + POLL_S) * self.plan.workers * self.plan.share
+            )
         if self.budgets not in self._specs:
             self._specs[self.budgets] = self.plan.spec(self.budgets)
         spec = self._specs[self.budgets]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
-import sys
 import threading
 import time
-import types
-from pathlib import Path
 
 import peft
 import pytest
@@ -18,7 +15,6 @@ from transformers import Trainer, TrainingArguments
 
 from trials.adapters.huggingface import TrainerReports
 from trials.contract import Goal
-from trials.tasks.function.task import find
 
 ROWS, BATCH = 22, 4
 STEPS = 6
@@ -304,13 +300,15 @@ def script(tmp_path, losses, reloaded):
     return main
 
 
-def driven_script(drive, main, monkeypatch, **params):
-    """A trial of a script's function, as a study calls it."""
-    module = types.ModuleType("a_script")
-    module.main = main
-    monkeypatch.setitem(sys.modules, "a_script", module)
+def driven_script(drive, main, **params):
+    """A trial of a script, as a study runs it: the script has to read all parameters."""
+
+    def train(params, trial):
+        trial.unread = set(params)
+        main()
+
     goal = Goal("eval_accuracy", maximize=True)
-    return drive(find("a_script:main", Path()), {"epochs": 2}, goal=goal, **params)
+    return drive(train, {"epochs": 2}, goal=goal, **params)
 
 
 def test_a_script_with_the_callback_runs_alone_as_before(tmp_path):
@@ -321,14 +319,12 @@ def test_a_script_with_the_callback_runs_alone_as_before(tmp_path):
     assert (tmp_path / "output" / f"checkpoint-{STEPS}").is_dir()
 
 
-def test_a_script_is_given_the_parameters_budget_and_checkpoint_of_its_trial(
-    drive, tmp_path, monkeypatch
-):
+def test_a_script_is_given_the_parameters_budget_and_checkpoint_of_its_trial(drive, tmp_path):
     whole, parts, reloaded = [], [], []
     params = {"learning_rate": 1e-2, "lr_scheduler_type": "constant"}
-    never = driven_script(drive, script(tmp_path, whole, reloaded), monkeypatch, **params)
+    never = driven_script(drive, script(tmp_path, whole, reloaded), **params)
     never.attempt()
-    paused = driven_script(drive, script(tmp_path, parts, reloaded), monkeypatch, **params)
+    paused = driven_script(drive, script(tmp_path, parts, reloaded), **params)
     paused.attempt(until=1.0)
     paused.attempt()
     assert parts == whole
@@ -340,7 +336,7 @@ def test_a_script_is_given_the_parameters_budget_and_checkpoint_of_its_trial(
     assert (paused.folder / "model.safetensors").is_file()
 
 
-def test_a_parameter_that_a_script_does_not_use_is_an_error(drive, tmp_path, monkeypatch):
-    trial = driven_script(drive, script(tmp_path, [], []), monkeypatch, width=3)
+def test_a_parameter_that_a_script_does_not_use_is_an_error(drive, tmp_path):
+    trial = driven_script(drive, script(tmp_path, [], []), width=3)
     with pytest.raises(ValueError, match="has not read width of the study file"):
         trial.attempt()

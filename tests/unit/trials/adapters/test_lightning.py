@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 import warnings
 from pathlib import Path
 
@@ -191,7 +189,7 @@ def test_the_example_learns_and_continues(drive):
 def test_a_script_needs_the_callback_alone(drive, monkeypatch, tmp_path):
     steps, best = [], []
 
-    def main(rate=0.5):
+    def main():
         lightning.seed_everything(1, verbose=False)
         module = Classifier(steps, "cosine")
         module.test_step = lambda batch: module.log("test_loss", 0.25)
@@ -213,16 +211,17 @@ def test_a_script_needs_the_callback_alone(drive, monkeypatch, tmp_path):
     main()
     assert len(steps) == STEPS, "by hand, it trains for as long as it says"
     steps.clear()
-    script = types.ModuleType("a_script")
-    script.main = main
-    monkeypatch.setitem(sys.modules, "a_script", script)
-    trial = drive(find("a_script:main", Path()), {"epochs": 2}, rate=0.1)
+
+    def train(params, trial):
+        main()
+
+    trial = drive(train, {"epochs": 2})
     trial.attempt(until=1)
     trial.attempt()
     assert trial.levels == [1.0, 2.0]
     assert [epoch for epoch, *_ in steps] == [0] * STEPS + [1] * STEPS
     assert trial.notes[-1].metrics["test_loss"] == 0.25
     assert best == [tmp_path / "checkpoints", trial.folder / "lightning"]
-    uncounted = drive(find("a_script:main", Path()), {"samples": 10}, rate=0.1)
+    uncounted = drive(train, {"samples": 10})
     with pytest.raises(ValueError, match="state per_trial in whole epochs or in steps"):
         uncounted.attempt()
