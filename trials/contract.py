@@ -80,8 +80,6 @@ class Setup:
         log: The file for what the run's own programs print; None for standard error.
         number: The trial's in its study; 0 without a study.
         goals: All objectives, `goal` first; empty without one.
-        takes_over: Whether `resume_from` is a checkpoint of another run, which had other settings.
-            The run has its own seed, its own settings and a best checkpoint of its own.
     """
 
     params: Mapping[str, Any]
@@ -95,7 +93,6 @@ class Setup:
     log: Path | None = None
     number: int = 0
     goals: tuple[Goal, ...] = ()
-    takes_over: bool = False
 
 
 @dataclass(frozen=True)
@@ -284,8 +281,6 @@ class Setting:
         low, high: The smallest and the largest value.
         above: The value must be greater than this.
         word: One text allowed beside values of the type, such as auto.
-        shapes: Whether the form of the model or of the prepared data depends on it, so that a
-            checkpoint cannot be continued under another value.
         largest_of: Another setting. Its largest value in a study is also this one's where the study
             does not state it, so that trials of different values are measured alike.
     """
@@ -300,7 +295,6 @@ class Setting:
     choices: tuple[Any, ...] | None = None
     nullable: bool = False
     word: str | None = None
-    shapes: bool = False
     largest_of: str | None = None
 
     def problem_with(self, value: Any) -> str | None:

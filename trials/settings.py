@@ -138,21 +138,18 @@ class Settings:
     lora: bool = setting(
         False,
         "Train low-rank adapters of the layers, and a classifier's head, on a frozen base.",
-        shapes=True,
     )
-    lora_rank: int = setting(8, "Rank of the adapters (lora).", low=1, high=1024, shapes=True)
+    lora_rank: int = setting(8, "Rank of the adapters (lora).", low=1, high=1024)
     lora_alpha: float = setting(
         16.0,
         "An adapter's output is multiplied by this over its rank (lora).",
         above=0,
         high=65536,
-        shapes=True,
     )
     lora_targets: str = setting(
         "auto",
         "Modules to adapt, by name, separated by commas; auto is every matrix of the layers "
         "(lora).",
-        shapes=True,
     )
     gradient_checkpointing: bool = setting(
         False,
@@ -176,7 +173,7 @@ class Settings:
         "loss", "The metric that decides on the best checkpoint and on stopping early."
     )
     max_length: int = setting(
-        128, "Longest text in tokens; longer ones are cut.", low=4, high=65536, shapes=True
+        128, "Longest text in tokens; longer ones are cut.", low=4, high=65536
     )
     bucketing: bool = setting(
         True, "Batch texts of similar length together: less padding, same samples."
@@ -205,7 +202,7 @@ class Settings:
         None, "Also save between reports, whenever this many minutes have passed.", above=0
     )
     model: str | None = setting(
-        None, "Train this model (hub id or local folder) instead of the task's own.", shapes=True
+        None, "Train this model (hub id or local folder) instead of the task's own."
     )
 
     def peak_learning_rate(self) -> float:

@@ -162,17 +162,10 @@ def _add_changes(server: MCPServer[Any], storage: str) -> None:
             ),
         ],
         context: Context[Any, Any],
-        checkpoint: Annotated[
-            Number | None,
-            Field(description="Continue this trial, whose other parameters it has, if given."),
-        ] = None,
     ) -> Plain:
         """Let a running study try a configuration next. It is a trial with the role `proposed`
-        that counts against the study's budget and is compared as any other. With `checkpoint` it
-        begins with that trial's newest checkpoint, and its value is of both trainings."""
-        content: dict[str, Any] = {"params": params, "why": why}
-        if checkpoint is not None:
-            content["checkpoint"] = checkpoint
+        that counts against the study's budget and is compared as any other."""
+        content = {"params": params, "why": why}
         return _asked(storage, study, RequestKind.PROPOSE, content, context)
 
     @server.tool(annotations=_ENDS)

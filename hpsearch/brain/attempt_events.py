@@ -70,8 +70,6 @@ class AttemptEvents:
     def _reported(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> None:
         """Record and assess a report, and let its trial go on or leave it behind."""
         problem = lacking(self._spec, event)
-        if problem is None and _is_before_its_beginning(trial, event.resource):
-            problem = self._attempts.correct_beginning(live, trial, event.resource)
         if problem is not None:
             self._stop_as_failed(live, trial, problem, now)
             return
@@ -235,9 +233,3 @@ class AttemptEvents:
     def _requeue(self, trial: Trial) -> None:
         self._log.move(trial, State.QUEUED)
         self._agenda.put_back(trial)
-
-
-def _is_before_its_beginning(trial: Trial, reported: float) -> bool:
-    """True for the first report of a trial that continues another one, if it is not beyond it."""
-    at = trial.continues_at
-    return at is not None and not trial.reports and reported <= at

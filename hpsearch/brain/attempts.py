@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.brain.agenda.continuing import begun_at
 from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.domain import events as ev
@@ -162,8 +161,7 @@ class Attempts:
     def launch(self, trial: Trial, slot: Slot, until: float, stretch: float, now: float) -> None:
         """Start an attempt of a trial on a free slot; its stretch can be afforded."""
         number = trial.number
-        borrowed = None if trial.checkpoint else trial.continues_with
-        start_resource = trial.resource if trial.checkpoint or borrowed else 0.0
+        start_resource = trial.resource if trial.checkpoint else 0.0
         attempt = Attempt(
             number,
             len(trial.attempts) + 1,
@@ -186,29 +184,11 @@ class Attempts:
             dict(trial.params),
             trial.seed,
             until,
-            resume_from=trial.checkpoint or borrowed,
+            resume_from=trial.checkpoint,
             time_limit_s=self._spec.budget.per_trial.time_limit_s,
             arithmetic=trial.arithmetic,
-            continues=trial.continues,
-            takes_over=borrowed is not None,
         )
         self.send(launch)
-
-    def correct_beginning(self, live: Live, trial: Trial, reported: float) -> str | None:
-        """Note where a trial that continues another one has really begun, by its first report.
-
-        It may have begun with a state before the other one's last report.
-
-        Returns: Why it cannot have continued the other one, if so.
-        """
-        began = begun_at(self._history, trial, reported)
-        if began is None:
-            continued = f"though it continues trial {trial.continues}"
-            return f"reported at {reported:g}, {continued}: it began anew"
-        trial.continues_at = trial.resource = began
-        live.attempt.start_resource = live.resource = began
-        self._history.touch_attempt(live.attempt)
-        return None
 
     def began(self, live: Live, event: ev.Began) -> None:
         """An attempt has come to train, or to fail at the start."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hpsearch.brain.agenda.agenda import Agenda
-from hpsearch.brain.agenda.continuing import refuse_to_continue
 from hpsearch.brain.attempts import Attempts
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
@@ -105,27 +104,16 @@ class Requests:
         request.trial = trial.number
 
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
-        """Add a trial with the parameters that are asked for.
-
-        The others are drawn by the sampler, or are those of the trial that it continues.
-        """
+        """Add a trial with the parameters that are asked for; the others are drawn."""
         content = request.content
         params = dict(content["params"])
-        source = None
-        if content.get("checkpoint") is not None:
-            source = self._trial(content["checkpoint"])
-            params = {**source.params, **params}
         problems = space.contains(spec.space, params, is_open=space.is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
-        if source is not None:
-            refuse_to_continue(source, params, spec)
-        trial = self._agenda.propose(params, now, source)
+        trial = self._agenda.propose(params, now)
         why = f"asked for by {request.origin}"
         if content.get("why"):
             why += f": {content['why']}"
-        if source is not None:
-            why += f"; continues trial {source.number} from {source.resource:g}"
         self._log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
 

@@ -7,8 +7,7 @@ bounded, however many trials it tries. Which ones are best, `hpsearch.ranking.se
 of which most is expected in full, where that is known.
 
 Where the study file limits that (`checkpoints.max_gb`), weights of trials that ended go first, and
-then trials that wait, the worst first. What runs is never dropped, nor the best. A checkpoint that
-another trial is to begin with stays until that one has its own, or has ended (`Retention.lent`).
+then trials that wait, the worst first. What runs is never dropped, nor the best.
 
 Where a record names no checkpoint, the driver removes the files of its trial.
 """
@@ -47,8 +46,6 @@ class Retention:
         self._best = BEST if confirm is None else max(BEST, confirm.top)
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
-        self.lent: set[int] = set()
-        """The trials whose checkpoints others are to begin with, as of the last call of `drop`."""
 
     def drop(self) -> list[tuple[Trial, str]]:
         """Take from the records every checkpoint that is not kept.
@@ -61,11 +58,9 @@ class Retention:
         if not changed:
             return []
         trials = self._history.trials
-        self.lent = lent_by(trials)
         held = [each for each in trials if each.checkpoint or each.state is State.RUNNING]
-        own = [trial for trial in held if trial.number not in self.lent]
-        dropped = [(trial, "") for trial in self._useless(own)]
-        dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(own)]
+        dropped = [(trial, "") for trial in self._useless(held)]
+        dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(held)]
         left = _without(held, [trial for trial, _ in dropped])
         dropped += self._over_limit(left)
         for trial, _ in dropped:
@@ -105,7 +100,7 @@ class Retention:
             if used <= most:
                 break
             taken = trial.checkpoint_bytes
-            if taken and trial.number not in self.lent:
+            if taken:
                 why = f"checkpoints take {in_gb(used)}, checkpoints.max_gb is {self._max_gb:g}"
                 dropped.append((trial, why))
                 used -= taken
@@ -153,12 +148,6 @@ def waits(trial: Trial) -> bool:
     It waits at a rung, or its study ended while it did.
     """
     return trial.state is State.PAUSED or (trial.state.terminal and trial.left_as is not None)
-
-
-def lent_by(trials: Iterable[Trial]) -> set[int]:
-    """The numbers of the trials whose checkpoints some of these need."""
-    borrowers = [trial for trial in trials if trial.continues is not None]
-    return {trial.borrows for trial in borrowers if trial.borrows is not None}
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:

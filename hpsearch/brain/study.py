@@ -127,11 +127,6 @@ class Study:
         return self._attempts.live
 
     @property
-    def lent(self) -> set[int]:
-        """The trials whose checkpoints others are to begin with: nothing of them may be removed."""
-        return self._retention.lent
-
-    @property
     def stated_gpus(self) -> float:
         """GPUs a worker, as far as the study file states them; 0 where it does not."""
         return self._attempts.stated_gpus

@@ -46,8 +46,6 @@ def _best_document(result: StudyResult, place: Ranked[TrialRow]) -> dict[str, An
         "violation": trial.violation,
         "params": dict(trial.params),
         "resource": trial.resource,
-        "continues": trial.continues,
-        "continues_at": trial.continues_at,
         "seed": trial.seed,
         "gpu_seconds": trial.gpu_seconds,
         "cost": trial.cost,

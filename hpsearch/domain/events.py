@@ -165,10 +165,6 @@ class Launch:
     """The attempt fails as a timeout past this many seconds."""
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
     """The arithmetic of the trial so far; None before it began."""
-    continues: int | None = None
-    """The trial that this one continues under other parameters."""
-    takes_over: bool = False
-    """True if `resume_from` is a checkpoint of that other trial."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,12 +197,6 @@ class Trial:
     role: Role = field(default=Role.SEARCH, metadata=SHOWN)
     repeats: int | None = field(default=None, metadata=SHOWN)
     """Of a confirmation, the number of the trial it repeats."""
-    continues: int | None = field(default=None, metadata=SHOWN)
-    """The trial that it continues under other parameters: it began with a checkpoint of it."""
-    continues_at: float | None = field(default=None, metadata=SHOWN)
-    """The last report of the trial that it continues before that checkpoint."""
-    continues_with: str | None = None
-    """That checkpoint: the folder of the other trial's."""
     best_checkpoint: str | None = field(default=None, metadata=SHOWN)
     """That of its best report; a trial that has ended for good keeps no other."""
     checkpoint_bytes: int | None = field(default=None, metadata=BIG)
@@ -233,12 +227,6 @@ class Trial:
             return None
         reports = self.reports.items()
         return min((at for at, report in reports if report.value == self.value), default=None)
-
-    @property
-    def borrows(self) -> int | None:
-        """The trial whose checkpoint it still needs, because it has none of its own and may run."""
-        may_run = not self.state.terminal or self.left_as is not None
-        return self.continues if may_run and self.checkpoint is None else None
 
     @property
     def was_asked(self) -> bool:
@@ -286,9 +274,8 @@ class Request:
     id: int
     kind: RequestKind
     content: dict[str, Any]
-    """Of `stop`: trial. Of `propose`: params, why and checkpoint, the number of the trial with
-    whose newest checkpoint, and other parameters, it is to begin. Of `budget`: the new limits, as
-    the study file writes them. Of `interrupt`: nothing."""
+    """Of `stop`: trial. Of `propose`: params and why. Of `budget`: the new limits, as the study
+    file writes them. Of `interrupt`: nothing."""
     origin: str
     """Its origin, for people."""
     created: float

@@ -187,14 +187,9 @@ class Driver:
         return changes
 
     def _acknowledge(self, reports: list[ReportRecord]) -> None:
-        """Tell the executor which reports are in the database.
-
-        Not those of a trial whose checkpoint another one is to begin with: its worker would remove
-        that one once there are newer ones.
-        """
-        lent = self.study.lent
+        """Tell the executor which reports are in the database."""
         for report in reports:
-            if report.attempt is not None and report.trial not in lent:
+            if report.attempt is not None:
                 self._executor.recorded(report.trial, report.attempt, report.resource)
 
     def _execute(self, commands: list[ev.Command]) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 
-from hpsearch.brain.retention import lent_by, waits
+from hpsearch.brain.retention import waits
 from hpsearch.brain.study import Study
 from hpsearch.checkpoint_folders import StudyFolder, mark_of, trials_in
 from hpsearch.domain.facts import DecisionKind
@@ -68,7 +68,7 @@ class Sweeper:
             self._ordered[number] = self._pending.pop(number)
         if gone:
             self._orders.put(partial(self._remove_left, gone))
-        self._order(set(), lent_by(trials))
+        self._order(set())
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Called after every tick with what it wrote."""
@@ -78,7 +78,7 @@ class Sweeper:
         self._take_in(changes.trials)
         if self._pending:
             held = {slot.holds[0] for slot in study.slots.values() if slot.holds is not None}
-            self._order(held, study.lent)
+            self._order(held)
 
     def close(self) -> None:
         """Remove what is left to remove; wait for that for a while."""
@@ -110,11 +110,11 @@ class Sweeper:
     def _folder_of(self, trial: int) -> str:
         return str(inside(self._home.folder, trial_folder(trial)))
 
-    def _order(self, held: set[int], lent: set[int]) -> None:
+    def _order(self, held: set[int]) -> None:
         """Order what can be done by now. Nothing is removed yet of trials that have ended and that
-        workers hold, and nothing of those whose checkpoint is `lent` to another trial."""
+        workers hold."""
         for kept in list(self._pending.values()):
-            if kept.trial in lent or (kept.trial in held and not kept.waits):
+            if kept.trial in held and not kept.waits:
                 continue
             del self._pending[kept.trial]
             self._ordered[kept.trial] = kept

@@ -7,7 +7,6 @@ import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -127,9 +126,7 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
     problems = contains(spec.space, params, is_open=is_open(spec.task))
     if problems:
         raise UserError("; ".join(problems))
-    content: dict[str, Any] = {"params": params, "why": form.get("why", "").strip()}
-    if "checkpoint" in form:
-        content["checkpoint"] = number_in(form.get("like", ""))
+    content = {"params": params, "why": form.get("why", "").strip()}
     return place(store, study.name, RequestKind.PROPOSE, content, _origin(request))[0]
 
 

@@ -114,7 +114,6 @@ class TrialPages:
             wrong=wrong,
             parameters=parameter_fields(spec, params, form),
             why=form.get("why", ""),
-            continues="checkpoint" in form,
         )
 
     def now(self, request: Request) -> Response:

@@ -3,9 +3,6 @@
 What trials show before they have learnt anything is read from their first reports: a value that
 most of them share, and than which hardly any begins worse, such as that of a classifier that
 predicts the majority class. Where first reports differ, every trial has learnt something.
-
-A trial that continues another one under other parameters is not among them: repeats of its
-parameters would not be repeats of it.
 """
 
 from __future__ import annotations
@@ -48,8 +45,7 @@ class Contenders:
         self._standing = Repeats(self._runs, direction)
         self._direction = direction
         self._before_learning = _shared(self._first_scores(everyone))
-        alone = [trial for trial in everyone if trial.continues is None]
-        complete = [trial for trial in alone if trial.state is State.COMPLETE]
+        complete = [trial for trial in everyone if trial.state is State.COMPLETE]
         learnt = [
             trial for trial in complete if trial.role is Role.CONFIRM or self.has_learnt(trial)
         ]
@@ -109,7 +105,7 @@ class Contenders:
         expected the first one is partly luck; without an expectation, the value that it has shown.
         """
         has_ended = trial.state in (State.COMPLETE, State.FAILED)
-        if has_ended or trial.continues is not None or not self.has_learnt(trial):
+        if has_ended or not self.has_learnt(trial):
             return False
         best = self.best
         if best is None:
@@ -131,8 +127,7 @@ class Contenders:
     def _first_scores(self, trials: Iterable[Trial]) -> list[float]:
         scores = []
         for trial in trials:
-            is_first = trial.role is not Role.CONFIRM and trial.continues is None
-            if not is_first or not trial.reports:
+            if trial.role is Role.CONFIRM or not trial.reports:
                 continue
             value = trial.reports[min(trial.reports)].value
             if value is not None and math.isfinite(value):

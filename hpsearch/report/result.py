@@ -13,7 +13,7 @@ from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import PageAnswer, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
-from hpsearch.words.estimates import continued, expected, interval, may_change
+from hpsearch.words.estimates import expected, interval, may_change
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -85,8 +85,6 @@ def _certainty(story: StudyStory, best: Ranked[TrialRow]) -> list[Pieces]:
         lines.append((f"Confirmed by {runs}: mean {number(confirmed.mean)}, 90% interval {span}.",))
     else:
         lines.append(sentence(LUCK[result.luck]))
-    if trial.continues is not None:
-        lines.append((f"It {continued(trial)} under other parameters.",))
     shown = f"The best value that it showed in the search is {number(best.value)}"
     at = result.seen_at.get(trial.number)
     where: Pieces = () if at is None else (f", at {number(at)} ", foreign(story.unit))
@@ -121,10 +119,9 @@ def _costs(story: StudyStory) -> list[Pieces]:
 
 
 def _commands(story: StudyStory, trial: TrialRow) -> list[str]:
-    """What trains a trial's configuration; empty for a study without a study file, and where a
-    trial continues another one."""
+    """What trains a trial's configuration; empty for a study without a study file."""
     kind = story.task_kind
-    if kind is None or trial.continues is not None:
+    if kind is None:
         return []
     name = shlex.quote(story.study.name)
     words = f"-- {name}" if name.startswith("-") else name
@@ -198,8 +195,6 @@ def _columns(
     for each in ranked:
         trial = each.trial
         mark = " =" if each.tied and len(goals) == 1 else " ?" * each.unknown
-        if trial.continues is not None:
-            mark += f" ({continued(trial)})"
         of_goals = [each.value] if trial.values is None else trial.values
         own = [f"{trial.number}{mark}", trial.state.value, *map(number, of_goals)]
         if is_expected:

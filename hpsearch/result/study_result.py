@@ -14,8 +14,6 @@ from hpsearch.store.reading.trust import StudyTrust
 class Luck(Enum):
     """The part that luck may have in the value of a trial."""
 
-    CONTINUED = auto()
-    """The trial continues another one, so that it is not repeated."""
     UNREPEATED = auto()
     """The value is that of one training: the search saw the luckiest of many."""
     REPEATED_ONCE = auto()
@@ -26,8 +24,6 @@ class Luck(Enum):
 
 def luck_of(place: Ranked[TrialRow]) -> Luck:
     """The part that luck may have in the value that a trial is ranked by."""
-    if place.trial.continues is not None:
-        return Luck.CONTINUED
     if place.confirmed is None:
         return Luck.UNREPEATED
     return Luck.CONFIRMED if place.confirmed.runs > 1 else Luck.REPEATED_ONCE

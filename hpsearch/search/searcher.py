@@ -307,13 +307,9 @@ class Searcher:
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
     """The index of the rung that a report of a trial counts at; None if it counts at none.
 
-    A trial that continues another one was never at the rungs below where it began, and a repeat is
-    at none.
+    A repeat is at none.
     """
     if trial.role is Role.CONFIRM:
-        return None
-    ahead = rungs.level_after(None, trial.continues_at or 0.0)
-    if ahead is None or resource < ahead:
         return None
     return rungs.enter(trial.number, resource)
 

@@ -13,7 +13,7 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.terminal import tables
 from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
-from hpsearch.words.estimates import continued, may_change
+from hpsearch.words.estimates import may_change
 from hpsearch.words.numbers import cell, count, duration, number
 
 
@@ -62,8 +62,6 @@ def _facts(result: StudyResult, best: Ranked[TrialRow]) -> dict[str, str]:
     (metric, _), *_ = result.objectives
     facts: dict[str, str | None] = {metric: _value(best), "luck": LUCK[result.luck]}
     facts["others"] = rivals(result)
-    if best.trial.continues is not None:
-        facts["training"] = f"it {continued(best.trial)}, under other parameters"
     facts["gain"] = gain(result)
     if best.trial.violation > 0:
         facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"

@@ -20,7 +20,7 @@ from hpsearch.terminal.tables import (
     table,
 )
 from hpsearch.words.certainty import weakest_rung
-from hpsearch.words.estimates import BUDGET_WORDS, continued, may_change
+from hpsearch.words.estimates import BUDGET_WORDS, may_change
 from hpsearch.words.numbers import (
     NOTHING,
     count,
@@ -147,7 +147,7 @@ def _best(summary: StudySummary) -> str:
     text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
     if summary.best.confirmed is None and may_change(found):
         text += f" (its best value so far: {number(found.value)})"
-    return f"{text}; it {continued(found)}" if found.continues is not None else text
+    return text
 
 
 def _pace(of: StudyStatus, now: float) -> str:

@@ -20,7 +20,6 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary
 from hpsearch.terminal.escapes import Sheet
 from hpsearch.words.estimates import (
-    continued,
     ended,
     expected,
     interval,
@@ -111,10 +110,9 @@ def best(
     """The best trials, best first.
 
     `=` marks those that cannot be told from the first one, or with several objectives are beaten by
-    none; `?` those that have trained too little to tell; `over limit` those that break a limit, and
-    `continues trial 17 from 3` those that continue another one under other parameters. Where it is
-    known what is expected of trials in full, that stands beside the value that they have shown, and
-    how far they had trained when they did.
+    none; `?` those that have trained too little to tell; `over limit` those that break a limit.
+    Where it is known what is expected of trials in full, that stands beside the value that they
+    have shown, and how far they had trained when they did.
 
     Args:
         ranked: The trials.
@@ -152,12 +150,9 @@ def best(
 
 
 def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
-    is_over = row.trial.violation > 0
-    standing = "=" if row.tied else "?" * row.unknown
-    if is_over:
-        standing = "over limit"
-    told = " ".join(filter(None, (standing, continued(row.trial))))
-    return Text(told, style="red") if is_over else told
+    if row.trial.violation > 0:
+        return Text("over limit", style="red")
+    return "=" if row.tied else "?" * row.unknown
 
 
 def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
@@ -175,8 +170,6 @@ def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
             standing.append(separator + row.error_kind)
         if row.violation > 0:
             standing.append(separator + "over limit")
-        if row.continues is not None:
-            standing.append(separator + continued(row))
         own: list[str | Text] = [str(row.number), standing, values(row)]
         if is_expected:
             own.append(expected(row))

@@ -13,7 +13,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.terminal.tables import NUMERIC, Columns, Head, fact_table, heading, table, with_named
-from hpsearch.words.estimates import continued, expected, values
+from hpsearch.words.estimates import expected, values
 from hpsearch.words.numbers import NOTHING, cell, count, duration, first_line, moment, number, size
 
 
@@ -58,7 +58,6 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
     cost = "" if row.cost is None else f", cost {number(row.cost)}"
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
-        "continues": continued(row).removeprefix("continues "),
         "value": values(row) + _seen_at(of) + over,
         "expected": f"{expected(row)} if trained in full (90%)",
         "resource": number(row.resource),
@@ -68,8 +67,6 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
         "ended": moment(row.ended),
         "checkpoint": _checkpoint(of, disk),
     }
-    if row.continues is None:
-        del facts["continues"]
     if expectation(row) is None:
         del facts["expected"]
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]

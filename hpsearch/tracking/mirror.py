@@ -155,7 +155,6 @@ class Mirror:
             "error": error,
             "role": trial.role.value,
             "repeats": trial.repeats if trial.role is Role.CONFIRM else None,
-            "continues": trial.continues,
             "seed": trial.seed,
             **{f"value_{i}": each for i, each in enumerate(trial.values or ())},
         }

@@ -154,7 +154,6 @@ class Notices:
             "resource": best.resource,
             "unit": spec.budget.per_trial.unit.value,
             "params": best.params,
-            "continues": best.continues,
         }
         return {
             "best": leading_trial,
@@ -170,8 +169,7 @@ class Notices:
             return ""
         params = " ".join(f"{name}={_short(value)}" for name, value in best.params.items())
         value = f"{self._study.spec.objective.metric} {_short(best.value)}"
-        more = "" if best.continues is None else f", continuing trial {best.continues}"
-        return f" - trial {best.number}: {value}, {params}{more}"
+        return f" - trial {best.number}: {value}, {params}"
 
     def _best_now(self) -> Trial | None:
         """The best trial; None with several objectives, or before there is one."""

@@ -17,8 +17,6 @@ from hpsearch.words.estimates import expected, interval, may_change
 from hpsearch.words.numbers import count, number
 
 LUCK = {
-    Luck.CONTINUED: "trained once: a trial that continues another one is not repeated with other "
-    "seeds",
     Luck.UNREPEATED: "trained once: part of its value may be luck; search.confirm measures that",
     Luck.REPEATED_ONCE: "repeated once with another seed: too little to say how far it varies",
     Luck.CONFIRMED: "trained with other seeds, so that the luck of the search is not in this value",

@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Candidate, Ranked, expectation, likely_range
 from hpsearch.store.reading.queries import TrialRow
@@ -82,13 +81,6 @@ def score(row: Ranked[TrialRow], *, driven: bool) -> str:
     if current is State.RUNNING and not driven:
         current = State.QUEUED
     return f"{shown} ({current.value})"
-
-
-def continued(trial: Trial) -> str:
-    """Which trial another one continues, and from where; empty if it began from nothing."""
-    if trial.continues is None:
-        return ""
-    return f"continues trial {trial.continues} from {number(trial.continues_at)}"
 
 
 def nearest_limit(lines: Sequence[BudgetLine]) -> str:

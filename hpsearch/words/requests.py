@@ -15,7 +15,7 @@ from hpsearch.words.numbers import cell, pairs
 
 
 def wish(request: Request) -> str:
-    """What is asked, in words: ``raise trials to 80``, ``try dropout=0.2, continuing trial 17``."""
+    """What is asked, in words: ``raise trials to 80``, ``try dropout=0.2``."""
     content: Mapping[str, Any] = request.content
     match request.kind:
         case RequestKind.INTERRUPT:
@@ -27,8 +27,6 @@ def wish(request: Request) -> str:
             return f"raise {', '.join(limits)}"
     params = content.get("params")
     told = pairs(params) if isinstance(params, dict) and params else "a configuration"
-    if content.get("checkpoint") is not None:
-        told += f", continuing trial {content['checkpoint']}"
     why = f" ({content['why']})" if content.get("why") else ""
     return f"try {told}{why}"
 

@@ -238,11 +238,6 @@ HARM = {
         f"UPDATE trials SET repeats = number WHERE number = {COMPLETE}",
         "which is not another trial of the study",
     ),
-    "continues itself": (
-        f"UPDATE trials SET continues = number, continues_at = 1, continues_with = 'step-1'"
-        f" WHERE number = {COMPLETE}",
-        "but not from a place that is on record",
-    ),
     "parameters that are a list": (
         f"UPDATE trials SET params = '[1]' WHERE number = {COMPLETE}",
         "trials.params holds '[1]': ",

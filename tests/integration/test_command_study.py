@@ -8,8 +8,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 from integration.test_run_and_resume import Workplace
 from support.patience import PATIENCE_S
 
@@ -75,37 +73,3 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
 
     workplace.ask("rm", "program", "--yes")
     assert not list((workplace.folder / "hpsearch-studies").iterdir())
-
-
-@pytest.mark.thorough  # its parts are tested alone: the brain, the driver, the worker, the command
-def test_a_trial_continues_another_one_under_other_parameters(
-    tmp_path: Path, shared_ray: Mapping[str, str]
-) -> None:
-    workplace = Workplace(tmp_path / "work", shared_ray)
-    (workplace.folder / "train.py").write_text(PROGRAM)
-    workplace.write(
-        study="program",
-        task={"kind": "command", "run": f"{sys.executable} train.py {{x}} {{budget}} {{folder}}"},
-        settings={},
-        search={"sampler": "random", "pruner": "none"},
-        budget={"trials": 2, "per_trial": {"epochs": 9}},
-        enqueue=[{"x": 0.3}],
-        resources={"workers": 1, "cpu": 1},
-    )
-    (workplace.folder / "hold").touch()
-    process = workplace.start("run", "study.yaml")
-    workplace.wait_until("SELECT 1 FROM reports WHERE resource >= 3", process)
-    workplace.ask("stop", "program")
-    process.communicate(timeout=PATIENCE_S)
-    (workplace.folder / "hold").unlink()
-    workplace.ask("enqueue", "program", "x=0.35", "--like", "0", "--from-checkpoint")
-    workplace.call("resume", "program")
-    told = workplace.rows("SELECT continues, continues_at, state FROM trials ORDER BY number")
-    assert told == [(None, None, "complete"), (0, 3.0, "complete")]
-    reports = workplace.rows("SELECT trial, min(resource) FROM reports GROUP BY trial")
-    assert reports == [(0, 1.0), (1, 4.0)]
-    assert "begins after 3" in workplace.ask("show", "program", "1", "--log")
-    assert "continues trial 0 from 3" in workplace.ask("status", "program") + workplace.ask(
-        "trials", "program"
-    )
-    workplace.call("db", "check")

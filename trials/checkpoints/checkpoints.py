@@ -200,13 +200,6 @@ class Checkpoints:
         self._best_is_lost = True
         return False
 
-    def begin_anew(self) -> None:
-        """Let `best` name nothing: the run takes another one over, and the next report is its
-        best."""
-        if self._here.target("best") is not None:
-            self._here.dissolve("best")
-        self._best_is_lost = True
-
     def _best_known_to(self, name: str) -> str | None:
         manifest = self._here.manifest(name)
         if manifest.get("is_best"):

@@ -38,15 +38,6 @@ class BatchOrder:
         """How many epochs so many steps are."""
         return steps / self._steps_per_epoch
 
-    def step_at(self, steps: int, samples: int) -> int:
-        """The step at which a run of this order has come as far through its epochs as one of
-        another order, after so many steps on so many samples."""
-        epochs, batches = divmod(steps, self._steps_per_epoch)
-        here = epochs * len(self._lengths) + batches * self._batch_size
-        if samples == here:
-            return steps
-        return round(samples / len(self._lengths) * self._steps_per_epoch)
-
     def longest(self) -> Ints:
         """The rows of a batch that costs as much as any."""
         return longest_batch(self._lengths, self._batch_size)

@@ -54,14 +54,12 @@ class ImageSettings(NetworkSettings):
         "Residual stages; each one except the first halves the image.",
         low=1,
         high=8,
-        shapes=True,
     )
     width: int = setting(
         32,
         "Channels of the first stage; each further stage has twice as many.",
         low=1,
         high=1024,
-        shapes=True,
     )
     flip: bool = setting(False, "Mirror half of the training images, left to right.")
     shift: int = setting(0, "Move each training image by up to this many pixels.", low=0, high=1024)

@@ -67,12 +67,10 @@ class TabularSettings(NetworkSettings):
     dropout: float | None = setting(
         None, "Dropout probability after each hidden layer; null for no dropout.", low=0, high=0.95
     )
-    depth: int = setting(
-        2, "Hidden layers of the perceptron; 0 is a linear model.", low=0, high=64, shapes=True
-    )
-    width: int = setting(128, "Units of each hidden layer.", low=1, high=65536, shapes=True)
+    depth: int = setting(2, "Hidden layers of the perceptron; 0 is a linear model.", low=0, high=64)
+    width: int = setting(128, "Units of each hidden layer.", low=1, high=65536)
     embedding: int = setting(
-        16, "Numbers that stand for a class of a categorical column.", low=1, high=4096, shapes=True
+        16, "Numbers that stand for a class of a categorical column.", low=1, high=4096
     )
 
 

@@ -28,7 +28,6 @@ class PackingSettings(Settings):
         False,
         "Lay short samples end to end in rows of max_length: "
         "less padding, same samples, same losses.",
-        shapes=True,
     )
 
 
@@ -41,7 +40,6 @@ class SequenceToSequenceSettings(Settings):
         "Longest text to write, in tokens; longer ones are cut.",
         low=4,
         high=65536,
-        shapes=True,
     )
     scored_target_length: int | None = setting(
         None,
@@ -50,7 +48,6 @@ class SequenceToSequenceSettings(Settings):
         low=4,
         high=65536,
         largest_of="max_target_length",
-        shapes=True,
     )
 
     @property

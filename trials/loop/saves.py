@@ -102,10 +102,6 @@ class RunSaves:
         """Let the best checkpoint be one that the run knows of, as `Checkpoints.continue_from`."""
         return self._group.once(lambda: self._checkpoints.continue_from(source, opened))
 
-    def begin_anew(self) -> None:
-        """Let the next report be the best, as `Checkpoints.begin_anew`."""
-        self._group.once(self._checkpoints.begin_anew)
-
     def due(self, step: int) -> bool:
         """Whether it is time to save between two reports."""
         steps, minutes = self._every_steps, self._every_minutes

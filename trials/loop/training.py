@@ -20,7 +20,7 @@ import torch
 from trials.checkpoints.continuing import opened
 from trials.checkpoints.manifests import STATE
 from trials.checkpoints.weights import tensor_bytes
-from trials.contract import Diverged, Finding, Report, Setup, Unit
+from trials.contract import Diverged, Finding, Report, Setup
 from trials.data.batching import Ints
 from trials.data.feed import Feed
 from trials.data.order import BatchOrder
@@ -91,15 +91,12 @@ class TrainingRun:
         self._horizon = Horizon(setup.budget, settings, order, workload.lengths)
         mode = settings.monitor_mode(setup.goal)
         self._progress = Progress(mode, settings.patience, settings.min_delta)
-        self._by_epochs = setup.budget.unit is Unit.EPOCHS
         self._saves = RunSaves(setup, settings, workload.write, group)
         self._telemetry = Telemetry(precision, group.total)
         self.position = Position()
         workload.model.train()
         source = self._saves.source()
-        if source is not None and setup.takes_over:
-            self._take_over(source)
-        elif source is not None:
+        if source is not None:
             self._restore(source)
 
     # ----------------------------------------------------------------------------------- the loop
@@ -309,36 +306,16 @@ class TrainingRun:
 
     def _restore(self, source: Path | str) -> None:
         with opened(source) as checkpoint:
-            state = self._read(checkpoint.files)
+            files = checkpoint.files
+            state = torch.load(files / STATE, map_location="cpu", weights_only=True)
+            self._workload.read(files)
+        self.position = Position.from_state(state)
+        self._telemetry.load_state_dict(state)
         self._micro_batch.take(state["micro_batch"])
         self._updates.load_state_dict(state["updates"])
         self._progress.load_state_dict(state["progress"])
         if not self._saves.continue_from(source, checkpoint.path):
             self._progress.forget_best()
-
-    def _take_over(self, source: Path | str) -> None:
-        """Continue another run under this run's own settings.
-
-        Weights, resource and the optimizer's running means are the other run's. What is the best,
-        and whether it still improves, is found anew.
-        """
-        with opened(source) as checkpoint:
-            state = self._read(checkpoint.files)
-        here = self.position
-        step = here.step
-        if self._by_epochs:
-            step = self._feed.order.step_at(step, here.samples)
-        self.position = replace(here, step=step, metrics=None)
-        self._updates.take_over(state["updates"])
-        self._saves.begin_anew()
-
-    def _read(self, files: Path) -> dict[str, Any]:
-        """Continue at a checkpoint's position with its weights; its state is returned."""
-        state: dict[str, Any] = torch.load(files / STATE, map_location="cpu", weights_only=True)
-        self.position = Position.from_state(state)
-        self._workload.read(files)
-        self._telemetry.load_state_dict(state)
-        return state
 
     # -------------------------------------------------------------------------- before and after
 

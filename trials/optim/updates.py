@@ -113,31 +113,11 @@ class Updates:
         self._optimizer.load_state_dict(state["optimizer"])
         if self._average is not None:
             self._average.load_state_dict(state["average"])
-        self._load_scaling(state)
-
-    def _load_scaling(self, state: dict[str, Any]) -> None:
         of_scaler = state["scaler"]
         # The scaler's state is empty after steps in another arithmetic than fp16.
         if self._scaler.is_enabled() and of_scaler:
             self._scaler.load_state_dict(of_scaler)
         self.skipped = state["skipped"]
-
-    def take_over(self, state: dict[str, Any]) -> None:
-        """Continue from the saved state of another run, under these settings, once the model's
-        saved weights are read.
-
-        The optimizer's running means are taken where both runs have the same kind of optimizer over
-        the same parameters; else it starts without any. The mean of the weights starts from what
-        was saved.
-        """
-        own = self._optimizer.state_dict()
-        saved = state["optimizer"]
-        if _form_of(own) == _form_of(saved):
-            self._optimizer.load_state_dict({**saved, "param_groups": own["param_groups"]})
-        average = self._average
-        if average is not None:
-            average.load_state_dict(state["average"] or average.state_dict())
-        self._load_scaling(state)
 
     def close(self) -> None:
         """Release the gradients and the optimizer's state."""
@@ -145,9 +125,3 @@ class Updates:
         self._optimizer.state.clear()
         self._parameters.clear()
         self._average = None
-
-
-def _form_of(state: dict[str, Any]) -> list[tuple[list[str], list[int]]]:
-    """What an optimizer's saved state is the state of: the options of each group, which tell the
-    kinds of optimizers apart, and its parameters."""
-    return [(sorted(group), group["params"]) for group in state["param_groups"]]

@@ -11,9 +11,7 @@ import yaml
 from trials.contract import Goal, Problem, TaskError
 from trials.settings import nearest
 
-CONTINUES = "continues"
-"""In a file with the settings of a trial that continues another one: which, and from where."""
-USED = ("task", "settings", "budget", "seed", "objective", "arithmetic", CONTINUES)
+USED = ("task", "settings", "budget", "seed", "objective", "arithmetic")
 IGNORED = ("study", "space", "constraints", "search", "resources")
 DIRECTIONS = ("minimize", "maximize")
 
@@ -54,10 +52,6 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
     settings = study.get("settings") or {}
     if not isinstance(settings, dict):
         problems.append(Problem("settings", "must be a mapping of settings to values"))
-    if CONTINUES in study:
-        what = "continues another trial, so that its settings alone do not train it again; "
-        advice = "take its checkpoint, or remove this key to train its settings from the beginning"
-        problems.append(Problem(CONTINUES, what + advice))
     budget = study.get("budget")
     if not isinstance(budget, dict) or not isinstance(budget.get("per_trial"), dict):
         what = "must say how far to train, such as {epochs: 3}"

@@ -2,5 +2,4 @@
 
 `agenda`        the order of the work
 `confirmation`  the race of the leading configurations, repeated on fresh seeds
-`continuing`    a trial that begins with a checkpoint of another one
 """

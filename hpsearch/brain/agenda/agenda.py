@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch.brain.agenda.confirmation import Confirmation
-from hpsearch.brain.agenda.continuing import continue_trial
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.domain.facts import DecisionKind, Role
@@ -102,10 +101,10 @@ class Agenda:
         if trial.state is State.PAUSED:
             self._searcher.stops(trial)
 
-    def propose(self, params: dict[str, Any], now: float, source: Trial | None = None) -> Trial:
+    def propose(self, params: dict[str, Any], now: float) -> Trial:
         """Add a trial that is asked for while the study runs; it waits for the next free slot.
 
-        It begins with the newest checkpoint of a source, if any; missing parameters are drawn.
+        Missing parameters are drawn.
 
         Raises:
             UserError: The budget has no trial left.
@@ -114,8 +113,6 @@ class Agenda:
             most = self._spec.budget.trials
             raise UserError(f"all {most} trials of the budget have started", "raise the limit")
         trial = self._add(now, Role.PROPOSED)
-        if source is not None:
-            continue_trial(trial, source)
         self._searched += 1
         self._searcher.proposals.propose(trial, params)
         self.put_back(trial)

@@ -146,8 +146,6 @@ def _facts(trial: Trial) -> dict[str, Any]:
         "gpu_seconds": round(trial.gpu_seconds, 3),
         "attempts": len(trial.attempts),
         "repeats": trial.repeats,
-        "continues": trial.continues,
-        "continues_at": None if trial.continues is None else trial.continues_at,
         "error": error,
     }
     return {OURS + name: value for name, value in facts.items() if value is not None}

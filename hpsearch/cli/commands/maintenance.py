@@ -50,19 +50,13 @@ def enqueue(
     like: Annotated[
         int | None, typer.Option(min=0, help="A trial whose other parameters it has.")
     ] = None,
-    from_checkpoint: Annotated[
-        bool,
-        typer.Option(
-            "--from-checkpoint", help="Continue from that trial's newest checkpoint (with --like)."
-        ),
-    ] = False,
     why: Annotated[str, typer.Option(help="The reason, for the record.")] = "",
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Let a running study try a configuration next; what is not given is drawn."""
     from hpsearch.cli.studies.asking import Proposal, propose
 
-    propose(name, Proposal(configuration, like, from_checkpoint, why), storage)
+    propose(name, Proposal(configuration, like, why), storage)
 
 
 @app.command(rich_help_panel=MAINTENANCE)

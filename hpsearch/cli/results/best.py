@@ -22,7 +22,6 @@ from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
 from hpsearch.words.certainty import how_sure, short_notes
-from hpsearch.words.estimates import continued
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -74,7 +73,7 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         emit(best_documents(result, wanted.top), format_)
     elif result.ranked:
         show(*_tables(result, wanted))
-        for line in _notes(result, wanted):
+        for line in how_sure(result) if wanted.why else short_notes(result):
             note(line)
     else:
         note(_nothing(study, wanted))
@@ -101,16 +100,6 @@ def _tables(result: StudyResult, wanted: Best) -> list[RenderableType]:
     objectives = ["value"] if len(names) == 1 else names
     places = listed(result, wanted.top)
     return [tables.best(places, terminal_width(), objectives, result.seen_at)]
-
-
-def _notes(result: StudyResult, wanted: Best) -> list[str]:
-    """The lines below the table."""
-    first = result.ranked[0].trial
-    lines = how_sure(result) if wanted.why else short_notes(result)
-    if first.continues is not None:
-        which = f"trial {first.number} {continued(first)}, under other parameters"
-        lines.append(f"{which}: its parameters alone do not give its value, and it is not repeated")
-    return lines
 
 
 def _nothing(study: StudyHead, wanted: Best) -> str:
@@ -147,8 +136,6 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
         "budget": {"per_trial": spec["budget"]["per_trial"]},
         "seed": trial.seed,
     }
-    if trial.continues is not None:
-        written["continues"] = {"trial": trial.continues, "at": trial.continues_at}
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written

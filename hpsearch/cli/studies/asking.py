@@ -36,21 +36,17 @@ class Proposal:
         text: Its parameters, such as ``learning_rate=1e-4``; those that are missing are drawn, or
             are those of another trial.
         like: The trial whose parameters it starts from; None for none.
-        continues: Whether it begins with the newest checkpoint of that trial.
         why: For the record; may be empty.
     """
 
     text: str
     like: int | None = None
-    continues: bool = False
     why: str = ""
 
 
 def propose(name: str, proposal: Proposal, storage: str) -> None:
     """Ask for a configuration to be tried next."""
     text, like = proposal.text, proposal.like
-    if proposal.continues and like is None:
-        raise UserError("--from-checkpoint needs --like, which names the trial")
     if not text and like is None:
         example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
         raise UserError("there is nothing to try", example)
@@ -62,12 +58,9 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
         problems = contains(spec.space, params, is_open=is_open(spec.task))
         if problems:
             raise UserError("; ".join(problems))
-        content: dict[str, Any] = {"params": params, "why": proposal.why}
-        done = f"study {name} tries it next"
-        if proposal.continues:
-            content["checkpoint"] = like
-            done += f", continuing trial {like}"
-        _ask(store, name, RequestKind.PROPOSE, content, f"{done}, as trial")
+        content = {"params": params, "why": proposal.why}
+        done = f"study {name} tries it next, as trial"
+        _ask(store, name, RequestKind.PROPOSE, content, done)
 
 
 def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> None:

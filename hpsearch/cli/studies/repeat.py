@@ -30,7 +30,6 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, refusal
 from hpsearch.study_run.workers import worker_config
 from hpsearch.terminal.escapes import escaped
-from hpsearch.words.estimates import continued
 from hpsearch.words.numbers import count
 from trials.contract import Report, Setup, TaskError
 from trials.descriptions.builtin import describe
@@ -109,9 +108,6 @@ def _read(name: str, number: int, storage: str) -> _Record:
 def _refuse(record: _Record, recorded: RecordedTraining) -> None:
     """Refuse a trial with which nothing can be compared; raises a `UserError`."""
     trial, study = record.detail.trial, record.study
-    if trial.continues is not None:
-        message = f"trial {trial.number} of {study.name} {continued(trial)}"
-        raise UserError(message, "what began with another trial's checkpoint is not trained again")
     if not recorded.reports and recorded.error is None:
         why = "its worker or its machine failed" if trial.error_kind in OF_THE_MACHINE else ""
         message = f"trial {trial.number} of {study.name} ({trial.state.value}) has reported nothing"

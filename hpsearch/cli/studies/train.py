@@ -22,7 +22,7 @@ from hpsearch.store.reading.queries import (
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.study_run.workers import worker_config
-from hpsearch.words.estimates import continued, expected, may_change
+from hpsearch.words.estimates import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.running import arithmetic
@@ -158,8 +158,8 @@ def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
 
 
 def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialRow:
-    """The trial of that number, or the best. Raises UserError if there is no such trial, it failed,
-    or it continues another one."""
+    """The trial of that number, or the best. Raises UserError if there is no such trial, or it
+    failed."""
     if number is None:
         ranked = best_trials(connection, study, 1)
         if not ranked:
@@ -168,13 +168,6 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
         trial = ranked[0].trial
     else:
         trial = trial_detail(connection, study, number).trial
-    if trial.continues is not None:
-        what = f"trial {trial.number} of {study.name} {continued(trial)}, under other parameters"
-        again = f"hpsearch enqueue {study.name} --like {trial.number}"
-        raise UserError(
-            f"{what}: its parameters alone do not train it again",
-            f"its checkpoint has its weights; to try its parameters from the beginning: {again}",
-        )
     if trial.state is State.FAILED:
         message = f"trial {number} of {study.name} failed ({trial.error_kind}: {trial.error_text})"
         raise UserError(message, f"choose another: hpsearch best {study.name} --top 5")

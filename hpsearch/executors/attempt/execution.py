@@ -27,7 +27,6 @@ from trials.contract import (
     Report,
     Setup,
     Severity,
-    TaskError,
 )
 from trials.disk.log_file import LogFile
 from trials.running import arithmetic
@@ -154,8 +153,7 @@ class Execution:
     def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
         """The run, continued where that is possible.
 
-        A trial whose checkpoints are all damaged starts from the beginning, unless it continues
-        another one.
+        A trial whose checkpoints are all damaged starts from the beginning.
         """
         order = self._order
         setup = Setup(
@@ -170,28 +168,15 @@ class Execution:
             log=None if self._log is None else self._log.path,
             number=order.trial,
             goals=self._config.goals,
-            takes_over=order.takes_over,
         )
         task = self._state.task
         data = self._state.data_for(order, given)
         try:
             return Runner(task, data, setup, self._ask, self._note)
         except CheckpointError as damage:
-            if order.continues is not None:
-                what = f"cannot be continued: {_first_line(damage)}"
-                raise self._of_source(what) from damage
             log.warning("trial %d starts from the beginning: %s", order.trial, damage)
             afresh = replace(setup, resume_from=None)
             return Runner(task, data, afresh, self._ask, self._note)
-        except (OSError, RuntimeError, ValueError, KeyError) as error:
-            if not order.takes_over or failure_of(error).kind != ErrorKind.ERROR:
-                raise
-            what = f"cannot be continued under these parameters: {_first_line(error)}"
-            raise self._of_source(what) from error
-
-    def _of_source(self, what: str) -> TaskError:
-        """A mistake about the checkpoint of the trial that this one continues."""
-        return TaskError.at(f"the checkpoint of trial {self._order.continues}", what)
 
     def _drive(self, runner: Runner) -> Ending:
         control = self._control
@@ -283,11 +268,6 @@ def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
     # Each store has errors of its own, and no trial fails for a size.
     except Exception:  # noqa: BLE001
         return None
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -67,8 +67,7 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     for trial in history.trials:
         failed = trial.error_kind is not None and trial.error_kind.of_configuration
         configuration = _within(space, trial.params)
-        continues = trial.continues is not None  # its values are not of its parameters alone
-        if not configuration or continues or not (failed or counts(trial)):
+        if not configuration or not (failed or counts(trial)):
             continue
         configurations.append(configuration)
         values.append(np.inf if failed else sign * standing(trial))

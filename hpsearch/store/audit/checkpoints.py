@@ -45,8 +45,6 @@ def _problem(trial: Trial) -> str | None:
         return None  # nothing is known of what its user saved
     goes_on = not trial.state.terminal or trial.left_as is not None
     checkpoint = trial.checkpoint
-    if checkpoint is None and goes_on:
-        checkpoint = trial.continues_with
     best = trial.best_checkpoint
     try:
         if checkpoint is not None:

@@ -123,10 +123,9 @@ def no_attempt_goes_on_past_the_budget(trial: Trial, study: StudyTrials) -> Iter
 
 
 def a_trial_that_is_over_has_a_final_report(trial: Trial, _: StudyTrials) -> Iterator[str]:
-    """One that continues another trial may have trained nothing itself."""
     if not trial.state.terminal or not trial.attempts:
         return
-    has_trained = trial.resource > (trial.continues_at or 0.0)
+    has_trained = trial.resource > 0
     if (has_trained or trial.state is State.COMPLETE) and trial.resource not in trial.reports:
         yield f"it is {trial.state} at {trial.resource:g}, but has no report there"
 
@@ -156,19 +155,6 @@ def a_repeat_names_another_trial(trial: Trial, study: StudyTrials) -> Iterator[s
         yield f"it repeats trial {source}, which is not another trial of the study"
 
 
-def a_continued_trial_is_on_record(trial: Trial, study: StudyTrials) -> Iterator[str]:
-    """It is an earlier one, with the checkpoint that its successor began with and how far that was;
-    the successor has no report before that."""
-    source, begins_at = trial.continues, trial.continues_at
-    if source is None:
-        return
-    is_earlier = source in study.trials and source < trial.number
-    is_complete = begins_at is not None and trial.continues_with is not None
-    reports_early = begins_at is not None and min(trial.reports, default=math.inf) <= begins_at
-    if not is_earlier or not is_complete or reports_early:
-        yield f"it continues trial {source}, but not from a place that is on record"
-
-
 RULES: tuple[Rule, ...] = (
     attempts_are_numbered_from_1,
     only_a_running_trial_has_a_live_attempt,
@@ -183,7 +169,6 @@ RULES: tuple[Rule, ...] = (
     a_trial_has_a_result,
     an_expectation_is_finite,
     a_repeat_names_another_trial,
-    a_continued_trial_is_on_record,
 )
 
 

@@ -96,7 +96,6 @@ def _reports_from(study: StudyHead, lowest: float) -> Select[Any]:
         .where(
             trials.c.study_id == study.id,
             trials.c.role != Role.CONFIRM.value,
-            trials.c.continues.is_(None),
             reports.c.resource >= lowest,
         )
     )

@@ -93,7 +93,7 @@ CREATE TABLE requests (
 	CONSTRAINT fk_requests_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
 INSERT INTO "requests" VALUES(1,1,'stop','{"trial":1}','ann@desk',5.0,6.0,NULL,1);
-INSERT INTO "requests" VALUES(2,1,'propose','{"params":{},"checkpoint":1}','ann@desk',2.0,3.0,'trial 1 has ended (pruned): what is kept of it cannot be continued',NULL);
+INSERT INTO "requests" VALUES(2,1,'propose','{"params":{"learning_rate":2.0}}','ann@desk',2.0,3.0,'learning_rate: must be from 1e-05 to 0.001, not 2.0',NULL);
 CREATE TABLE studies (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	name TEXT NOT NULL, 
@@ -175,17 +175,14 @@ CREATE TABLE trials (
 	forgiven INTEGER NOT NULL, 
 	expected DOUBLE, 
 	expected_deviation DOUBLE, 
-	continues INTEGER, 
-	continues_at DOUBLE, 
-	continues_with TEXT, 
 	expected_low DOUBLE, 
 	expected_high DOUBLE, 
 	CONSTRAINT pk_trials PRIMARY KEY (study_id, number), 
 	CONSTRAINT fk_trials_studies FOREIGN KEY(study_id) REFERENCES studies (id) ON DELETE CASCADE
 );
-INSERT INTO "trials" VALUES(1,0,'complete','{"learning_rate":0.0001}',0,0.7,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,0.71,0.0,NULL,NULL,NULL,NULL,NULL);
-INSERT INTO "trials" VALUES(1,1,'pruned','{"learning_rate":0.0002}',1,0.5,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'enqueued',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[{"name":"plateau","evidence":"no better for 3 reports","severity":"notice"}]','paused',0,0.55,0.0625,NULL,NULL,NULL,0.45,0.6);
-INSERT INTO "trials" VALUES(1,2,'complete','{"learning_rate":0.00030000000000000003}',2,0.9,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "trials" VALUES(1,0,'complete','{"learning_rate":0.0001}',0,0.7,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,0.71,0.0,NULL,NULL);
+INSERT INTO "trials" VALUES(1,1,'pruned','{"learning_rate":0.0002}',1,0.5,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'enqueued',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[{"name":"plateau","evidence":"no better for 3 reports","severity":"notice"}]','paused',0,0.55,0.0625,0.45,0.6);
+INSERT INTO "trials" VALUES(1,2,'complete','{"learning_rate":0.00030000000000000003}',2,0.9,1.0,NULL,NULL,NULL,NULL,2.0,NULL,NULL,1.0,1.0,3.0,'search',NULL,NULL,'{"learning_rate":"{\"name\": \"FloatDistribution\", \"attributes\": {\"step\": null, \"low\": 1e-05, \"high\": 0.001, \"log\": true}}"}','{}','{}',1,NULL,NULL,'[]',NULL,0,NULL,NULL,NULL,NULL);
 CREATE INDEX ix_trials_study_id_revision ON trials (study_id, revision);
 CREATE INDEX ix_trials_study_id_state ON trials (study_id, state);
 CREATE INDEX ix_decisions_study_id_trial ON decisions (study_id, trial);

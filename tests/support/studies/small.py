@@ -116,8 +116,7 @@ class Simulation:
         commands += self.study.on_tick(self.executor.now)
         self.written.append(self.history.drain())
         for report in self.written[-1].reports:
-            if report.trial not in self.study.lent:
-                self.executor.recorded(report.trial, report.attempt or 0, report.resource)
+            self.executor.recorded(report.trial, report.attempt or 0, report.resource)
         for command in commands:
             getattr(self.executor, type(command).__name__.lower())(command)
 

@@ -26,9 +26,7 @@ from hpsearch.domain.records import CONSTRAINT, Attempt, Decision, Trial
 from hpsearch.driver.sweeping import Sweeper
 from hpsearch.ranking.pareto import foremost
 from hpsearch.ranking.selection import rank
-from hpsearch.study_file.models import GB
 from support.studies.small import Simulation, brain, history_for, spec_with
-from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder
 from trials.contract import Held
 
@@ -49,46 +47,6 @@ def test_failed_trials_and_repeats_keep_nothing() -> None:
     assert kept(
         Trial(0, State.COMPLETE, {}, value=0.2), repeat, Trial(2, State.FAILED, {}, value=0.1)
     ) == [0]
-
-
-def test_what_another_trial_begins_with_stays_until_that_one_has_its_own(tmp_path: Path) -> None:
-    source = Trial(0, State.FAILED, {})
-    waiting = [Trial(n, State.PAUSED, {}, value=n / 100) for n in range(1, retention.WAITING + 2)]
-    borrower = Trial(len(waiting) + 1, State.QUEUED, {}, continues=0, continues_with="step-1")
-    last = Trial(borrower.number + 1, State.RUNNING, {}, continues=len(waiting))
-    last.continues_with = "step-1"
-    spec = spec_with(checkpoints={"max_gb": 1})
-    history = history_for(spec)
-    for trial in (source, *waiting, borrower, last):
-        history.add_trial(trial)
-    for trial in (source, *waiting):
-        trial.checkpoint, trial.checkpoint_bytes = "somewhere", 10 * GB
-    keeper = Retention(spec, history)
-    keeper.drop()
-    assert keeper.lent == {0, len(waiting)}
-    assert [each.number for each in (source, *waiting) if each.checkpoint] == [0, 1, len(waiting)]
-    borrower.checkpoint = "its own"
-    last.state, last.ended = State.FAILED, 1.0
-    history.touch(borrower)
-    history.touch(last)
-    keeper.drop()
-    assert keeper.lent == set()
-    assert [each.number for each in (source, *waiting) if each.checkpoint] == [1]
-
-
-def test_the_sweeper_touches_nothing_that_another_trial_begins_with(tmp_path: Path) -> None:
-    saved = Checkpoints(tmp_path / trial_folder(0))
-    older, newest = (str(saved.save(step, lambda folder: None)) for step in (1, 2))
-    source = Trial(0, State.PAUSED, {}, checkpoint=newest)
-    borrower = Trial(1, State.QUEUED, {}, continues=0, continues_with=older)
-    for own in (None, "its own"):
-        borrower.checkpoint = own
-        home = StudyFolder(OURS, str(tmp_path))
-        home.claim()
-        sweeper = Sweeper(home)
-        sweeper.begin([source, borrower])
-        sweeper.close()
-        assert Path(older).is_dir() is (own is None)
 
 
 def test_the_best_that_ended_keep_theirs_and_the_surpassed_do_not() -> None:

@@ -142,7 +142,7 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
             assert {tool.name for tool in tools} == READING | {"propose", "stop_trial"}
             call = client.call_tool
             proposed = {"study": "flowers", "params": {"lr": 0.2}, "why": "the best is near"}
-            first = content(await call("propose", {**proposed, "checkpoint": 0}))
+            first = content(await call("propose", proposed))
             lease = store.acquire(study.id, this_process(), 60.0)
             stopping = asyncio.create_task(call("stop_trial", {"study": "flowers", "number": 0}))
             while len(asked := store.waiting(study.id)) < 2:
@@ -155,8 +155,7 @@ def test_an_agent_asks_a_studys_driver_which_may_refuse(flowers, sqlite_url):
         first, asked, refused = served(sqlite_url, change, "--allow-changes")
     assert first["told"] == "no driver works on the study: the next one sees to it"
     assert [each.kind for each in asked] == [RequestKind.PROPOSE, RequestKind.STOP]
-    params = {"lr": 0.2}
-    assert asked[0].content == {"params": params, "why": "the best is near", "checkpoint": 0}
+    assert asked[0].content == {"params": {"lr": 0.2}, "why": "the best is near"}
     assert asked[0].origin.startswith("agent ")
     assert "study flowers refuses: it has ended already" in refused
 

@@ -39,8 +39,6 @@ BEST_KEYS = [
         "violation",
         "params",
         "resource",
-        "continues",
-        "continues_at",
         "seed",
         "gpu_seconds",
         "cost",

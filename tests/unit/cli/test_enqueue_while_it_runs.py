@@ -44,14 +44,6 @@ def test_what_is_like_another_trial_is_checked_with_its_parameters(run, waiting)
     assert asked.content == {"params": {"kind": "deep", "depth": 7}, "why": "deeper"}
 
 
-def test_what_continues_another_trial_names_it_to_the_driver(run, waiting):
-    said = run("enqueue", "flowers", "depth=7", "--like", "0", "--from-checkpoint")
-    assert said.code == 0, said.err
-    (asked,) = waiting()
-    params = {"kind": "deep", "depth": 7}
-    assert asked.content == {"params": params, "why": "", "checkpoint": 0}
-
-
 def test_mistakes_are_told_before_anything_is_asked(run, waiting):
     for words, what in (
         (("depth=77", "--like", "0"), "depth: must be from 1 to 9, not 77"),
@@ -59,7 +51,6 @@ def test_mistakes_are_told_before_anything_is_asked(run, waiting):
         (("kind=deep, kind=plain",), "kind appears twice"),
         ((), "there is nothing to try"),
         (("kind=deep", "--like", "9"), "has no trial 9"),
-        (("kind=deep", "--from-checkpoint"), "--from-checkpoint needs --like"),
     ):
         said = run("enqueue", "flowers", *words)
         assert said.code == 2, words

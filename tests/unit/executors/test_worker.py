@@ -302,30 +302,3 @@ def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path: Pat
     worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0), None)
     events = events_until(worker, ev.Failed)
     assert [event.start_up_s for event in events if isinstance(event, ev.Began)] in ([], [None])
-
-
-def test_a_trial_continues_another_one_and_never_starts_afresh_instead(tmp_path: Path) -> None:
-    folder = tmp_path / "checkpoints"
-    source = trained(tmp_path, folder, 2.0)
-    worker = worker_of(tmp_path, str(folder), task=IMPROVING)
-
-    def reports(attempt: int, source: str, *, takes_over: bool) -> list[Any]:
-        order = ev.Launch(9, attempt, "w0", {}, 1, 4.0, source, continues=7, takes_over=takes_over)
-        worker.launch(order, None)
-        events = []
-        while not any(isinstance(each, ev.Finished | ev.Failed) for each in events):
-            events += worker.poll(1.0)
-        return events
-
-    events = reports(1, source, takes_over=True)
-    told = [each for each in events if isinstance(each, ev.Reported)]
-    assert [each.resource for each in told] == [3.0, 4.0]
-    assert str(told[0].best).startswith(str(folder / "trial-00009"))
-    for saved in folder.glob("trial-*/epoch-*/epoch"):
-        saved.write_text("damaged")
-    for attempt, damaged in ((2, source), (3, str(told[-1].checkpoint))):
-        events = reports(attempt, damaged, takes_over=damaged == source)
-        assert not any(isinstance(each, ev.Reported) for each in events)
-        (failed,) = [each for each in events if isinstance(each, ev.Failed)]
-        assert failed.text.startswith("the checkpoint of trial 7: cannot be continued: ")
-        assert "is damaged" in failed.text

@@ -233,20 +233,6 @@ def test_a_form_becomes_a_request_that_says_where_it_comes_from(
     assert "&lt;b&gt;a hunch" in page
 
 
-def test_a_trial_is_continued_from_its_checkpoint(changing: TestClient, running_url: str) -> None:
-    with closing(Store.open(running_url)) as store:
-        trial = store.load("flowers").trials[4]
-        trial.checkpoint = "/checkpoints/flowers/trial-00004/step-3"
-        store.commit(1, Changes(trials=[trial]))
-    page = changing.get("/studies/1/trials/4").text
-    form = {"form_token": token_in(page), "like": "4", "parameter:layers": "2"}
-    assert 'name="checkpoint"' in page
-    changing.post("/studies/1/propose", data={**form, "checkpoint": "yes"})
-    (asked,) = asked_of(running_url)
-    assert asked.content == {"params": {"layers": 2}, "why": "", "checkpoint": 4}
-    assert 'name="checkpoint"' not in changing.get("/studies/1/trials/3").text, "it has ended"
-
-
 def test_a_clone_begins_with_the_settings_of_its_trial(changing: TestClient) -> None:
     page = changing.get("/studies/1/trials/3").text
     params = ordinary_trials(4)[3].params
@@ -351,7 +337,7 @@ def test_no_request_is_answered_with_an_error_of_ours(
     path = re.sub(r"\{[^}]*\}", lambda _: encoded(data.draw(number)), route.path)
     fields = st.sampled_from(
         [
-            *("where", "sort", "page", "trial", "asked", "like", "checkpoint", "why", "trials"),
+            *("where", "sort", "page", "trial", "asked", "like", "why", "trials"),
             *("gpu_hours", "cost", "wall_clock", "parameter:learning_rate", "parameter:layers"),
             *("parameter:optimizer", "form_token"),
         ]

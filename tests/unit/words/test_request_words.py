@@ -27,11 +27,6 @@ def request(kind: RequestKind, content: Any, **answer: Any) -> Request:
         (RequestKind.INTERRUPT, {}, "stop the study"),
         (BUDGET, {"trials": 80, "wall_clock": "4h"}, "raise trials to 80, wall_clock to 4h"),
         (PROPOSE, {"params": {"x": 0.5}, "why": "it was good"}, "try x=0.5 (it was good)"),
-        (
-            PROPOSE,
-            {"params": {"x": 0.5}, "checkpoint": 17},
-            "try x=0.5, continuing trial 17",
-        ),
         (PROPOSE, {"params": None}, "try a configuration"),
         (PROPOSE, {}, "try a configuration"),
     ],

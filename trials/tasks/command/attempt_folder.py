@@ -66,7 +66,7 @@ class AttemptFolder:
         self.path = self._home / FILES
         self.progress: dict[str, Any] = {}
         if resumes and setup.resume_from is not None:
-            self._fill(setup.resume_from, takes_over=setup.takes_over)
+            self._fill(setup.resume_from)
         else:
             self.path.mkdir()
         self._saved_signature = self.signature()
@@ -77,12 +77,9 @@ class AttemptFolder:
         self._cost_s = FIRST_COST_S
         self._has_noted = False
 
-    def _fill(self, source: Path | str, *, takes_over: bool) -> None:
+    def _fill(self, source: Path | str) -> None:
         with removed_on_error(self._home), opened(source) as checkpoint:
-            if takes_over:
-                self._checkpoints.begin_anew()
-            else:
-                self._checkpoints.continue_from(source, checkpoint.path)
+            self._checkpoints.continue_from(source, checkpoint.path)
             trees.copy(checkpoint.files / FILES, self.path)
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 

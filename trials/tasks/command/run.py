@@ -78,10 +78,6 @@ class CommandRun:
         """The resource of the last report that was handed over."""
         self._known = self._reports[-1].resource if self._reports else self._reached
         """The resource of the last report of the trial."""
-        if setup.takes_over:
-            # What the other trial had trained is in the files, and is reported by that one.
-            self._reports.clear()
-            self._reached = self._known
         self._printed = 0.0
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}

@@ -42,10 +42,7 @@ class FunctionCall:
         if setup.resume_from is not None:
             source = self._open.enter_context(opened(setup.resume_from))
             self.checkpoint = source.files
-            if setup.takes_over:
-                self.checkpoints.begin_anew()
-            else:
-                self.checkpoints.continue_from(setup.resume_from, source.path)
+            self.checkpoints.continue_from(setup.resume_from, source.path)
         self.newest: Path | str | None = None
         self.history = ReportHistory(setup, self.checkpoints, _read(self.checkpoint, _HISTORY))
         self.stopping = False

@@ -29,7 +29,6 @@ def start(tmp_path: Path) -> Any:
         attempt: int = 1,
         folder: Path | str | None = None,
         goal: Goal | None = None,
-        takes_over: bool = False,
         **options: Any,
     ) -> CommandRun:
         budget = Budget(Unit.EPOCHS, total, (total,))
@@ -42,7 +41,6 @@ def start(tmp_path: Path) -> Any:
             goal=goal,
             attempt=attempt,
             log=tmp_path / "logs" / f"{attempt}.log",
-            takes_over=takes_over,
         )
         task = tasks.load({"kind": "command", "run": run, **options}, tmp_path)
         made = task.start(setup, None)

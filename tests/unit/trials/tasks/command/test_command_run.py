@@ -402,24 +402,6 @@ def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
     assert "the report at 1 is of a part that was reported before" in log_of(tmp_path, 2)
 
 
-@pytest.mark.parametrize(("ahead", "reported"), [(2, [3.0, 4.0, 5.0]), (4, [5.0])])
-def test_a_program_continues_the_files_of_another_trial_from_what_they_hold(
-    start: Start,
-    python: Python,
-    gate: Gate,
-    tmp_path: Path,
-    ahead: int,
-    reported: list[float],
-) -> None:
-    program = python(COUNTING) + " {folder} {budget}"
-    first = start(program, total=5.0)
-    saved = saved_after(first, gate, reports=2, ahead=ahead)
-    other = tmp_path / "other"
-    second = start(program, total=5.0, resume_from=saved, folder=other, takes_over=True)
-    assert [report.resource for report in reports_of(second)] == reported
-    assert f"begins after {ahead}" in log_of(tmp_path)
-
-
 def test_a_report_file_that_is_continued_is_read_on(
     start: Start, python: Python, gate: Gate, tmp_path: Path
 ) -> None:
@@ -431,17 +413,15 @@ def test_a_report_file_that_is_continued_is_read_on(
         program = python(text) + " {folder} {budget}"
         first = start(program, total=5.0, reports="log")
         saved = saved_after(first, gate, reports=2, ahead=3)
-        for takes_over, reported in ((False, [3.0, 4.0, 5.0]), (True, [4.0, 5.0])):
-            again = start(
-                program,
-                total=5.0,
-                reports="log",
-                resume_from=saved,
-                folder=tmp_path / f"{len(begins)}-{takes_over}",
-                takes_over=takes_over,
-            )
-            assert [report.resource for report in reports_of(again)] == reported
-            assert not [each for each in again.findings() if each.name == "began_again"]
+        again = start(
+            program,
+            total=5.0,
+            reports="log",
+            resume_from=saved,
+            folder=tmp_path / str(len(begins)),
+        )
+        assert [report.resource for report in reports_of(again)] == [3.0, 4.0, 5.0]
+        assert not [each for each in again.findings() if each.name == "began_again"]
 
 
 def test_a_stale_program_spoils_nothing(
