@@ -1,13 +1,14 @@
-"""The options and arguments that several commands share, with their help texts."""
+"""Options and arguments with their help texts: shared ones, and groups that belong together."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hpsearch.cli.output import Format, TreeFormat
+from hpsearch.cli.output import Format, TrainOn, TreeFormat
 from hpsearch.errors import UserError
 
 DEFAULT_STORAGE = "sqlite:///hpsearch.db"
@@ -39,47 +40,6 @@ Workers = Annotated[
         "--workers", metavar="N|auto", help="The number of trials that run at the same time."
     ),
 ]
-Checkpoints = Annotated[
-    str | None, typer.Option("--checkpoints", help="The folder or URL for checkpoints.")
-]
-Enqueue = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--enqueue",
-        help='A configuration to try first, such as "learning_rate=1e-4, batch_size=32". '
-        "Can be repeated.",
-    ),
-]
-Notify = Annotated[
-    str | None,
-    typer.Option(
-        "--notify",
-        metavar="URL|COMMAND",
-        envvar="HPSEARCH_NOTIFY",
-        help="Who is sent a notice of a new best, of trouble and of the end.",
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show live progress.")]
-
-MostTrials = Annotated[
-    int | None,
-    typer.Option("--trials", help="The new limit on trials, including those already run."),
-]
-MostGpuHours = Annotated[
-    float | None,
-    typer.Option("--gpu-hours", help="The new limit on GPU hours, including those used."),
-]
-MostWallClock = Annotated[
-    str | None,
-    typer.Option(
-        "--wall-clock", help="The new limit on running time, such as 4h, including time used."
-    ),
-]
-MostCost = Annotated[
-    float | None,
-    typer.Option("--cost", help="The new limit on cost, including what is already spent."),
-]
-
 StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study.")]
 OptionalStudyName = Annotated[
     str | None,
@@ -110,6 +70,167 @@ Watch = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="The output format.")]
 TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="The output format.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options on how a study is driven; None as the study file says."""
+
+    storage: Storage = DEFAULT_STORAGE
+    address: Address = None
+    workers: Workers = None
+    checkpoints: Annotated[str | None, typer.Option(help="The folder or URL for checkpoints.")] = (
+        None
+    )
+    enqueue: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='A configuration to try first, such as "learning_rate=1e-4, batch_size=32". '
+            "Can be repeated."
+        ),
+    ] = None
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL|COMMAND",
+            envvar="HPSEARCH_NOTIFY",
+            help="Who is sent a notice of a new best, of trouble and of the end.",
+        ),
+    ] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show live progress.")] = False
+
+    @property
+    def changes_nothing_else(self) -> bool:
+        """True if none of the options says how a driver would work."""
+        return self.workers is None and self.checkpoints is None and not self.enqueue
+
+
+@dataclass(frozen=True)
+class BudgetLimits:
+    """The new limits of a budget; None for those that stay."""
+
+    trials: Annotated[
+        int | None, typer.Option(help="The new limit on trials, including those already run.")
+    ] = None
+    gpu_hours: Annotated[
+        float | None, typer.Option(help="The new limit on GPU hours, including those used.")
+    ] = None
+    wall_clock: Annotated[
+        str | None,
+        typer.Option(help="The new limit on running time, such as 4h, including time used."),
+    ] = None
+    cost: Annotated[
+        float | None, typer.Option(help="The new limit on cost, including what is already spent.")
+    ] = None
+
+    @property
+    def given(self) -> dict[str, float | str]:
+        """The limits that are given, by their keys in a study file."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Options on the training data of a study file to write."""
+
+    train: Annotated[Path | None, typer.Option(help="The training data.")] = None
+    text: Annotated[
+        list[str] | None, typer.Option(help="The column with the texts; twice for pairs.")
+    ] = None
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="The column with the labels; again for each of several."),
+    ] = None
+    model: Annotated[
+        str | None, typer.Option(help="A model to start from: a hub id, or a folder.")
+    ] = None
+
+    @property
+    def given(self) -> bool:
+        """True if anything is given."""
+        return bool(self.train or self.text or self.label or self.model)
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Options on a study file to write."""
+
+    name: Annotated[str | None, typer.Option(help="The study's name.")] = None
+    metric: Annotated[str | None, typer.Option(help="The objective. Default: by the data.")] = None
+    force: Force = False
+
+
+@dataclass(frozen=True)
+class RunColumns:
+    """Options on the columns of past runs."""
+
+    params: Annotated[
+        list[str] | None, typer.Option(help='Parameters: "lr=learning_rate, depth".')
+    ] = None
+    metric: Annotated[
+        list[str] | None, typer.Option(help="The metric, or NAME=COLUMN; repeatable.")
+    ] = None
+    direction: Annotated[
+        list[str] | None, typer.Option(help="minimize or maximize; repeatable.")
+    ] = None
+    run: Annotated[str | None, typer.Option(help="The column that names the run of a row.")] = None
+    state: Annotated[str | None, typer.Option(help="The column of how a run ended.")] = None
+    study: Annotated[str | None, typer.Option(help="The study in an Optuna storage.")] = None
+
+
+@dataclass(frozen=True)
+class FinalTraining:
+    """Options on the training of a model to keep."""
+
+    trial: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=LARGEST_COUNT, help="The trial. Default: what is expected to be best."
+        ),
+    ] = None
+    out: Annotated[
+        Path, typer.Option(help="The folder for models. The first model goes into NAME/v1.")
+    ] = Path("models")
+    data: Annotated[TrainOn, typer.Option(help="The data to train on.")] = TrainOn.TRAIN
+    export: Annotated[
+        bool, typer.Option("--export", help="Also write the model for torch.export.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Options on which trials are shown, and in which order."""
+
+    where: Where = None
+    sort: Annotated[
+        str | None, typer.Option(help='The order, such as: "value desc, learning_rate".')
+    ] = None
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, max=LARGEST_COUNT, help="The largest number of trials to show."),
+    ] = None
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, max=LARGEST_COUNT, help="Show this many trials, the best first."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Best:
+    """Options on which of the best trials are shown."""
+
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=LARGEST_COUNT,
+            help="The number of trials to show. Default: 1, or the whole Pareto front.",
+        ),
+    ] = None
+    where: Where = None
+    why: Annotated[
+        bool, typer.Option("--why", help="Say how sure it is that the first one is the best.")
+    ] = False
 
 
 def worker_count(workers: str | None) -> int | str | None:

@@ -11,16 +11,18 @@ from typing import Annotated
 import typer
 
 from hpsearch.cli.commands.app import RESULTS, app
+from hpsearch.cli.commands.groups import command
 from hpsearch.cli.options import (
     DEFAULT_STORAGE,
     LARGEST_COUNT,
+    Best,
     Force,
     FormatOption,
     OptionalStudyName,
+    Selection,
     Storage,
     TreeFormatOption,
     Watch,
-    Where,
 )
 from hpsearch.cli.output import (
     Format,
@@ -51,22 +53,10 @@ def status(
     (watch_status if watch else print_status)(name, storage, format)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, rich_help_panel=RESULTS)
 def best(
+    wanted: Best,
     name: OptionalStudyName = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top",
-            min=1,
-            max=LARGEST_COUNT,
-            help="The number of trials to show. Default: 1, or the whole Pareto front.",
-        ),
-    ] = None,
-    where: Where = None,
-    why: Annotated[
-        bool, typer.Option("--why", help="Say how sure it is that the first one is the best.")
-    ] = False,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
     watch: Watch = False,
@@ -75,39 +65,22 @@ def best(
 
     As YAML, they can be trained with `python -m trials`.
     """
-    from hpsearch.cli.results.best import Best, print_best, watch_best
+    from hpsearch.cli.results.best import print_best, watch_best
 
-    (watch_best if watch else print_best)(name, Best(top, where, why), format, storage)
+    (watch_best if watch else print_best)(name, wanted, format, storage)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, rich_help_panel=RESULTS)
 def trials(
+    selection: Selection,
     name: OptionalStudyName = None,
-    where: Where = None,
-    sort: Annotated[
-        str | None,
-        typer.Option("--sort", help='The order, such as: "value desc, learning_rate".'),
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", min=1, max=LARGEST_COUNT, help="The largest number of trials to show."
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            "--top", min=1, max=LARGEST_COUNT, help="Show this many trials, the best first."
-        ),
-    ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
     watch: Watch = False,
 ) -> None:
     """Show the trials of a study, filtered and sorted."""
-    from hpsearch.cli.results.trials import Selection, print_trials, watch_trials
+    from hpsearch.cli.results.trials import print_trials, watch_trials
 
-    selection = Selection(where, sort, limit, top)
     (watch_trials if watch else print_trials)(name, selection, format, storage)
 
 

@@ -11,36 +11,33 @@ from typing import Annotated
 import typer
 
 from hpsearch.cli.commands.app import SEARCH, app
+from hpsearch.cli.commands.groups import command
 from hpsearch.cli.options import (
     DEFAULT_STORAGE,
     LARGEST_COUNT,
     Address,
-    Checkpoints,
-    Enqueue,
-    Force,
-    MostCost,
-    MostGpuHours,
-    MostTrials,
-    MostWallClock,
-    Notify,
+    BudgetLimits,
+    DataOptions,
+    FinalTraining,
     OptionalStudyFile,
-    Quiet,
+    RunColumns,
+    RunOptions,
     Storage,
     StudyFile,
     StudyName,
+    StudyOptions,
     TreeFormatOption,
     Workers,
     worker_count,
 )
-from hpsearch.cli.output import (
-    TrainOn,
-    TreeFormat,
-)
+from hpsearch.cli.output import TreeFormat
 from hpsearch.errors import UserError
 
 
-@app.command(rich_help_panel=SEARCH)
+@command(app, rich_help_panel=SEARCH)
 def init(
+    wanted: StudyOptions,
+    data: DataOptions,
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="The file to write, or its folder.")
     ] = Path("study.yaml"),
@@ -51,19 +48,6 @@ def init(
     command: Annotated[
         str | None, typer.Option(help="A command line whose numbers are searched.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The study's name.")] = None,
-    train: Annotated[Path | None, typer.Option(help="The training data.")] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(help="The column with the texts; twice for pairs.")
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(help="The column with the labels; again for each of several."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="A model to start from: a hub id, or a folder.")
-    ] = None,
-    metric: Annotated[str | None, typer.Option(help="The objective. Default: by the data.")] = None,
     source: Annotated[
         str | None,
         typer.Option(
@@ -72,31 +56,21 @@ def init(
             help="The file of a W&B sweep, or the URL of an Optuna storage.",
         ),
     ] = None,
-    force: Force = False,
 ) -> None:
     """Write a study file with comments, to start from."""
-    from hpsearch.cli.study_files.init import (
-        DataOptions,
-        StudyOptions,
-        write_from_command,
-        write_from_program,
-        write_starter,
-    )
+    from hpsearch.cli.study_files import init
 
-    data = DataOptions(train, tuple(text or ()), tuple(label or ()), model)
-    wanted = StudyOptions(name, metric)
     if source is not None:
-        if data.given or kind or command or metric:
+        if data.given or kind or command or wanted.metric:
             raise UserError("--from goes with --name and --force alone", "remove the other options")
-        write_from_program(path, source, wanted, force=force)
-        return
-    if command is None:
-        write_starter(path, kind, data, wanted, force=force)
-        return
-    if data.given or kind not in (None, "command"):
+        init.write_from_program(path, source, wanted)
+    elif command is None:
+        init.write_starter(path, kind, data, wanted)
+    elif data.given or kind not in (None, "command"):
         message = "--command goes with --name, --metric and --force alone"
         raise UserError(message, "remove the other options")
-    write_from_command(path, command, wanted, force=force)
+    else:
+        init.write_from_command(path, command, wanted)
 
 
 @app.command(rich_help_panel=SEARCH)
@@ -122,50 +96,20 @@ def check(
     check_study(study, storage, address)
 
 
-@app.command(rich_help_panel=SEARCH)
-def run(
-    study: StudyFile,
-    storage: Storage = DEFAULT_STORAGE,
-    address: Address = None,
-    workers: Workers = None,
-    checkpoints: Checkpoints = None,
-    enqueue: Enqueue = None,
-    notify: Notify = None,
-    quiet: Quiet = False,
-) -> None:
+@command(app, rich_help_panel=SEARCH)
+def run(study: StudyFile, options: RunOptions) -> None:
     """Start a study from its file."""
-    from hpsearch.cli.studies.run import RunOptions, run_study
-    from hpsearch.tracking.delivery import recipient_of
+    from hpsearch.cli.studies.run import run_study
 
-    count, recipient = worker_count(workers), recipient_of(notify)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, recipient)
     run_study(study, options)
 
 
-@app.command(rich_help_panel=SEARCH)
-def resume(
-    name: StudyName,
-    storage: Storage = DEFAULT_STORAGE,
-    address: Address = None,
-    workers: Workers = None,
-    checkpoints: Checkpoints = None,
-    enqueue: Enqueue = None,
-    trials: MostTrials = None,
-    gpu_hours: MostGpuHours = None,
-    wall_clock: MostWallClock = None,
-    cost: MostCost = None,
-    notify: Notify = None,
-    quiet: Quiet = False,
-) -> None:
+@command(app, rich_help_panel=SEARCH)
+def resume(name: StudyName, options: RunOptions, limits: BudgetLimits) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""
-    from hpsearch.cli.studies.run import RunOptions, resume_study
-    from hpsearch.tracking.delivery import recipient_of
+    from hpsearch.cli.studies.run import resume_study
 
-    limits = {"trials": trials, "gpu_hours": gpu_hours, "wall_clock": wall_clock, "cost": cost}
-    budget = {key: value for key, value in limits.items() if value is not None}
-    count, recipient = worker_count(workers), recipient_of(notify)
-    options = RunOptions(storage, address, count, checkpoints, enqueue or [], quiet, recipient)
-    resume_study(name, options, budget)
+    resume_study(name, options, limits)
 
 
 @app.command(rich_help_panel=SEARCH)
@@ -189,22 +133,10 @@ def simulate(
     simulate_study(study, curves, worker_count(workers), seed, top, format)
 
 
-@app.command(rich_help_panel=SEARCH)
+@command(app, rich_help_panel=SEARCH)
 def train(
     name: StudyName,
-    trial: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=LARGEST_COUNT, help="The trial. Default: what is expected to be best."
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="The folder for models. The first model goes into NAME/v1.")
-    ] = Path("models"),
-    data: Annotated[TrainOn, typer.Option(help="The data to train on.")] = TrainOn.TRAIN,
-    export: Annotated[
-        bool, typer.Option("--export", help="Also write the model for torch.export.")
-    ] = False,
+    wanted: FinalTraining,
     as_trial: Annotated[
         int | None,
         typer.Option(
@@ -219,18 +151,18 @@ def train(
 ) -> None:
     """Train the best or a chosen configuration with the full budget, and keep the model."""
     from hpsearch.cli.studies.repeat import repeat_trial
-    from hpsearch.cli.studies.train import FinalTraining, train_model
+    from hpsearch.cli.studies.train import train_model
 
     if as_trial is None:
-        train_model(name, FinalTraining(trial, out, data, export), storage)
+        train_model(name, wanted, storage)
         return
-    if trial is not None or export or data is not TrainOn.TRAIN:
+    if wanted != FinalTraining(out=wanted.out):
         raise UserError("--as keeps no model", "remove --trial, --data and --export")
     if not repeat_trial(name, as_trial, storage):
         raise typer.Exit(1)
 
 
-@app.command("import", rich_help_panel=SEARCH)
+@command(app, "import", rich_help_panel=SEARCH)
 def import_(
     source: Annotated[
         str,
@@ -240,27 +172,11 @@ def import_(
         ),
     ],
     name: Annotated[str, typer.Option(help="The name of the new study.")],
-    study: Annotated[str | None, typer.Option(help="The study in an Optuna storage.")] = None,
-    params: Annotated[
-        list[str] | None, typer.Option(help='Parameters: "lr=learning_rate, depth".')
-    ] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="The metric, or NAME=COLUMN; repeatable.")
-    ] = None,
-    direction: Annotated[
-        list[str] | None, typer.Option(help="minimize or maximize; repeatable.")
-    ] = None,
-    run: Annotated[str | None, typer.Option(help="The column that names the run of a row.")] = None,
-    state: Annotated[str | None, typer.Option(help="The column of how a run ended.")] = None,
+    columns: RunColumns,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Bring past runs of other programs in as a study, for queries and for warm starts."""
-    from hpsearch.bridges.past_runs import Mapped, pairs
-    from hpsearch.cli.studies.import_runs import ImportOptions, import_runs
+    from hpsearch.cli.studies.import_runs import import_runs
 
-    columns = pairs("--params", params or ())
-    metrics = pairs("--metric", metric or ())
-    mapped = Mapped(columns, metrics, tuple(direction or ()), run, state, study)
-    options = ImportOptions(name, storage, mapped, dry_run)
-    import_runs(source, options)
+    import_runs(source, name, columns, storage, dry_run=dry_run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from rich.console import RenderableType
 from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.documents.trials import best_documents, listed
@@ -30,25 +30,6 @@ from trials.running.arithmetic import Arithmetic
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
-@dataclass(frozen=True)
-class Best:
-    """The request of the command line.
-
-    Args:
-        top: How many trials; None for one, or the whole front.
-        where: A --where expression.
-        why: Whether to say how sure it is that the first one is the best.
-    """
-
-    top: int | None
-    where: str | None
-    why: bool = False
-
-    def result(self, connection: Connection, study: StudyHead) -> StudyResult:
-        """The result of a study that has these trials."""
-        return study_result(connection, study, self.top or 1, where=self.where)
-
-
 def print_best(name: str | None, wanted: Best, format_: Format, storage: str) -> None:
     """Print the best trials, best first; as YAML, the settings that train them.
 
@@ -60,7 +41,7 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
     settings_of_all = []
     with viewing(storage) as connection:
         study = chosen_study(connection, name)
-        result = wanted.result(connection, study)
+        result = _result(connection, study, wanted)
         if format_ is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
@@ -87,12 +68,16 @@ def watch_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
     """
 
     def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
-        return best_documents(wanted.result(connection, study), wanted.top)
+        return best_documents(_result(connection, study, wanted), wanted.top)
 
     def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        return _tables(wanted.result(connection, study), wanted)
+        return _tables(_result(connection, study, wanted), wanted)
 
     watch(Watched(rows, parts), name, format_, storage)
+
+
+def _result(connection: Connection, study: StudyHead, wanted: Best) -> StudyResult:
+    return study_result(connection, study, wanted.top or 1, where=wanted.where)
 
 
 def _tables(result: StudyResult, wanted: Best) -> list[RenderableType]:

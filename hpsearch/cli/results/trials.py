@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import RenderableType
 from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.options import Selection
 from hpsearch.cli.output import Format, emit, note, show, terminal_width
 from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, trial_rows
 from hpsearch.terminal import tables
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which trials are shown, and in which order.
-
-    Args:
-        where: A condition, as it was written; None for all trials.
-        sort: The order, as it was written; None for the order of their numbers.
-        limit: At most this many; None for no limit.
-        top: The best, this many, in place of `sort` and `limit`.
-    """
-
-    where: str | None = None
-    sort: str | None = None
-    limit: int | None = None
-    top: int | None = None
 
 
 def print_trials(name: str | None, selection: Selection, format_: Format, storage: str) -> None:

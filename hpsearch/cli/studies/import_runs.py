@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 
 from hpsearch.bridges import imported_study, sources
-from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns
+from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, pairs
+from hpsearch.cli.options import RunColumns
 from hpsearch.cli.output import note
 from hpsearch.errors import StudyExists, UserError
 from hpsearch.store.store import Store
@@ -16,45 +16,44 @@ from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import STUDY_NAME
 
 
-@dataclass(frozen=True)
-class ImportOptions:
-    """The options of the command line.
-
-    Attributes:
-        name: The new study's name.
-        storage: The database's URL.
-        mapped: The parts of a run, by column.
-        dry_run: Whether to read and check only.
-    """
-
-    name: str
-    storage: str
-    mapped: Mapped
-    dry_run: bool = False
-
-
-def import_runs(source: str, options: ImportOptions) -> None:
+def import_runs(
+    source: str, name: str, columns: RunColumns, storage: str, *, dry_run: bool
+) -> None:
     """Bring past runs in as a finished study, all of them or none.
+
+    Args:
+        source: A table, or a storage of Optuna's.
+        name: The new study's name.
+        columns: The parts of a run, by column.
+        storage: The database's URL.
+        dry_run: Whether to read and check only.
 
     Raises:
         UserError: They cannot be read, or do not fit; says where.
         StudyExists: The name is taken.
     """
-    name = options.name
     if not re.fullmatch(STUDY_NAME, name):
         raise UserError(f"--name {name}: use letters, digits, '.', '_' and '-', at most 100")
+    mapped = Mapped(
+        pairs("--params", columns.params or ()),
+        pairs("--metric", columns.metric or ()),
+        tuple(columns.direction or ()),
+        columns.run,
+        columns.state,
+        columns.study,
+    )
     misfits = Misfits(re.sub(r"://([^:@/]*):[^@/]*@", r"://\1:***@", source))
-    found = sources.past_runs(source, options.mapped, misfits)
+    found = sources.past_runs(source, mapped, misfits)
     space = imported_study.inferred(found.runs)
     states = Counter(run.state.value for run in found.runs)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
     runs = f"{len(found.runs)} runs ({counts})"
     note(f"{found.kind}: {runs} of {found.source}")
     _print_understood(found, space)
-    if options.dry_run:
+    if dry_run:
         note("nothing was written: --dry-run")
         return
-    with closing(Store.open(options.storage)) as store:
+    with closing(Store.open(storage)) as store:
         try:
             imported_study.write(store, found, name, space)
         except StudyExists as error:

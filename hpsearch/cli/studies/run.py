@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.cli.options import DEFAULT_STORAGE
+from hpsearch.cli.options import DEFAULT_STORAGE, BudgetLimits, RunOptions, worker_count
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.result import print_result
 from hpsearch.cli.studies.asking import raise_budget
@@ -38,49 +37,9 @@ from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.study_run import on_ray
 from hpsearch.study_run.ownership import refuse_if_held
 from hpsearch.study_run.signals import stopped_by_signals
-from hpsearch.tracking.delivery import Recipient, notifying
+from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.processes import install, missing, refuse_missing
 from trials.descriptions.description import ASK
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """The options of the command line on how a study is driven.
-
-    Args:
-        storage: The database's URL.
-        address: The address of a Ray cluster; None for this machine.
-        workers: How many trials run side by side, or ``auto``; None as the study file says.
-        checkpoints: The folder or URL for checkpoints; None as the study file says.
-        enqueue: Configurations to try first, as they were written.
-        quiet: Whether to show no live progress.
-        notify: The recipient of notices.
-    """
-
-    storage: str
-    address: str | None = None
-    workers: int | str | None = None
-    checkpoints: str | None = None
-    enqueue: Sequence[str] = ()
-    quiet: bool = False
-    notify: Recipient | None = None
-
-    def suggested(self, command: str) -> str:
-        """A command for the same database, to suggest to the user; without the password."""
-        if self.storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
-            return f"hpsearch {command}"
-        return f"hpsearch {command} --storage {display(parse_url(self.storage))}"
-
-    @property
-    def changes_nothing_else(self) -> bool:
-        """True if none of the options says how a driver would work."""
-        return self.workers is None and self.checkpoints is None and not self.enqueue
-
-    def resources(self, spec: StudySpec) -> Resources:
-        """The study file's resources, with the number of workers that the command line gives."""
-        if self.workers is None:
-            return spec.resources
-        return spec.resources.model_copy(update={"workers": self.workers})
 
 
 def run_study(path: Path, options: RunOptions) -> None:
@@ -91,6 +50,8 @@ def run_study(path: Path, options: RunOptions) -> None:
         UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
+    worker_count(options.workers)
+    recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
     spec = load(path, inspect=loading.inspect)
     _refuse_asked(spec)
@@ -104,21 +65,21 @@ def run_study(path: Path, options: RunOptions) -> None:
             refuse_if_held(store, spec.study)
             raise StudyExists(
                 f"study {spec.study} is already in {store.display_url}",
-                f"continue it with: {options.suggested(f'resume {spec.study}')} "
+                f"continue it with: {_suggested(options, f'resume {spec.study}')} "
                 "- or give the new study another name",
             )
         store.refuse_read_only()
         earlier = earlier_studies(store, spec)
-        resources = options.resources(spec)
+        resources = _resources(options, spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
         _drive(store, study_run, take_up, options)
 
 
-def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | str]) -> None:
+def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
-    The limits of `budget` replace those of the study file. A study that runs elsewhere goes on
+    The limits replace those of the study file. A study that runs elsewhere goes on
     there, with more budget.
 
     Raises:
@@ -127,6 +88,9 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
         StudyHeld: Another driver owns it.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
+    worker_count(options.workers)
+    recipient_of(options.notify)
+    budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
         if budget and options.changes_nothing_else and _runs_elsewhere(store, name):
             raise_budget(store, name, budget)
@@ -143,9 +107,11 @@ def resume_study(name: str, options: RunOptions, budget: Mapping[str, float | st
         home = folder_of(spec, study, options.checkpoints)
         if study.state is StudyState.FINISHED and not budget and not known_good:
             note(f"study {name} has already ended: {study.reason}")
-            note(f"to continue it, raise a limit: {options.suggested(f'resume {name}')} --trials N")
+            note(
+                f"to continue it, raise a limit: {_suggested(options, f'resume {name}')} --trials N"
+            )
             return
-        resources, trackers = options.resources(spec), _installed(spec)
+        resources, trackers = _resources(options, spec), _installed(spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, trackers)
         _drive(store, study_run, lambda: history, options)
 
@@ -157,9 +123,24 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
     return study.driver is not None or (study.is_asked and study.state is StudyState.RUNNING)
 
 
+def _suggested(options: RunOptions, command: str) -> str:
+    """A command for the same database, to suggest to the user; without the password."""
+    if options.storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
+        return f"hpsearch {command}"
+    return f"hpsearch {command} --storage {display(parse_url(options.storage))}"
+
+
+def _resources(options: RunOptions, spec: StudySpec) -> Resources:
+    """The study file's resources, with the number of workers that the command line gives."""
+    workers = worker_count(options.workers)
+    if workers is None:
+        return spec.resources
+    return spec.resources.model_copy(update={"workers": workers})
+
+
 def _enqueued(options: RunOptions, spec: StudySpec) -> list[dict[str, Any]]:
     """The configurations that the command line asks for."""
-    return configurations(options.enqueue, spec.space, is_open=is_open(spec.task))
+    return configurations(options.enqueue or [], spec.space, is_open=is_open(spec.task))
 
 
 def _drive(
@@ -180,8 +161,8 @@ def _drive(
     note(f"checkpoints in {study_run.home.folder}")
     for line in advice(study_run.spec):
         note(line)
-    resume = options.suggested(f"resume {name}")
-    with notifying(name, options.notify) as notices:
+    resume = _suggested(options, f"resume {name}")
+    with notifying(name, recipient_of(options.notify)) as notices:
         with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
             watch = notices.before(view.watch)
             study = on_ray.drive(store, study_run, take_up, watch, on_driver)
@@ -189,12 +170,12 @@ def _drive(
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
     if study.state is StudyState.FAILED:
-        trials = options.suggested(f"trials {name}")
+        trials = _suggested(options, f"trials {name}")
         raise UserError(
             f"study {name} gave up: {study.reason}", f"see what happened with: {trials}"
         )
     note(f"study {name} has ended: {study.reason}")
-    print_result(store, name, options.suggested)
+    print_result(store, name, partial(_suggested, options))
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
@@ -32,23 +33,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from trials.final.training import Plan
-
-
-@dataclass(frozen=True)
-class FinalTraining:
-    """The options of the command line.
-
-    Args:
-        trial: The number of the trial; None for the best.
-        out: The folder of all models; the study's versions go into a folder of its name.
-        data: The data to train on.
-        export: Whether to write the model for `torch.export` too.
-    """
-
-    trial: int | None
-    out: Path
-    data: TrainOn
-    export: bool
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.cli.output import note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.cli.study_files import schema
@@ -22,49 +22,7 @@ UNTOLD = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 """Names of data files that say nothing of the data."""
 
 
-@dataclass(frozen=True)
-class DataOptions:
-    """The options about the training data.
-
-    Args:
-        train: Its path.
-        text: Of a task of `TEXTS`, the column with the texts, or the two of pairs; empty to guess
-            it from the data.
-        label: The column with the classes or numbers, or those of several labels; empty to guess it
-            from the data.
-        model: The model to start from; None for one from scratch.
-    """
-
-    train: Path | None = None
-    text: tuple[str, ...] = ()
-    label: tuple[str, ...] = ()
-    model: str | None = None
-
-    @property
-    def given(self) -> bool:
-        """True if anything is given."""
-        return bool(self.train or self.text or self.label or self.model)
-
-
-@dataclass(frozen=True)
-class StudyOptions:
-    """The options about the study.
-
-    Args:
-        name: Its name; None for that of the data.
-        metric: The metric to optimize; None to decide it by the data.
-    """
-
-    name: str | None = None
-    metric: str | None = None
-
-
-NOTHING = StudyOptions()
-
-
-def write_starter(
-    path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions = NOTHING, *, force: bool
-) -> None:
+def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
     """Write a study file, and beside it the schema that editors use to complete and check it.
 
     Args:
@@ -72,14 +30,13 @@ def write_starter(
         kind: One of `STARTERS`; None to decide it by the data.
         data: The training data.
         wanted: The study.
-        force: True to replace a file that exists.
 
     Raises:
         UserError: The file exists or cannot be written, the data cannot be read or its columns
             cannot be guessed, or another program's file has the name of the schema.
     """
     path = _file_at(path)
-    refuse_taken(path, force=force)
+    refuse_taken(path, force=wanted.force)
     names = {"study": quoted(wanted.name or _name_of(data.train))}
     if data.train is not None:
         names["train"] = quoted(os.path.relpath(data.train.resolve(), path.resolve().parent))
@@ -92,9 +49,9 @@ def write_starter(
         kind = kind or TEXTS[0]
         _refuse_options(kind, data)
         names |= _columns(data)
-        variant = "several labels" if len(data.label) > 1 else kind
+        variant = "several labels" if len(data.label or ()) > 1 else kind
         names |= objective(variant, wanted.metric)
-    _write_both(path, starter(kind, **names), force=force)
+    _write_both(path, starter(kind, **names), force=wanted.force)
 
 
 def _looked_at(
@@ -104,9 +61,11 @@ def _looked_at(
     from hpsearch.starters import data as training_data
 
     table = training_data.read(train)
-    kind = kind or training_data.kind_of(table, data.text)
+    kind = kind or training_data.kind_of(table, data.text or ())
     _refuse_options(kind, data)
-    task = training_data.TaskData(train, table, data.text, data.label, data.model)
+    task = training_data.TaskData(
+        train, table, tuple(data.text or ()), tuple(data.label or ()), data.model
+    )
     names, guessed = training_data.names_of(task, kind, metric)
     if guessed is not None:
         note(f"the kind is {kind}; what is learnt is column {guessed} (--label names another one)")
@@ -142,9 +101,7 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
     note(f"edit it, then run: hpsearch check {path}")
 
 
-def write_from_command(
-    path: Path, line: str, wanted: StudyOptions = NOTHING, *, force: bool
-) -> None:
+def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
     """Write a study file that searches the numbers of a command line; arguments as of
     `write_starter`.
 
@@ -157,21 +114,18 @@ def write_from_command(
         **objective("command", wanted.metric),
         **found.as_names(),
     }
-    _write_both(_file_at(path), starter("command", **names), force=force)
+    _write_both(_file_at(path), starter("command", **names), force=wanted.force)
     for text in command_lines.remarks(found):
         note(text)
 
 
-def write_from_program(
-    path: Path, source: str, wanted: StudyOptions = NOTHING, *, force: bool
-) -> None:
+def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks.
 
     Args:
         path: The file; a folder gets a study.yaml.
         source: The file of a W&B sweep, or a storage of Optuna's.
         wanted: The study, by its name.
-        force: True to replace a file that exists.
 
     Raises:
         UserError: The source cannot be read or has nothing to search, or the study file exists.
@@ -179,7 +133,7 @@ def write_from_program(
     from hpsearch.bridges.sources import translated
 
     text, remarks = translated(source, wanted.name)
-    _write_both(_file_at(path), text, force=force)
+    _write_both(_file_at(path), text, force=wanted.force)
     for remark in remarks:
         note(remark)
 

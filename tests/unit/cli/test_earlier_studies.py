@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from hpsearch.cli.options import BudgetLimits, RunOptions
 from hpsearch.cli.studies.check import check_study
-from hpsearch.cli.studies.run import RunOptions, resume_study, run_study
+from hpsearch.cli.studies.run import resume_study, run_study
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.journal import LEASE_TTL_S
@@ -91,7 +92,7 @@ def test_what_it_was_told_stays_when_it_is_continued(folder: Path) -> None:
     told = kept(folder, "new").warm_start
     with closing(Store.open(f"sqlite:///{folder}/studies.db")) as store:
         store.delete_study(store.find_study("before").id)
-    resume_study("new", options(folder), {"trials": 16})
+    resume_study("new", options(folder), BudgetLimits(trials=16))
     assert kept(folder, "new").warm_start == told
     with closing(Store.open(f"sqlite:///{folder}/studies.db")) as store:
         assert len(store.load("new").trials) == 16

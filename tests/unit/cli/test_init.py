@@ -13,13 +13,8 @@ import pytest
 from PIL import Image
 
 from hpsearch.cli.main import main
-from hpsearch.cli.study_files.init import (
-    TEXTS,
-    DataOptions,
-    StudyOptions,
-    write_from_command,
-    write_starter,
-)
+from hpsearch.cli.options import DataOptions, StudyOptions
+from hpsearch.cli.study_files.init import TEXTS, write_from_command, write_starter
 from hpsearch.errors import UserError
 from hpsearch.starters.data import TaskData, names_of
 from hpsearch.starters.starters import STARTERS
@@ -36,9 +31,9 @@ def write(
     train: Path | None = None,
     **options: str | None,
 ) -> None:
-    named = {key: tuple(value.split("+")) for key, value in options.items() if value}
-    data = DataOptions(train, named.get("text", ()), named.get("label", ()), options.get("model"))
-    write_starter(path, kind, data, force=False)
+    named = {key: value.split("+") for key, value in options.items() if value}
+    data = DataOptions(train, named.get("text"), named.get("label"), options.get("model"))
+    write_starter(path, kind, data, StudyOptions())
 
 
 @pytest.mark.parametrize("kind", STARTERS)
@@ -113,7 +108,7 @@ def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(
     with pytest.raises(UserError, match="already exists"):
         write(tmp_path)
     assert (tmp_path / "study.yaml").read_text() == "precious"
-    write_starter(tmp_path, "function", DataOptions(), force=True)
+    write_starter(tmp_path, "function", DataOptions(), StudyOptions(force=True))
     assert load(tmp_path / "study.yaml").task["kind"] == "train:train"
 
 
@@ -256,7 +251,7 @@ def test_a_study_is_named_as_its_data(tmp_path: Path) -> None:
     named = data_of("tabular", tmp_path).rename(tmp_path / "my flowers.csv")
     write(tmp_path / "flowers.yaml", "tabular", named)
     asked = StudyOptions("mine", "loss")
-    write_from_command(tmp_path / "mine.yaml", "train --lr 0.1", asked, force=False)
+    write_from_command(tmp_path / "mine.yaml", "train --lr 0.1", asked)
     flowers, mine = load(tmp_path / "flowers.yaml"), load(tmp_path / "mine.yaml")
     assert (flowers.study, mine.study) == ("my-flowers", "mine")
     assert (mine.objective.metric, mine.objective.direction) == ("loss", "minimize")
@@ -291,9 +286,9 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--text is for text_classification"):
         write(tmp_path / "study.yaml", "tabular", text="words")
     with pytest.raises(UserError, match=r"--model is for .* the task is tabular"):
-        write_starter(tmp_path, "tabular", DataOptions(model="distilgpt2"), force=False)
+        write_starter(tmp_path, "tabular", DataOptions(model="distilgpt2"), StudyOptions())
     with pytest.raises(UserError, match="'rmse' is not a metric of text_classification"):
-        write_starter(tmp_path, None, DataOptions(), StudyOptions(metric="rmse"), force=False)
+        write_starter(tmp_path, None, DataOptions(), StudyOptions(metric="rmse"))
     with pytest.raises(UserError, match="cannot be written"):
         write(tmp_path / "no" / "folder" / "study.yaml")
 

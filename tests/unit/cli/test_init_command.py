@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.cli.options import StudyOptions
 from hpsearch.cli.study_files.init import write_from_command
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
@@ -14,7 +15,7 @@ from hpsearch.study_file.reading import load
 
 def written(folder: Path, line: str) -> StudySpec:
     path = folder / "study.yaml"
-    write_from_command(path, line, force=True)
+    write_from_command(path, line, StudyOptions(force=True))
     return load(path)
 
 
@@ -69,7 +70,7 @@ def test_ranges_suit_what_their_names_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["python train.py", "t --a 'b", "t --epochs 3", "", "t --nan nan"])
 def test_a_line_with_nothing_to_search_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(UserError, match="--command"):
-        write_from_command(tmp_path / "study.yaml", line, force=False)
+        write_from_command(tmp_path / "study.yaml", line, StudyOptions())
     assert not (tmp_path / "study.yaml").exists()
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpsearch.cli.main import main
-from hpsearch.cli.study_files.init import DataOptions, write_starter
+from hpsearch.cli.options import DataOptions, StudyOptions
+from hpsearch.cli.study_files.init import write_starter
 from hpsearch.cli.study_files.schema import NAME, write
 from hpsearch.errors import UserError
 from hpsearch.study_file.schema import study_file_schema
@@ -44,7 +45,7 @@ def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path, content: str) 
 
 
 def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path: Path) -> None:
-    write_starter(tmp_path / "mine.yaml", "tabular", DataOptions(), force=False)
+    write_starter(tmp_path / "mine.yaml", "tabular", DataOptions(), StudyOptions())
     first = (tmp_path / "mine.yaml").read_text().splitlines()[0]
     comment, _, name = first.partition("$schema=")
     assert comment == "# yaml-language-server: "
@@ -54,5 +55,5 @@ def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path: Path)
 def test_no_study_file_is_written_where_something_else_has_the_schemas_name(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("precious")
     with pytest.raises(UserError, match="is not a schema of study files"):
-        write_starter(tmp_path, "tabular", DataOptions(), force=False)
+        write_starter(tmp_path, "tabular", DataOptions(), StudyOptions())
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
