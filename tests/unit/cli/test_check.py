@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from hpsearch.cli.studies import check
 from hpsearch.cli.studies.check import check_study
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import SpecError, StoreUnreachable, Unreachable, UserError
 from hpsearch.forecast import footprint
 from hpsearch.forecast.plan import Capacity, fitting_workers
+from hpsearch.rehearsal import first_trial
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
@@ -344,7 +344,7 @@ def test_a_script_without_a_main_guard_is_named(tmp_path: Path) -> None:
 def test_an_import_that_hangs_fails_within_the_stated_time(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "LIMIT_S", 0.5)
+    monkeypatch.setattr(first_trial, "LIMIT_S", 0.5)
     (tmp_path / "checked_hang.py").write_text("import time\ntime.sleep(1000)\n")
     file = tmp_path / "study.yaml"
     file.write_text(OWN.replace("CODE:train", "checked_hang:train"))

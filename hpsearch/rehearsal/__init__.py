@@ -1,0 +1,5 @@
+"""A study tried out before it is paid for.
+
+- `first_step`: one training step and one evaluation step of a built-in task, at its heaviest
+- `first_trial`: one trial of any task, up to its first report
+"""
