@@ -26,8 +26,8 @@ from hpsearch.executors.address import refuse_unreachable
 from hpsearch.forecast import footprint, plan
 from hpsearch.forecast.plan import Capacity
 from hpsearch.forecast.sentence import sentence
+from hpsearch.rehearsal import first_trial
 from hpsearch.rehearsal.first_step import rehearse
-from hpsearch.rehearsal.first_trial import LIMIT_S, first_report
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
@@ -67,7 +67,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         note(f"trying one training step and one evaluation step on {device} ...")
         measured = rehearse(spec, study.name, device)
     if spec.task["kind"] != ASK.kind:
-        measured = {**first_report(spec, study.name, device, note), **measured}
+        measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
     capacity = None if address is not None else _capacity()
     show(*plan.plan(spec, measured, capacity, terminal_width()))
     workers = plan.workers_of(spec.resources, capacity)
@@ -82,7 +82,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         )
     note(sentence(spec, measured, workers))
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
-        message = f"no report arrived within {duration(LIMIT_S)}, so nothing shows that one will"
+        message = f"no report arrived within {duration(first_trial.LIMIT_S)}, so nothing shows that one will"
         raise UserError(message, "report more often; a study itself waits longer")
 
 
