@@ -82,8 +82,11 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         )
     note(sentence(spec, measured, workers))
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
-        message = f"no report arrived within {duration(first_trial.LIMIT_S)}, so nothing shows that one will"
-        raise UserError(message, "report more often; a study itself waits longer")
+        late = f"no report arrived within {duration(first_trial.LIMIT_S)}"
+        raise UserError(
+            f"{late}, so nothing shows that one will",
+            "report more often; a study itself waits longer",
+        )
 
 
 def _check_storage(storage: str, spec: StudySpec) -> bool:
