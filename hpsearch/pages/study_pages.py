@@ -21,8 +21,8 @@ from hpsearch.pages.forms import (
     spec_for_forms,
 )
 from hpsearch.pages.rendering import html
-from hpsearch.report.sections import page
-from hpsearch.report.story import study_story
+from hpsearch.report.data import report_data
+from hpsearch.report.page import page
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
@@ -117,8 +117,8 @@ class StudyPages:
         """The report of a study at a revision."""
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
-            story = study_story(connection, study, time.time())
-        return html("study_report", page=page(story))
+            data = report_data(connection, study, time.time())
+        return html("study_report", page=page(data))
 
 
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
