@@ -34,11 +34,11 @@ DRAWN_TOGETHER = "hpsearch:relative_params"
 
 
 class Unanswerable(ValueError):
-    """A trial cannot have a value for what it asks for. The text says why, and what to do."""
+    """A trial cannot have a value for a parameter. The text says why, and what to do."""
 
 
 class Questions:
-    """Answers the questions of one study's trials, and writes the values into them."""
+    """Draws the parameters that one study's trials ask for, and writes them into the trials."""
 
     def __init__(self, history: History, storage: BaseStorage, proposals: Proposals) -> None:
         self._history = history
