@@ -3,7 +3,7 @@
 A trial that can no longer come back does not need its checkpoint any more: one that failed, was
 pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
 the trials at rungs may wait there; the others are pruned. Therefore the space that a study takes is
-bounded, however many trials it tries. The order of trials is that of `hpsearch.ranking.selection`.
+bounded, however many trials it tries. Trials are in the order of `hpsearch.ranking.selection`.
 
 Where the study file limits the space (`checkpoints.max_gb`), weights of trials that ended go first,
 and then trials that wait, the worst first. Running trials and the best one keep theirs.

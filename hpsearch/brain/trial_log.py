@@ -173,7 +173,7 @@ def with_later(metrics: Mapping[str, float], later: Mapping[str, float]) -> dict
 
 
 def record_of(spec: StudySpec, event: Reported, now: float) -> ReportRecord:
-    """The record of a report that lacks nothing; its value is that of the first objective."""
+    """The record of a report that lacks nothing; its value is the first objective's."""
     metrics = event.metrics
     first = spec.objectives[0].metric
     value = metrics[first]

@@ -1,7 +1,7 @@
 """Parameters that a trial asks for while it runs, because the study's space does not name them.
 
 A value is drawn once, written into the trial with its distribution, and is the trial's from then
-on, for all of its attempts. The order is that of Optuna: a value that the user asked for, the only
+on, for all of its attempts. Optuna's order holds: a value that the user asked for, the only
 value there is, one that the sampler drew together with others (with the trial's first question),
 and else one that it draws for this parameter alone. The randomness is derived from the study's
 seed, the trial's number and the parameter's name.

@@ -38,7 +38,7 @@ from hpsearch.study_file.models import StudySpec
 
 AskedFor = tuple[Role, dict[str, Any]]
 """A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
-ENQUEUED, and its parameters, of which missing ones are drawn."""
+ENQUEUED, and its parameters; missing ones are drawn."""
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ MARGIN = 1.5
 """The factor by which the next trial may be slower than the slowest one so far."""
 
 STOPPING_S = 5.0
-"""How long an attempt may take to stop, where a tenth of its reservation is not less."""
+"""The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
 
 ROUNDING_S = 1e-6
-"""How much too early a clock may be at the moment for which it was set."""
+"""Seconds by which a clock may be too early at the moment for which it was set."""
 
 LATELY = 10
 """The number of latest start-ups, of each kind of worker, that foretell the next one."""

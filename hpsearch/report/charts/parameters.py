@@ -32,7 +32,7 @@ COLUMNS = 3
 AXIS_WIDTH, SLICE_WIDTH = 80, 220
 """The least pixels between two axes, and for a slice."""
 JITTER = 0.035
-"""Lines of a category are spread so far, as a share of an axis, to be told apart."""
+"""The spread of the lines of a category, as a share of an axis."""
 _COLOURS = {Tier.REST: style.PALE, Tier.BETTER: style.CALM, Tier.BEST: style.WINNER}
 """In the order of drawing."""
 _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond"}

@@ -29,7 +29,7 @@ LONGEST = 28
 MOST_WHOLE = 8
 """The largest span of an axis of whole numbers that names all of them."""
 FEWEST_VALUES = 20
-"""The fewest values of which an axis may leave some out."""
+"""The fewest values with which an axis may leave some out."""
 
 
 def plotly() -> Any:

@@ -3,7 +3,7 @@
 A forest of regression trees is fitted to all trials that have a value, each with its worth: what is
 expected of it in full, or else the best value that it has shown. A parameter's importance is the
 share of the variance that its splits explain (mean decrease in impurity). Optuna's evaluators look
-at complete trials alone, of which a study that pauses trials has few.
+at complete trials alone, and a study that pauses trials has few of them.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def _shown(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
 
 
 def known_until(course: StudyCourse, now: float, *, driven: bool) -> float:
-    """The time until which a study is known: now if it is driven, else that of its last record."""
+    """The time until which a study is known: now if it is driven, else its last record."""
     if driven:
         return now
     moments = [

@@ -71,7 +71,7 @@ class Belief:
         return moved
 
     def log_density(self, points: Floats) -> Floats:
-        """(n,) The logarithm of the density at (n, parameters) points; 0 is that of no belief.
+        """(n,) The logarithm of the density at (n, parameters) points; 0 without a belief.
 
         A parameter counts only where it is active.
         """
