@@ -21,7 +21,7 @@ Events of an attempt that is not current are dropped. They only free the slot th
 and the last event of a paused or pruned trial may name a checkpoint that it was still writing.
 
 The states of a trial are in `domain.lifecycle`. An attempt ends in one place, `Attempts.end`, where
-it is charged.
+it is charged. The package `hpsearch.brain` lists the parts that are joined here.
 """
 
 from __future__ import annotations
