@@ -37,8 +37,8 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, StudyState, Trial
-from hpsearch.report.story import study_story
-from hpsearch.report.writing import html_report, markdown_report
+from hpsearch.report.data import report_data
+from hpsearch.report.page import html_report, markdown_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from tables import show
@@ -223,11 +223,11 @@ def measured(trials: int, keep: Path | None) -> dict[str, Any]:
         write_study(url, trials)
         began = time.perf_counter()
         with closing(Store.open(url)) as store, store.reading() as connection:
-            story = study_story(connection, find_study(connection, "large"), time.time())
+            data = report_data(connection, find_study(connection, "large"), time.time())
         read = time.perf_counter()
-        page = html_report(story)
+        page = html_report(data)
         made = time.perf_counter()
-        text = markdown_report(story)
+        text = markdown_report(data)
         if keep is not None:
             keep.write_text(page, "utf-8")
         return {

@@ -30,7 +30,7 @@ import yaml
 
 from hpsearch.domain.history import History
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.ranking.trust import RungTrust, TrialCourse, rank_correlation, trust
+from hpsearch.ranking.trust import RungTrust, TrialCurve, rank_correlation, trust
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.models import StudySpec
@@ -109,14 +109,14 @@ class Seen:
 def seen(history: History, spec: StudySpec, curves: Known) -> list[Seen]:
     """What a study says of each of its rungs, beside the truth."""
     levels = rung_levels(spec)
-    courses = []
+    curves = []
     for trial in history.trials:
         scores = {}
         for resource, report in trial.reports.items():
             scores[resource] = math.nan if report.value is None else report.value
-        courses.append(TrialCourse(trial.number, trial.state, trial.rung, scores))
+        curves.append(TrialCurve(trial.number, trial.state, trial.rung, scores))
     found = []
-    for index, stated in enumerate(trust(courses, levels)):
+    for index, stated in enumerate(trust(curves, levels)):
         level = levels[index]
         at: dict[int, float] = {}
         end: dict[int, float] = {}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from hpsearch.report.charts.chart import Chart
-    from hpsearch.report.story import StudyStory
+    from hpsearch.report.data import ReportData
 
 
 REQUEST_COLUMNS = (
@@ -121,33 +121,33 @@ class StudyReader:
         """
         from hpsearch.report.charts.progress import best_so_far
 
-        return self._drawn(lambda story: best_so_far(story, story.goal))
+        return self._drawn(lambda data: best_so_far(data, data.goal))
 
     def plot_curves(self) -> go.Figure:
         """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
         from hpsearch.report.charts.curves import curves
 
-        return self._drawn(lambda story: curves(story, story.goal))
+        return self._drawn(lambda data: curves(data, data.goal))
 
     def plot_parallel_coordinates(self) -> go.Figure:
         """A line for each trial through its most important parameters to its objective."""
         from hpsearch.report.charts.parameters import configurations, parallel_coordinates
 
         return self._drawn(
-            lambda story: parallel_coordinates(story.goal, configurations(story, story.goal))
+            lambda data: parallel_coordinates(data.goal, configurations(data, data.goal))
         )
 
     def plot_slices(self) -> go.Figure:
         """The worth of trials against each of the most important parameters."""
         from hpsearch.report.charts.parameters import configurations, slices
 
-        return self._drawn(lambda story: slices(story.goal, configurations(story, story.goal)))
+        return self._drawn(lambda data: slices(data.goal, configurations(data, data.goal)))
 
     def plot_importances(self) -> go.Figure:
         """The share of the differences between trials that each parameter explains."""
         from hpsearch.report.charts.parameters import configurations, importances
 
-        return self._drawn(lambda story: importances(configurations(story, story.goal)))
+        return self._drawn(lambda data: importances(configurations(data, data.goal)))
 
     def close(self) -> None:
         """Let go of the connection; the next call would open a new one."""
@@ -163,18 +163,18 @@ class StudyReader:
         return f"<study {self.name} in {self._store.display_url}>"
 
     def _repr_html_(self) -> str:
-        from hpsearch.report.writing import summary
+        from hpsearch.report.page import summary
 
-        return summary(self._story())
+        return summary(self._report_data())
 
-    def _story(self) -> StudyStory:
-        from hpsearch.report.story import study_story
+    def _report_data(self) -> ReportData:
+        from hpsearch.report.data import report_data
 
         with self._reading() as (connection, study):
-            return study_story(connection, study, time.time())
+            return report_data(connection, study, time.time())
 
-    def _drawn(self, draw: Callable[[StudyStory], Chart | None]) -> go.Figure:
-        chart = draw(self._story())
+    def _drawn(self, draw: Callable[[ReportData], Chart | None]) -> go.Figure:
+        chart = draw(self._report_data())
         if chart is None:
             message = f"study {self.name} has nothing to draw there yet"
             raise UserError(message, f"see its progress: hpsearch status {self.name}")

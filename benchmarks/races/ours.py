@@ -103,7 +103,7 @@ def race(
 
     spec = study_file(task, result.terms, seed, search)
     history = simulation.simulate(
-        spec, curves, result.workers, moments=looks, watch=watch, build=build, told=told
+        spec, curves, result.workers, moments=looks, watch=watch, build=build, earlier=told
     )
     (stopwatch,) = stopwatches
     result.deciding_s = stopwatch.asked_s

@@ -13,8 +13,8 @@ from sqlalchemy import Connection
 from hpsearch.documents.plain import finite
 from hpsearch.documents.studies import status_document, study_document
 from hpsearch.documents.trials import best_documents, comparison_document, trial_document
-from hpsearch.report.story import study_story
-from hpsearch.report.writing import markdown_report
+from hpsearch.report.data import report_data
+from hpsearch.report.page import markdown_report
 from hpsearch.result.reading import study_result
 from hpsearch.store.reading.queries import StudyHead, find_study, trial_detail, trial_rows
 from hpsearch.store.reading.standing import list_studies, study_status
@@ -76,8 +76,8 @@ class Reader:
     def report(self, study: str) -> str:
         """The report of a study, as Markdown."""
         with self._study(study) as (connection, head):
-            story = study_story(connection, head, time.time())
-        return markdown_report(story)
+            data = report_data(connection, head, time.time())
+        return markdown_report(data)
 
     @contextmanager
     def _study(self, name: str) -> Iterator[tuple[Connection, StudyHead]]:

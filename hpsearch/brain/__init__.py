@@ -1,14 +1,14 @@
 """The brain of a study: turns events into changed records and commands, and touches nothing else.
 
 `study`           the brain itself, which the driver calls; read this first
-`attempt_events`  what attempts report and ask for, and how they end
-`launching`       free slots are given work
+`attempt_events`  reports and questions of attempts, and their ends
+`launching`       work for free slots
 `agenda`          the next work of a free slot, with the race of the leaders
-`budget`          what the study may spend, and what still fits into that
+`budget`          the budget of the study, and the work that still fits into it
 `attempts`        slots, and the attempts that hold them from launch to end
-`progress`        the phase of the study, and when it ends
-`trial_log`       what is written down about a trial
-`requests`        what people ask of a study while it runs
-`retention`       which checkpoints are kept
-`reopening`       a study that has ended and continues
+`progress`        the phase of the study, and the reason for its end
+`trial_log`       the record of a trial
+`requests`        requests of people while a study runs
+`retention`       the checkpoints that are kept
+`reopening`       a study that continues after its end
 """

@@ -26,6 +26,8 @@ DECISIONS = {
 }
 """The decision that puts a trial into a state."""
 
+LastEvent = ev.Finished | ev.Stopped | ev.Failed | ev.Lost
+
 
 class AttemptEvents:
     """Turns the events of one study's current attempts into changes of their trials."""
@@ -68,7 +70,7 @@ class AttemptEvents:
     # ------------------------------------------------------------------------------------- a report
 
     def _reported(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> None:
-        """Record and assess a report, and let its trial go on or leave it behind."""
+        """Record and assess a report, and let its trial go on or end its attempt."""
         problem = lacking(self._spec, event)
         if problem is not None:
             self._stop_as_failed(live, trial, problem, now)
@@ -83,10 +85,9 @@ class AttemptEvents:
         if assessment.judgement.verdict is Verdict.CONTINUE:
             self._continue(live, trial, assessment, now)
         else:
-            self._leave_behind(live, trial, assessment.judgement, event, now)
+            self._stop_training(live, trial, assessment.judgement, event, now)
 
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> ReportRecord:
-        """Record a report, with what it says about the trial's speed and checkpoints."""
         report = self._history.add_report(record_of(self._spec, event, now))
         self._attempts.reported(live, trial, event.resource, now)
         checkpoint = event.checkpoint
@@ -109,7 +110,7 @@ class AttemptEvents:
             why = "the remaining budget is not enough to reach its next rung"
             self._attempts.stop(live, why)
 
-    def _leave_behind(
+    def _stop_training(
         self, live: Live, trial: Trial, judgement: Judgement, event: ev.Reported, now: float
     ) -> None:
         """End an attempt because others are ahead: its trial pauses at a rung, or is pruned."""
@@ -124,11 +125,8 @@ class AttemptEvents:
     # ----------------------------------------------------------------------------------- a question
 
     def _asked(self, live: Live, trial: Trial, event: ev.Asked, now: float) -> None:
-        """Answer with a parameter's value: the one on record, or one that is drawn now.
-
-        The answer goes out once the record has been committed, so that another attempt of the trial
-        gets the same value.
-        """
+        """Send a parameter's value: the one on record, or one that is drawn now. It is sent once
+        the record has been committed, so that another attempt of the trial gets the same value."""
         try:
             value = self._searcher.questions.value_for(trial, event.name, event.distribution)
         except Unanswerable as problem:
@@ -137,7 +135,7 @@ class AttemptEvents:
             self._attempts.advance(live, live.until, {event.name: value})
 
     def _stop_as_failed(self, live: Live, trial: Trial, problem: str, now: float) -> None:
-        """Fail a trial whose attempt waits for an answer."""
+        """Fail a trial whose attempt waits for a command."""
         self._fail(live, trial, ErrorKind.ERROR, problem, now)
         self._attempts.send(ev.Stop(trial.number, live.attempt.number))
 
@@ -149,13 +147,7 @@ class AttemptEvents:
         self.handle(live, ev.Failed(*key, ErrorKind.TIMEOUT, why), now)
         self._attempts.send(ev.Stop(*key))
 
-    def _ended(
-        self,
-        live: Live,
-        trial: Trial,
-        event: ev.Finished | ev.Stopped | ev.Failed | ev.Lost,
-        now: float,
-    ) -> None:
+    def _ended(self, live: Live, trial: Trial, event: LastEvent, now: float) -> None:
         """End an attempt by its last event: its trial has ended too, or waits for another one."""
         match event:
             case ev.Finished():
@@ -181,7 +173,6 @@ class AttemptEvents:
                 self._lost(live, trial, event.why, now)
 
     def _finished(self, live: Live, trial: Trial, event: ev.Finished, now: float) -> None:
-        """Take in the result of a training that ended by itself."""
         if trial.value is None and not event.pruned:
             error = ErrorKind.DIVERGED if trial.reports else ErrorKind.ERROR
             text = f"it ended without a finite {self._spec.objective.metric}"
@@ -200,13 +191,13 @@ class AttemptEvents:
         now: float,
         against: Sequence[int] = (),
     ) -> None:
-        """End an attempt that did what it could: its trial is complete, pruned or paused."""
+        """End an attempt and make its trial complete, pruned or paused."""
         self._log.decide(trial, DECISIONS[state], why, now, against)
         self._attempts.end(live, Outcome(state.value), now)
         self._log.move(trial, state, ended=now if state.terminal else None)
 
     def _lost(self, live: Live, trial: Trial, why: str, now: float) -> None:
-        """Let a trial whose worker died try again, as often as the study file allows."""
+        """Let a trial whose worker died try again, up to `retries` times."""
         self._attempts.end(live, Outcome.LOST, now, why)
         counting = trial.attempts[trial.forgiven :]
         lost = sum(attempt.outcome is Outcome.LOST for attempt in counting)

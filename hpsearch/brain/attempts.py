@@ -1,4 +1,4 @@
-"""Workers and current attempts as the brain knows them: state that exists only while a driver runs.
+"""Workers and current attempts: state that exists only while a driver runs.
 
 An attempt holds a slot, and a reservation in the ledger, from its launch to its end.
 """
@@ -17,19 +17,19 @@ from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudySpec
 
 GRACE_S = 30.0
-"""How much longer than its time limit the brain waits for a worker to enforce it itself."""
+"""Seconds past an attempt's time limit in which its worker may enforce the limit itself."""
 
 
 @dataclass
 class Slot:
-    """A worker as the brain knows it."""
+    """A worker."""
 
     name: str
     node: str
     device: str
     gpus: float
-    holds: tuple[int, int] | None = None
-    """The attempt it works on, current or being stopped, as (trial, attempt)."""
+    holds: Key | None = None
+    """The attempt it works on, current or being stopped."""
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
 
@@ -47,7 +47,7 @@ class Live:
     heard: float
     """The time of its last event."""
     stopping: str | None = None
-    """Why it was asked to save and stop; None if it was not."""
+    """The reason why it was asked to save and stop; None if it was not."""
     away_s: float = 0.0
     """The seconds of its time during which the driver was not listening."""
 
@@ -67,8 +67,8 @@ class Live:
         return trained / training_s
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
-        """Why the attempt is overdue, by the longest time without a report and its time limit; None
-        while it is not."""
+        """The reason why the attempt is overdue, by the longest time without a report and its time
+        limit; None while it is not."""
         silent = now - self.heard
         if silent > deadline_s:
             return f"no report for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
@@ -94,7 +94,7 @@ class Attempts:
         self._commands: list[ev.Command] = []
 
     def send(self, command: ev.Command) -> None:
-        """Have the driver carry out a command, once what led to it is in the database."""
+        """Have the driver carry out a command, once its cause is in the database."""
         self._commands.append(command)
 
     def commands(self) -> list[ev.Command]:
@@ -113,12 +113,11 @@ class Attempts:
         return bool(unfinished)
 
     def adopt(self, trial: Trial, until: float) -> None:
-        """Make the latest attempt of a trial current, as it is on record: it runs elsewhere, up to
-        a resource."""
+        """Make the latest attempt of a trial, which runs elsewhere up to a resource, current."""
         attempt = trial.attempts[-1]
         key = (trial.number, attempt.number)
-        device = attempt.device or ""
-        slot = Slot(attempt.worker, attempt.node or "", device, self.stated_gpus, holds=key)
+        place = attempt.worker, attempt.node or "", attempt.device or ""
+        slot = Slot(*place, self.stated_gpus, holds=key)
         self.slots[slot.name] = slot
         self._spending.ledger.reserved[key] = attempt.reserved_gpu_seconds
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
@@ -133,18 +132,16 @@ class Attempts:
         return 0.0 if gpus == "auto" else float(gpus)
 
     def current(self, trial: int, attempt: int) -> Live | None:
-        """The attempt with that name; None if it is not current."""
+        """The attempt of a trial with that number; None if it is not current."""
         live = self.live.get(trial)
-        if live is None or live.attempt.number != attempt:
-            return None
-        return live
+        return live if live is not None and live.attempt.number == attempt else None
 
     def add_slot(self, event: ev.SlotUp) -> None:
-        """A worker is there."""
+        """Add a worker that is ready."""
         self.slots[event.slot] = Slot(event.slot, event.node, event.device, event.gpus)
 
     def drop_slot(self, name: str) -> Key | None:
-        """A worker is gone; returns the attempt that it worked on, if any."""
+        """Remove a worker that is gone; returns the attempt that it worked on, if any."""
         slot = self.slots.pop(name, None)
         return None if slot is None else slot.holds
 
@@ -153,13 +150,13 @@ class Attempts:
         return [slot for slot in self.slots.values() if slot.holds is None]
 
     def leave_slot(self, key: Key) -> None:
-        """An attempt no longer holds its slot."""
+        """Free the slot that an attempt holds."""
         for slot in self.slots.values():
             if slot.holds == key:
                 slot.holds = None
 
     def launch(self, trial: Trial, slot: Slot, until: float, stretch: float, now: float) -> None:
-        """Start an attempt of a trial on a free slot; its stretch can be afforded."""
+        """Start an attempt of a trial on a free slot, whose stretch can be afforded."""
         number = trial.number
         start_resource = trial.resource if trial.checkpoint else 0.0
         attempt = Attempt(
@@ -191,7 +188,7 @@ class Attempts:
         self.send(launch)
 
     def began(self, live: Live, event: ev.Began) -> None:
-        """An attempt has come to train, or to fail at the start."""
+        """Note that an attempt has come to train, or has failed at the start."""
         attempt, slot = live.attempt, live.slot
         attempt.arithmetic = dict(event.arithmetic)
         seconds = event.start_up_s
@@ -202,7 +199,7 @@ class Attempts:
         self._history.touch_attempt(attempt)
 
     def reported(self, live: Live, trial: Trial, resource: float, now: float) -> None:
-        """An attempt has reported at a resource: its trial has trained so far, at some speed."""
+        """Note that an attempt has reported at a resource: its trial has trained so far."""
         speed = live.speed_at(resource, now)
         if speed is not None:
             trial.speed = speed
@@ -220,9 +217,8 @@ class Attempts:
 
     def end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:
         """End an attempt: the one place where its cost is settled."""
-        attempt = live.attempt
-        self._spending.settle(attempt, outcome, now, live.slot.gpus, note)
-        del self.live[attempt.trial]
+        self._spending.settle(live.attempt, outcome, now, live.slot.gpus, note)
+        del self.live[live.attempt.trial]
 
     def advance(self, live: Live, until: float, values: Mapping[str, Any] | None = None) -> None:
         """Let an attempt train up to a resource, with the parameters that it has asked for."""
@@ -242,7 +238,7 @@ class Attempts:
 
 
 def last_on_record(history: History) -> float:
-    """The latest time at which a driver has written something; 0 if none has."""
+    """The latest time on record; 0 if there is none."""
     times: list[float] = []
     for trial in history.trials:
         times += [attempt.started for attempt in trial.attempts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpsearch.brain.agenda.agenda import Agenda, Work
 from hpsearch.brain.agenda.confirmation import Confirmation
 from hpsearch.brain.attempts import Attempts, Live, Slot
-from hpsearch.brain.budget.headroom import Headroom, WorkingTime
+from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
@@ -25,7 +25,6 @@ class Launcher:
         history: History,
         searcher: Searcher,
         spending: Spending,
-        time: WorkingTime,
         confirmation: Confirmation,
         attempts: Attempts,
         agenda: Agenda,
@@ -35,7 +34,6 @@ class Launcher:
         self._history = history
         self._searcher = searcher
         self._spending = spending
-        self._time = time
         self._confirmation = confirmation
         self._attempts = attempts
         self._agenda = agenda
@@ -53,21 +51,17 @@ class Launcher:
         self._confirmation.refresh()
         return Headroom(
             self._spending,
+            now,
             slot.gpus,
             len(self._attempts.slots),
-            self._time.limit_s,
-            self._time.left(now),
             kept=self._confirmation.to_come * self._spending.total,
             start_up=self._spending.start_ups.next(is_warm=slot.is_warm),
-            running=self._running,
             last_call=last_call,
         )
 
     def reserve(self, live: Live, trial: Trial, stretch: float, now: float) -> bool:
-        """Reserve what the next stretch of an attempt may cost.
-
-        Returns: False, and nothing changed, if the budget does not allow it.
-        """
+        """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
+        budget does not allow it."""
         room = self._confirmation.room_for(trial, self.headroom(live.slot, now).under_way())
         before_repeats = stretch if room.kept else 0.0
         if not room.affords(stretch, trial) or not room.in_time(before_repeats, trial):
@@ -82,7 +76,7 @@ class Launcher:
         last_call = self._running == 0
         for slot in free:
             room = self.headroom(slot, now, last_call=last_call)
-            work = self._agenda.next(now, room)
+            work = self._agenda.next(room, self._running)
             if work is None:
                 break
             self._launch(work, slot, now)
@@ -90,7 +84,7 @@ class Launcher:
             self._progress.leave(Phase.ENDING, self._agenda.why_empty())
 
     def _launch(self, work: Work, slot: Slot, now: float) -> None:
-        """Start an attempt on a slot; its worst case has been found to be affordable."""
+        """Start an attempt on a slot, whose worst case can be afforded."""
         trial = work.trial
         until = self._searcher.until(trial)
         stretch = self._searcher.stretch(trial)

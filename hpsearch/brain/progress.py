@@ -10,20 +10,20 @@ from hpsearch.domain.records import Trial
 from hpsearch.study_file.models import StudySpec
 
 PATIENCE = {ErrorKind.ERROR: 3, ErrorKind.LOST: 3}
-"""After how many failures of one kind, and of no other, a study gives up."""
+"""The number of failures of one kind, and of no other, after which a study gives up."""
 PATIENCE_OTHERWISE = 10
 """The same for kinds that are facts about a region of the space."""
 DISK_PAUSE_S = 10.0
-"""How long nothing starts after a checkpoint could not be written."""
+"""Seconds in which nothing starts after a checkpoint could not be written."""
 
 
 class StudyProgress:
-    """The phase of one study, whose driver takes it up in `phase`; trials have `worked` before."""
+    """The phase of one study, which begins in `phase`; trials may have `worked` before."""
 
     def __init__(self, spec: StudySpec, phase: Phase, worked: bool) -> None:
         self.phase = phase
         self.reason: str | None = None
-        """Why nothing starts any more; None while work may start."""
+        """The reason why nothing starts any more; None while work may start."""
         self._objective = spec.objective
         self._target = spec.budget.target
         self._worked = worked
@@ -50,7 +50,7 @@ class StudyProgress:
     # ----------------------------------------------------------------------------- trials at work
 
     def reported(self, trial: Trial) -> None:
-        """A trial has reported: what fails from now on fails for a reason of its own."""
+        """Note that a trial has reported: later failures have reasons of their own."""
         self._worked = True
         self.end_at_target(trial)
 
@@ -64,7 +64,7 @@ class StudyProgress:
             self.leave(Phase.ENDING, why)
 
     def failed(self, kind: ErrorKind, text: str) -> None:
-        """A trial has failed: the study gives up if all fail like this before any has reported."""
+        """Count a failure: the study gives up if all fail like this before any has reported."""
         self._failures[kind] += 1
         self._latest_failure[kind] = text
         enough = self._failures[kind] >= PATIENCE.get(kind, PATIENCE_OTHERWISE)
@@ -83,7 +83,7 @@ class StudyProgress:
     # ------------------------------------------------------------------------------- a full disk
 
     def disk_full(self, text: str, now: float) -> None:
-        """A checkpoint could not be written: the study is interrupted if that lasts too long."""
+        """Pause because no checkpoint can be written; interrupt the study if that lasts long."""
         if self._disk_full_since is None:
             self._disk_full_since = now
         self._disk_pause_until = now + DISK_PAUSE_S
@@ -92,7 +92,7 @@ class StudyProgress:
             self.leave(Phase.INTERRUPTED, why)
 
     def saved(self) -> None:
-        """A checkpoint could be written."""
+        """Note that a checkpoint could be written."""
         self._disk_full_since = None
 
     def waits_for_disk(self, now: float) -> bool:

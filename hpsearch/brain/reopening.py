@@ -1,4 +1,4 @@
-"""A study that continues after its end: what waited when it ended waits again.
+"""A study that continues after its end: its waiting trials wait again.
 
 Trials that were pruned only because the study ended without them go back to where they were, those
 at a rung if their checkpoint is still there. Those that a pruner stopped have had their turn.
@@ -17,10 +17,7 @@ from hpsearch.domain.records import StudyState, Trial
 
 
 def reopen(history: History) -> None:
-    """Let trials of a study that finished or gave up wait again.
-
-    Does nothing to any other study.
-    """
+    """Let trials of a study that finished or gave up wait again; no other study changes."""
     study = history.study
     gave_up = study.state is StudyState.FAILED
     if not gave_up and study.state is not StudyState.FINISHED:

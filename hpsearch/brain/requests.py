@@ -26,9 +26,9 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
 
 INTERRUPTED = "interrupted"
-"""Why a study ends whose driver got a signal."""
+"""The reason for the end of a study whose driver got a signal."""
 STOPPED_BY = "stopped by "
-"""Begins the reason where somebody asked for the end; their name follows."""
+"""The beginning of the reason where somebody asked for the end; their name follows."""
 
 
 def was_asked_to_stop(reason: str | None) -> bool:
@@ -37,11 +37,11 @@ def was_asked_to_stop(reason: str | None) -> bool:
 
 
 class Requests:
-    """Does or refuses what is asked of one study.
+    """Does or refuses requests to one study.
 
     Args:
-        raise_budget: Gives the study other limits, as its study file writes them; raises a
-            `UserError` where they cannot be.
+        raise_budget: Gives the study other limits, by name as its study file writes them. Raises a
+            `UserError` if it cannot.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Requests:
         self._progress = progress
 
     def handle(self, request: Request, spec: StudySpec, now: float) -> None:
-        """Do what is asked of a study, or refuse it, unless it is refused already."""
+        """Do a request, or refuse it, unless it is refused already."""
         try:
             if request.refused is None:
                 self._do(request, spec, now)
@@ -104,7 +104,6 @@ class Requests:
         request.trial = trial.number
 
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
-        """Add a trial with the parameters that are asked for; the others are drawn."""
         content = request.content
         params = dict(content["params"])
         problems = space.contains(spec.space, params, is_open=space.is_open(spec.task))

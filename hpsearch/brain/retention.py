@@ -1,13 +1,12 @@
-"""Which checkpoints a study keeps: those of running trials, and of the best ended and waiting ones.
+"""The checkpoints that a study keeps: of running trials, and of the best ended and waiting ones.
 
 A trial that can no longer come back does not need its checkpoint any more: one that failed, was
 pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
-the trials at rungs may wait there; the others are pruned. What a study holds on disk is therefore
-bounded, however many trials it tries. Which ones are best, `hpsearch.ranking.selection` says: those
-of which most is expected in full, where that is known.
+the trials at rungs may wait there; the others are pruned. Therefore the space that a study takes is
+bounded, however many trials it tries. Trials are in the order of `hpsearch.ranking.selection`.
 
-Where the study file limits that (`checkpoints.max_gb`), weights of trials that ended go first, and
-then trials that wait, the worst first. What runs is never dropped, nor the best.
+Where the study file limits the space (`checkpoints.max_gb`), weights of trials that ended go first,
+and then trials that wait, the worst first. Running trials and the best one keep theirs.
 
 Where a record names no checkpoint, the driver removes the files of its trial.
 """
@@ -25,17 +24,17 @@ from hpsearch.ranking.selection import place_of, rank
 from hpsearch.study_file.models import GB, StudySpec
 
 BEST = 10
-"""How many trials that ended keep their checkpoint; more where more are to be confirmed."""
+"""The number of ended trials that keep their checkpoint; more where more are to be confirmed."""
 
 FRONT = 50
-"""The same with several objectives: the Pareto front first, then what it alone beats, and so on."""
+"""The same with several objectives: the Pareto front first, then the front of the rest."""
 
 WAITING = 100
-"""How many trials may wait at rungs."""
+"""The most trials that may wait at rungs."""
 
 
 class Retention:
-    """Decides which checkpoints of one study may go."""
+    """Chooses the checkpoints of one study that may go."""
 
     def __init__(self, spec: StudySpec, history: History) -> None:
         self._history = history
@@ -50,9 +49,7 @@ class Retention:
     def drop(self) -> list[tuple[Trial, str]]:
         """Take from the records every checkpoint that is not kept.
 
-        Returns:
-            The trials whose checkpoints were taken from the records now, each with the reason; it
-            is empty if the trial has no use for them.
+        Returns: Their trials, each with the reason, which is empty if it has no use for them.
         """
         self._clock, changed = self._history.changed_since(self._clock)
         if not changed:
@@ -71,7 +68,6 @@ class Retention:
         return dropped
 
     def _useless(self, held: list[Trial]) -> list[Trial]:
-        """Those that have ended for good, and will not be asked for."""
         ended = [each for each in held if each.state.terminal and each.left_as is None]
         candidates = [trial for trial in ended if _may_be_best(trial)]
         if not self._several:
@@ -107,7 +103,7 @@ class Retention:
         return dropped
 
     def _least_needed(self, held: list[Trial]) -> list[Trial]:
-        """The checkpoints that may be dropped if space runs out, in the order in which they go."""
+        """The trials whose checkpoints may go if space runs out, in their order."""
         best = self._best_of_all()
         rests = [each for each in held if each.state is State.PAUSED or each.state.terminal]
         droppable = [trial for trial in rests if trial.number not in best]
@@ -125,8 +121,7 @@ class Retention:
         return {ranked.trial.number for ranked in first}
 
     def _ordered(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Best first, by what the search knows of them (`hpsearch.ranking.selection`); those
-        without a value last."""
+        """Trials, the best first, those without a value last."""
 
         def place(trial: Trial) -> tuple[float, ...]:
             return (trial.violation, trial.value is None, *place_of(trial, self._sign))
@@ -137,24 +132,18 @@ class Retention:
 def in_gb(amount: float) -> str:
     """Bytes as people compare them with `max_gb`."""
     gigabytes = amount / GB
-    if amount >= 100 * GB:
-        return f"{gigabytes:.0f} GB"
-    return f"{gigabytes:.3g} GB"
+    return f"{gigabytes:.0f} GB" if gigabytes >= 100 else f"{gigabytes:.3g} GB"
 
 
 def waits(trial: Trial) -> bool:
-    """True if a trial may come back from its checkpoint.
-
-    It waits at a rung, or its study ended while it did.
-    """
+    """True if a trial may come back from its checkpoint: it waits at a rung, or did when its study
+    ended."""
     return trial.state is State.PAUSED or (trial.state.terminal and trial.left_as is not None)
 
 
 def used_bytes(trials: Iterable[Trial]) -> int:
-    """The space that the checkpoints of trials take.
-
-    One that runs may take as much as the largest of those that do.
-    """
+    """The space that the checkpoints of trials take, where each running one may take as much as the
+    largest of them."""
     resting = running = largest = 0
     for trial in trials:
         taken = trial.checkpoint_bytes or 0

@@ -1,9 +1,9 @@
 """The brain of a study: events in, changed records and commands out. No clock, no cluster, no SQL.
 
-The driver calls it in a loop. `on_event` takes what happened; `on_tick` gives free slots work and
-watches the limits. Both change the records of the `History` and return commands, which the driver
-carries out once those records are in the database. Time is an argument, in seconds since the epoch.
-Randomness is derived, by the searcher.
+The driver calls it in a loop. `on_event` handles what an executor reports; `on_tick` gives free
+slots work and watches the limits. Both change the records of the `History` and return commands,
+which the driver carries out once those records are in the database. Time is an argument, in seconds
+since the epoch. Randomness is derived, by the searcher.
 
 The path of one report:
 
@@ -21,7 +21,7 @@ Events of an attempt that is not current are dropped. They only free the slot th
 and the last event of a paused or pruned trial may name a checkpoint that it was still writing.
 
 The states of a trial are in `domain.lifecycle`. An attempt ends in one place, `Attempts.end`, where
-it is charged.
+it is charged. The package `hpsearch.brain` lists the parts that are joined here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from hpsearch.brain.agenda.agenda import Agenda, asked_for
 from hpsearch.brain.agenda.confirmation import Confirmation
 from hpsearch.brain.attempt_events import AttemptEvents
 from hpsearch.brain.attempts import Attempts, Live, Slot, last_on_record
-from hpsearch.brain.budget.headroom import WorkingTime
 from hpsearch.brain.budget.ledger import Key
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.launching import Launcher
@@ -52,15 +51,15 @@ from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
-NOTE_S = 1.0
-"""How often expectations are written down, in seconds."""
+EXPECT_EVERY_S = 1.0
+"""Seconds between two records of what is expected of trials."""
 
 
 class Study:
     """One study being driven.
 
     Args:
-        spec: The study file: what is searched, for what, with which budget.
+        spec: The study file.
         history: All records so far; the brain's only memory.
         searcher: Proposes, assesses and promotes over the same history.
         defaults: The task's default settings inside the space, tried first as the yardstick; None
@@ -76,27 +75,18 @@ class Study:
     ) -> None:
         self.spec = spec
         self.history = history
-        self.spending = Spending(spec.budget, history)
+        self.spending = spending = Spending(spec.budget, history)
         self._searcher = searcher
         first = asked_for(spec, history, defaults)
         confirmation = Confirmation(spec, history, self._expect, len(first))
         phase = Phase.CONFIRMING if confirmation.is_under_way else Phase.SEARCHING
         worked = any(trial.reports for trial in history.trials)
         self._progress = progress = StudyProgress(spec, phase, worked)
-        self._time = WorkingTime(history, spec.budget.wall_clock_s)
-        self._attempts = attempts = Attempts(spec, history, self.spending)
+        self._attempts = attempts = Attempts(spec, history, spending)
         self._log = log = TrialLog(history)
         self._agenda = agenda = Agenda(spec, history, searcher, confirmation, progress, first)
         self._launcher = launcher = Launcher(
-            history,
-            searcher,
-            self.spending,
-            self._time,
-            confirmation,
-            attempts,
-            agenda,
-            log,
-            progress,
+            history, searcher, spending, confirmation, attempts, agenda, log, progress
         )
         self._events = AttemptEvents(
             spec, history, searcher, attempts, agenda, launcher, log, progress
@@ -104,84 +94,125 @@ class Study:
         self._requests = Requests(history, agenda, attempts, log, self._raise_budget, progress)
         self._retention = Retention(spec, history)
         self._noted = -math.inf
-        """When expectations were last written down."""
+        """The time at which expectations were last recorded."""
 
-    @property
-    def phase(self) -> Phase:
-        """The phase of the study."""
-        return self._progress.phase
+    # --------------------------------------------------------------------------------------- events
 
-    @property
-    def reason(self) -> str | None:
-        """Why nothing starts any more; None while work may start."""
-        return self._progress.reason
+    def on_event(self, event: ev.Event, now: float) -> list[ev.Command]:
+        """Turn one event into changes of the records, and return the commands that follow."""
+        match event:
+            case ev.SlotUp():
+                self._attempts.add_slot(event)
+            case ev.SlotDown():
+                held = self._attempts.drop_slot(event.slot)
+                if held is not None:
+                    self._on_attempt(ev.Lost(*held, event.why), now)
+            case _:
+                self._on_attempt(event, now)
+        return self._attempts.commands()
 
-    @property
-    def slots(self) -> Mapping[str, Slot]:
-        """The workers, by name."""
-        return self._attempts.slots
+    def _on_attempt(self, event: ev.AttemptEvent, now: float) -> None:
+        """Handle an event of an attempt, current or not."""
+        if isinstance(event, ev.Finished | ev.Stopped | ev.Failed | ev.Lost):
+            self._attempts.leave_slot((event.trial, event.attempt))
+        if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
+            self._log.found(event)
+        live = self._attempts.current(event.trial, event.attempt)
+        if live is not None:
+            live.heard = now
+            self._events.handle(live, event, now)
+        elif isinstance(event, ev.Stopped):
+            self._log.last_checkpoint(event)
 
-    @property
-    def live(self) -> Mapping[int, Live]:
-        """The current attempts, by the number of their trial."""
-        return self._attempts.live
+    # ---------------------------------------------------------------------------------------- ticks
 
-    @property
-    def stated_gpus(self) -> float:
-        """GPUs a worker, as far as the study file states them; 0 where it does not."""
-        return self._attempts.stated_gpus
+    def on_tick(self, now: float) -> list[ev.Command]:
+        """Watch the limits, give free slots work, and notice the end."""
+        self.spending.time.note(now)
+        self._watch_study(now)
+        self._watch_attempts(now)
+        self._launcher.fill_slots(now)
+        if self.finished or now - self._noted >= EXPECT_EVERY_S:
+            self._noted = now
+            self._expect()
+        self._drop_checkpoints(now)
+        return self._attempts.commands()
 
-    @property
-    def finished(self) -> bool:
-        """True if nothing runs and nothing more will."""
-        return self.phase.leaves and not self.live
+    def _watch_study(self, now: float) -> None:
+        """End the study when its time is used up, and stop what runs when it leaves.
 
-    def active_s(self, now: float) -> float:
-        """Seconds that drivers have worked on the study, over all of them."""
-        return self._time.so_far(now)
+        A trial of a study that ends may be measured again once it is trained in full, as long as
+        there is time.
+        """
+        is_late = self.spending.time.is_used(now)
+        if is_late:
+            self._progress.leave(Phase.ENDING, "its wall-clock time is used up")
+        if not self.phase.leaves:
+            return
+        spares = self.phase is Phase.ENDING and not is_late
+        for live in list(self.live.values()):
+            trial = self.history.trials[live.attempt.trial]
+            if not (spares and self._attempts.is_trained(trial)):
+                self._attempts.stop(live, self.reason or "")
 
-    def seconds_left(self, now: float) -> float | None:
-        """Seconds until the study ends; None where that cannot be known yet."""
-        if self.phase.leaves:
-            return None
-        left = TimeLeft(self.spec, self.history.trials, len(self.slots))
-        return left.seconds(self.active_s(now), now)
+    def _watch_attempts(self, now: float) -> None:
+        """Fail what is overdue, and stop what has outgrown its reservation."""
+        deadline_s = self.spec.resources.report_deadline_s
+        limit_s = self.spec.budget.per_trial.time_limit_s
+        for live in list(self.live.values()):
+            overdue = live.overdue(now, deadline_s, limit_s)
+            if overdue is not None:
+                self._events.time_out(live, overdue, now)
+            elif live.stopping is None and not self._reserve_more(live, now):
+                self._attempts.stop(live, "the study's budget is used up")
 
-    def waits_for_disk(self, now: float) -> bool:
-        """True if nothing starts at present because a checkpoint could not be written."""
-        return self._progress.waits_for_disk(now)
+    def _reserve_more(self, live: Live, now: float) -> bool:
+        """Reserve more for an attempt that has used up its reservation; False if none is left."""
+        is_outgrown = self.spending.is_outgrown(live.attempt, now, live.slot.gpus)
+        return not is_outgrown or self.spending.extend(live.attempt)
+
+    def _expect(self) -> None:
+        """Record what is expected of trials by now."""
+        for trial, *expected in self._searcher.expectations():
+            self._log.expects(trial, *expected)
+
+    def _drop_checkpoints(self, now: float) -> None:
+        """Drop the checkpoints that are not kept; a paused trial cannot continue without its own,
+        and is pruned."""
+        for trial, why in self._retention.drop():
+            if trial.state is State.PAUSED:
+                self._searcher.stops(trial)
+                self._log.move(trial, State.PRUNED, ended=now)
+                self._log.decide(trial, DecisionKind.PRUNE, why, now)
+            elif why:
+                self._log.decide(trial, DecisionKind.DROP, why, now)
 
     # ------------------------------------------------------------------------------------ beginning
 
     def begin(self, now: float, last_seen: float | None = None) -> None:
         """Take over the study: what was running when its last driver ended goes back to the queue.
 
-        Args:
-            now: The time.
-            last_seen: The last sign of life of that driver: its attempts are charged until then.
-                None for the last time on record.
+        Its attempts are charged until the last sign of life of that driver; None for the last time
+        on record.
         """
         history = self.history
         study = history.study
-        self._time.begin(now)
+        self.spending.time.begin(now)
         study.state = StudyState.RUNNING
         study.reason = None
         study.ended = None
         history.touch_study()
         if last_seen is None:
             last_seen = last_on_record(history)
-        self._take_up(last_seen, frozenset())
+        self._take_up(last_seen, ())
 
     def join(self, now: float, last_seen: float, running: Collection[Key]) -> None:
-        """Take part in a study that other processes work on too: what they run stays current.
+        """Take part in a study that other processes work on too.
 
-        Args:
-            now: The time.
-            last_seen: The last sign of life of anybody. Other attempts than those that run are
-                charged until then, and go back to the queue.
-            running: The attempts that run.
+        The attempts in `running` stay current. Others are charged until the last sign of life of
+        any process, and go back to the queue.
         """
-        self._time.begin(now)
+        self.spending.time.begin(now)
         self._take_up(last_seen, running)
         for trial in self.history.trials:
             self._progress.end_at_target(trial)
@@ -201,8 +232,8 @@ class Study:
                 self._agenda.put_back(trial)
 
     def worked(self, seconds: float, now: float) -> None:
-        """So many seconds were spent on the study until now, by all who work on it together."""
-        self._time.begin(now, seconds)
+        """Note that all processes together have worked on the study for so long until now."""
+        self.spending.time.begin(now, seconds)
 
     def was_away(self, seconds: float) -> None:
         """Hold this silence against no attempt: the driver was not listening."""
@@ -234,7 +265,7 @@ class Study:
         if self.phase is Phase.INTERRUPTED:
             study.state = StudyState.INTERRUPTED
         else:
-            self._leave_waiting(now)
+            self._prune_waiting(now)
             self._drop_checkpoints(now)
             study.state = StudyState.FINISHED
             if all(trial.value is None for trial in history.trials):
@@ -242,8 +273,7 @@ class Study:
                 study.reason = self._progress.failures or self.reason
         history.touch_study()
 
-    def _leave_waiting(self, now: float) -> None:
-        """Prune what still waits, since the study ends."""
+    def _prune_waiting(self, now: float) -> None:
         for trial in self.history.trials:
             if trial.state not in (State.PAUSED, State.QUEUED):
                 continue
@@ -254,7 +284,7 @@ class Study:
     # ------------------------------------------------------------------------------------- requests
 
     def on_request(self, request: Request, now: float) -> list[ev.Command]:
-        """Do what somebody asks of the study, or refuse it; the answer is recorded."""
+        """Do what somebody asks of the study, or refuse it; the record says which."""
         self._requests.handle(request, self.spec, now)
         return self._attempts.commands()
 
@@ -264,119 +294,55 @@ class Study:
         Raises:
             UserError: A limit is lower than it was, is new, or cannot be read.
         """
-        history = self.history
-        spec = raised(self.spec, changes)
-        self.spec = spec
-        history.study.spec = spec.text
-        history.touch_study()
-        self.spending.ledger.keep_to(spec.budget)
-        self._time.limit_s = spec.budget.wall_clock_s
-        self._agenda.keep_to(spec)
+        self.spec = raised(self.spec, changes)
+        self.history.study.spec = self.spec.text
+        self.history.touch_study()
+        self.spending.keep_to(self.spec.budget)
+        self._agenda.keep_to(self.spec)
 
-    # --------------------------------------------------------------------------------------- events
+    # -------------------------------------------------------------------------------------- reading
 
-    def on_event(self, event: ev.Event, now: float) -> list[ev.Command]:
-        """Turn one event into changes of the records, and return the commands that follow."""
-        match event:
-            case ev.SlotUp():
-                self._attempts.add_slot(event)
-            case ev.SlotDown():
-                held = self._attempts.drop_slot(event.slot)
-                if held is not None:
-                    self._on_attempt(ev.Lost(*held, event.why), now)
-            case _:
-                self._on_attempt(event, now)
-        return self._attempts.commands()
+    @property
+    def phase(self) -> Phase:
+        """The phase of the study."""
+        return self._progress.phase
 
-    def _on_attempt(self, event: ev.AttemptEvent, now: float) -> None:
-        """Handle an event of an attempt, current or not."""
-        if isinstance(event, ev.Finished | ev.Stopped | ev.Failed | ev.Lost):
-            self._attempts.leave_slot((event.trial, event.attempt))
-        if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
-            self._log.found(event)
-        live = self._attempts.current(event.trial, event.attempt)
-        if live is None:
-            self._last_word(event)
-            return
-        live.heard = now
-        self._events.handle(live, event, now)
+    @property
+    def reason(self) -> str | None:
+        """The reason why nothing starts any more; None while work may start."""
+        return self._progress.reason
 
-    def _last_word(self, event: ev.AttemptEvent) -> None:
-        """Take in what a paused or pruned trial was still writing when it was asked to stop."""
-        trials = self.history.trials
-        if not isinstance(event, ev.Stopped) or event.trial >= len(trials):
-            return
-        trial = trials[event.trial]
-        is_latest = event.attempt == len(trial.attempts)
-        if is_latest and trial.checkpoint and trial.state in (State.PAUSED, State.PRUNED):
-            self._log.keep(trial, event.best, event.held)
+    @property
+    def slots(self) -> Mapping[str, Slot]:
+        """The workers, by name."""
+        return self._attempts.slots
 
-    # ---------------------------------------------------------------------------------------- ticks
+    @property
+    def live(self) -> Mapping[int, Live]:
+        """The current attempts, by the number of their trial."""
+        return self._attempts.live
 
-    def on_tick(self, now: float) -> list[ev.Command]:
-        """Watch the limits, give free slots work, and notice the end."""
-        self._time.note(now)
-        self._watch_study(now)
-        self._watch_attempts(now)
-        self._launcher.fill_slots(now)
-        self._note_expectations(now)
-        self._drop_checkpoints(now)
-        return self._attempts.commands()
+    @property
+    def stated_gpus(self) -> float:
+        """GPUs a worker, as far as the study file states them; 0 where it does not."""
+        return self._attempts.stated_gpus
 
-    def _watch_study(self, now: float) -> None:
-        """End the study when its time is used up, and stop what runs when it leaves.
+    @property
+    def finished(self) -> bool:
+        """True if nothing runs and nothing more will."""
+        return self.phase.leaves and not self.live
 
-        A trial of a study that ends may be measured again once it is trained in full, as long as
-        there is time.
-        """
-        is_late = self._time.is_used(now)
-        if is_late:
-            self._progress.leave(Phase.ENDING, "its wall-clock time is used up")
-        if not self.phase.leaves:
-            return
-        spares = self.phase is Phase.ENDING and not is_late
-        for live in list(self.live.values()):
-            trial = self.history.trials[live.attempt.trial]
-            if not (spares and self._attempts.is_trained(trial)):
-                self._attempts.stop(live, self.reason or "")
+    def active_s(self, now: float) -> float:
+        """Seconds that drivers have worked on the study, over all of them."""
+        return self.spending.time.so_far(now)
 
-    def _watch_attempts(self, now: float) -> None:
-        """Fail what is overdue, and stop what has outgrown its reservation."""
-        deadline_s = self.spec.resources.report_deadline_s
-        limit_s = self.spec.budget.per_trial.time_limit_s
-        for live in list(self.live.values()):
-            overdue = live.overdue(now, deadline_s, limit_s)
-            if overdue is not None:
-                self._events.time_out(live, overdue, now)
-            elif live.stopping is None and not self._reserve_more(live, now):
-                self._attempts.stop(live, "the study's budget is used up")
+    def seconds_left(self, now: float) -> float | None:
+        """Seconds until the study ends; None where that cannot be known yet."""
+        if self.phase.leaves:
+            return None
+        left = TimeLeft(self.spec, self.history.trials, len(self.slots))
+        return left.seconds(self.active_s(now), now)
 
-    def _reserve_more(self, live: Live, now: float) -> bool:
-        """Reserve more for an attempt that has used up its reservation; False if none is left."""
-        is_outgrown = self.spending.is_outgrown(live.attempt, now, live.slot.gpus)
-        return not is_outgrown or self.spending.extend(live.attempt)
-
-    def _note_expectations(self, now: float) -> None:
-        """Write down what is expected of trials, from time to time and when the study has ended."""
-        if now - self._noted < NOTE_S and not self.finished:
-            return
-        self._noted = now
-        self._expect()
-
-    def _expect(self) -> None:
-        """Write down what is expected of trials by now."""
-        for trial, *expected in self._searcher.expectations():
-            self._log.expects(trial, *expected)
-
-    def _drop_checkpoints(self, now: float) -> None:
-        """Drop the checkpoints that are not kept.
-
-        A paused trial cannot continue without its own, and is pruned.
-        """
-        for trial, why in self._retention.drop():
-            if trial.state is State.PAUSED:
-                self._searcher.stops(trial)
-                self._log.move(trial, State.PRUNED, ended=now)
-                self._log.decide(trial, DecisionKind.PRUNE, why, now)
-            elif why:
-                self._log.decide(trial, DecisionKind.DROP, why, now)
+    def waits_for_disk(self, now: float) -> bool:
+        """True if nothing starts at present because a checkpoint could not be written."""
+        return self._progress.waits_for_disk(now)

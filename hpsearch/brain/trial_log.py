@@ -15,17 +15,16 @@ from hpsearch.study_file.models import StudySpec
 from trials.contract import Held
 
 MOST_NAMED = 20
-"""Metrics that a message names."""
+"""The most metrics that a message names."""
 
 FINAL = "final_"
-"""Begins the name of a metric that was measured again after the last report."""
+"""The beginning of the name of a metric that was measured again after the last report."""
 
 SAME = 1e-6
 """The share of its size by which an expectation may change without being written again."""
 
-
 EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
-"""The fields of a trial that say what is expected of it."""
+"""The fields of a trial for its expectation."""
 
 
 class TrialLog:
@@ -65,18 +64,28 @@ class TrialLog:
         The trial may be recorded as ended already: the worker of a pruned one sends its last
         message after that.
         """
-        trials = self._history.trials
-        if event.trial >= len(trials):
-            return
-        trial = trials[event.trial]
-        is_latest = event.attempt == len(trial.attempts)
+        trial = self._trial_of(event)
         findings = list(event.findings)
-        if is_latest and findings != trial.findings:
+        if trial is not None and findings != trial.findings:
             trial.findings = findings
             self._history.touch(trial)
 
+    def last_checkpoint(self, event: Stopped) -> None:
+        """Keep the checkpoint that a paused or pruned trial was writing when it was asked to
+        stop."""
+        trial = self._trial_of(event)
+        if trial and trial.checkpoint and trial.state in (State.PAUSED, State.PRUNED):
+            self.keep(trial, event.best, event.held)
+
+    def _trial_of(self, event: Finished | Stopped | Failed) -> Trial | None:
+        """The trial of an event; None if it has had a later attempt, or is unknown."""
+        trials = self._history.trials
+        if event.trial >= len(trials) or event.attempt != len(trials[event.trial].attempts):
+            return None
+        return trials[event.trial]
+
     def note(self, trial: Trial, event: Noted) -> None:
-        """Keep what a trial says of itself."""
+        """Keep what a trial notes about itself."""
         trial.user_attrs.update(event.attributes)
         for name, over in event.constraints.items():
             trial.system_attrs[CONSTRAINT + name] = over
@@ -97,8 +106,7 @@ class TrialLog:
         """Note the value of the first objective that is expected of a trial in full, in the
         metric's own unit and sign, with its standard deviation and its 90% interval.
 
-        A number that is not finite counts as unknown. The trial is touched only if one of them has
-        changed by more than `SAME` of its size.
+        Numbers that are not finite are unknown. Changes of less than `SAME` are not written.
         """
         now = [_finite(each) for each in (value, deviation, low, high)]
         if now[0] is None:
@@ -111,8 +119,8 @@ class TrialLog:
         self._history.touch(trial)
 
     def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
-        """Note which checkpoints a trial keeps in the state it is in, and their size; None
-        stands for what is on record."""
+        """Note the checkpoints that a trial keeps in its state, and their size; None stands for
+        what is on record."""
         state = trial.state
         if best:
             trial.best_checkpoint = best
@@ -128,7 +136,6 @@ class TrialLog:
 
 
 def _finite(number: float | None) -> float | None:
-    """The number as a plain float; None if there is none, or it is not finite."""
     if number is None or not math.isfinite(number):
         return None
     return float(number)
@@ -141,10 +148,8 @@ def _same(before: float | None, now: float | None) -> bool:
 
 
 def lacking(spec: StudySpec, event: Reported) -> str | None:
-    """The metrics of objectives and limits that a report lacks, in a sentence.
-
-    None if it has them all.
-    """
+    """The metrics of objectives and limits that a report lacks, in a sentence; None if it has them
+    all."""
     objectives = [objective.metric for objective in spec.objectives]
     wanted = dict.fromkeys([*objectives, *spec.constraints])
     absent = [metric for metric in wanted if metric not in event.metrics]
@@ -168,7 +173,7 @@ def with_later(metrics: Mapping[str, float], later: Mapping[str, float]) -> dict
 
 
 def record_of(spec: StudySpec, event: Reported, now: float) -> ReportRecord:
-    """The record of a report that lacks nothing; its value is that of the first objective."""
+    """The record of a report that lacks nothing; its value is the first objective's."""
     metrics = event.metrics
     first = spec.objectives[0].metric
     value = metrics[first]

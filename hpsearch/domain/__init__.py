@@ -1,11 +1,11 @@
 """The parts of a study, with no knowledge of databases, clusters or files.
 
 records: a class for each table; each field is declared only there.
-history: the records of one study, and which of them have changed.
+history: the records of one study, and the changes of them.
 facts: roles, kinds of failure and decision, and the state of the race of the best trials.
 moves: tables of moves from state to state.
 lifecycle: the states of a trial, and their moves.
 phase: the phases of a study, and their moves.
 seeds: seeds that are derived from their parts.
-events: what happens to a study, and the commands to an executor.
+events: the events of a study, and the commands to an executor.
 """

@@ -14,9 +14,6 @@ from typing import Any
 from hpsearch.domain.facts import ErrorKind
 from trials.contract import Finding, Held
 
-Findings = tuple[Finding, ...]
-"""Findings of an attempt about its health."""
-
 # ------------------------------------------------------------------------------------------- events
 
 
@@ -32,7 +29,7 @@ class SlotUp:
 
 @dataclass(frozen=True, slots=True)
 class SlotDown:
-    """A slot is gone, with whatever ran on it."""
+    """A slot is gone, with the attempt that ran on it."""
 
     slot: str
     why: str
@@ -61,16 +58,16 @@ class Reported:
     step: int | None = None
     elapsed: float | None = None
     checkpoint: str | None = None
-    """The newest that is whole."""
+    """The newest whole checkpoint."""
     best: str | None = None
-    """Of the whole checkpoints, the one of the best report."""
+    """The whole checkpoint of the best report."""
     held: Held | None = None
-    """The size of the checkpoints on the disk, if that is known."""
+    """The size of the checkpoints on the disk, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An attempt needs a parameter that nobody named before; it waits for an `Advance` with it."""
+    """An attempt needs a parameter that the space does not name; it waits for an `Advance`."""
 
     trial: int
     attempt: int
@@ -81,7 +78,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """An attempt says something of its trial, beside what it reports."""
+    """An attempt has notes on its trial, beside its reports."""
 
     trial: int
     attempt: int
@@ -101,7 +98,7 @@ class Finished:
     why: str = "budget used"
     checkpoint: str | None = None
     """Its best checkpoint, where it keeps one."""
-    findings: Findings = ()
+    findings: tuple[Finding, ...] = ()
     held: Held | None = None
     pruned: bool = False
     """True if it gave itself up, as not worth more training."""
@@ -109,15 +106,15 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """An attempt that was told to stop has stopped, its state saved where it could be."""
+    """An attempt has stopped on request, its state saved where it could be."""
 
     trial: int
     attempt: int
     resource: float | None = None
     checkpoint: str | None = None
-    findings: Findings = ()
+    findings: tuple[Finding, ...] = ()
     why: str | None = None
-    """Set if it was not this study that told it to stop."""
+    """Set if the request was not this study's."""
     best: str | None = None
     held: Held | None = None
 
@@ -132,7 +129,7 @@ class Failed:
     text: str
     details: str = ""
     """The traceback, where it was an exception."""
-    findings: Findings = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +177,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End an attempt; `save` asks it to save its state first (it answers with `Stopped`)."""
+    """End an attempt; with `save` it saves its state first and sends a `Stopped`."""
 
     trial: int
     attempt: int

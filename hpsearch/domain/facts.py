@@ -1,7 +1,7 @@
-"""Types for what the program itself knows about a study or a trial.
+"""Types of the program's own facts about a study or a trial, which have columns of their own.
 
-None of it is kept under keys of attributes, which belong to Optuna, its samplers and the users.
-Enumerations are written to databases, JSON and the command line as their values.
+Attributes belong to Optuna, its samplers and the users. Databases, JSON and the command line have
+the values of enumerations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import StrictBool, StrictFloat, StrictInt
 
 
 class Role(enum.StrEnum):
-    """Why a trial is there."""
+    """The origin of a trial."""
 
     SEARCH = "search"
     """The sampler drew it."""
@@ -42,12 +42,12 @@ class RequestKind(enum.StrEnum):
 
 
 class ErrorKind(enum.StrEnum):
-    """Why a trial failed."""
+    """The cause of a trial's failure."""
 
     DIVERGED = "diverged"
     OUT_OF_MEMORY = "out_of_memory"
     DISK_FULL = "disk_full"
-    """A checkpoint could not be written. The trial did nothing wrong: it goes back to the queue."""
+    """A checkpoint could not be written; the trial goes back to the queue."""
     TIMEOUT = "timeout"
     ERROR = "error"
     LOST = "lost"
@@ -55,20 +55,15 @@ class ErrorKind(enum.StrEnum):
 
     @property
     def of_configuration(self) -> bool:
-        """True if it is a fact about the configuration's region of the space, not about the machine
-        or the code."""
-        return self in (
-            ErrorKind.DIVERGED,
-            ErrorKind.OUT_OF_MEMORY,
-            ErrorKind.TIMEOUT,
-        )
+        """True if the configuration is the cause, not the machine or the code."""
+        return self in (ErrorKind.DIVERGED, ErrorKind.OUT_OF_MEMORY, ErrorKind.TIMEOUT)
 
 
 class DecisionKind(enum.StrEnum):
     """The kinds of decision about a trial."""
 
     PROPOSE = "propose"
-    """It is there because somebody asked for it."""
+    """Somebody asked for it."""
     START = "start"
     CONTINUE = "continue"
     PAUSE = "pause"
@@ -87,7 +82,7 @@ class Race:
 
     given: tuple[StrictFloat | None, ...]
     """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
-    the number of configurations asked for, when the race began."""
+    the number of configurations asked for, at the beginning of the race."""
     first: StrictInt = 0
     """The first trial whose repeats count against what this budget promises."""
     begun: StrictBool = False
@@ -101,8 +96,7 @@ class EarlierTrial:
     params: dict[str, Any]
     """The parameters that both studies search."""
     standing: StrictFloat
-    """The standing in its own study, stretched as `curves.Warp` does it: 0 is the best, 2.4 the
-    middle."""
+    """The standing in its own study, stretched by `curves.Warp`: 0 is the best, 2.4 the middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +104,10 @@ class EarlierStudy:
     """The good configurations of an earlier study: evidence for a study that starts warm."""
 
     name: str
-    """The study's."""
     trials: list[EarlierTrial]
     """The best first."""
 
 
 FAILED = "hpsearch:failed"
-"""Tells a sampler of Optuna's that a trial failed because of its configuration: this system
-attribute of the frozen trial that it is shown holds the kind of failure. It is made from the record
-and never stored."""
+"""A system attribute of the frozen trials that samplers of Optuna are shown, and never stored: the
+kind of failure of a trial that failed because of its configuration."""

@@ -1,4 +1,4 @@
-"""The live state of a study: its records, and which of them have changed.
+"""The live state of a study: its records, and the changes of them.
 
 At the end of each tick `History.drain` hands everything that was touched to the store, which writes
 it in one transaction. Loading a study from the database gives the same history back.
@@ -22,7 +22,7 @@ from hpsearch.domain.records import (
 
 @dataclass(slots=True)
 class Changes:
-    """Everything that a tick touched, as it is at the end of the tick."""
+    """The records that a tick touched, at its end."""
 
     study: StudyRecord | None = None
     trials: list[Trial] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Changes:
 
 
 class History:
-    """The live state of one study, and which parts of it have been touched since the last `drain`.
+    """The records of one study, and those that were touched since the last `drain`.
 
     Trials are numbered from 0 without gaps: `trials[n].number == n`.
     """
@@ -60,9 +60,8 @@ class History:
 
     def add_trial(self, trial: Trial) -> Trial:
         """Append a trial; its number must be the next one."""
-        assert trial.number == len(self.trials), (
-            f"trial {trial.number} is not next after {len(self.trials) - 1}"
-        )
+        following = len(self.trials)
+        assert trial.number == following, f"trial {trial.number} is not the next: {following}"
         self.trials.append(trial)
         self.touch(trial)
         for attempt in trial.attempts:
@@ -74,9 +73,8 @@ class History:
     def add_attempt(self, attempt: Attempt) -> Attempt:
         """Append an attempt to its trial; its number must be the next one, from 1."""
         attempts = self.trials[attempt.trial].attempts
-        assert attempt.number == len(attempts) + 1, (
-            f"attempt {attempt.number} is not next after {len(attempts)}"
-        )
+        following = len(attempts) + 1
+        assert attempt.number == following, f"attempt {attempt.number} is not the next: {following}"
         attempts.append(attempt)
         self.touch_attempt(attempt)
         return attempt
@@ -89,7 +87,7 @@ class History:
         return report
 
     def add_decision(self, decision: Decision) -> None:
-        """Record why something was decided. Decisions are written once and not kept in memory."""
+        """Record a decision; it is written once and not kept in memory."""
         self._decisions.append(decision)
 
     @property
@@ -98,32 +96,26 @@ class History:
         return self._decisions
 
     def add_environment(self, environment: Environment) -> None:
-        """Record what this driver runs on. Written once and not kept in memory."""
+        """Record the environment of this driver; it is written once and not kept in memory."""
         self._environments.append(environment)
 
     def add_handled(self, request: Request) -> None:
-        """Record what came of a request. Requests are not kept in memory."""
+        """Record the result of a request; requests are not kept in memory."""
         self._requests.append(request)
 
     def touch(self, trial: Trial) -> None:
-        """Mark a trial's row as changed. Call this after the change, since readers may look at any
-        time."""
+        """Mark a trial's row as changed; to be called after the change."""
         self._touched_trials[trial.number] = None
         self._mark(trial.number)
 
     def replace(self, trial: Trial) -> None:
-        """Put a trial in its place, as the database has it: nothing of it needs to be written."""
+        """Put a trial of the database in its place, which needs not be written."""
         self.trials[trial.number : trial.number + 1] = [trial]
         self._mark(trial.number)
 
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
-        """The trials that a reader must read again, which derives something from them.
-
-        Args:
-            clock: The clock that the last call returned; 0 at first.
-
-        Returns: The clock for the next call, and the numbers of the trials touched since the last.
-        """
+        """The clock for a reader's next call, and the numbers of the trials that were touched since
+        its last one; the clock is 0 at first."""
         numbers = []
         for number, at in reversed(self._changed.items()):
             if at <= clock:
@@ -145,7 +137,7 @@ class History:
         self._touched_study = True
 
     def drain(self) -> Changes:
-        """Return everything touched since the last call, and start again with nothing touched."""
+        """Return the records touched since the last call, and start again with none."""
         changes = Changes(
             study=self.study if self._touched_study else None,
             trials=[self.trials[n] for n in self._touched_trials],

@@ -19,8 +19,7 @@ class State(enum.StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """True if nothing happens to the trial any more, unless its study continues after its
-        end."""
+        """True if the trial has ended; it changes only if its study continues after its end."""
         return self in (State.COMPLETE, State.PRUNED, State.FAILED)
 
 

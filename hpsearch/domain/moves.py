@@ -1,4 +1,4 @@
-"""Tables of moves between states: the one way in which the state of a trial or of a study changes.
+"""Tables of moves between states, by which alone the state of a trial or a study changes.
 
 The diagrams in docs/architecture.md are made from the tables.
 """
@@ -19,16 +19,11 @@ class IllegalMove(AssertionError):
 
 @dataclass(frozen=True)
 class MoveTable(Generic[S]):
-    """The moves that are allowed.
-
-    Args:
-        first: The state in which everything begins.
-        moves: For each state, the states that may follow it, with what makes the move.
-        last: The states in which it may end.
-    """
+    """The moves that are allowed."""
 
     first: S
     moves: Mapping[S, Mapping[S, str]]
+    """For each state, the states that may follow it, with the cause of the move."""
     last: frozenset[S]
 
     def move(self, current: S, to: S, what: str = "") -> S:

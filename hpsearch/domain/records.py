@@ -63,10 +63,9 @@ BIG = {"shown": True, "big": True}
 ELSEWHERE = {"elsewhere": True}
 """Metadata of a field that is not a column: its values are rows of another table."""
 
-
 CONSTRAINT = "constraints:"
-"""Begins the system attributes of a trial that say how far it exceeds a limit; the metric
-follows, as in Optuna."""
+"""The beginning of the names of a trial's system attributes for its excess over each limit; the
+metric follows, as in Optuna."""
 
 
 def sign_of(direction: str) -> float:
@@ -87,7 +86,7 @@ class StudyRecord:
     """One of minimize, maximize or not_set for each objective (`sign_of`)."""
     state: StudyState = StudyState.RUNNING
     reason: str | None = None
-    """Why it ended, for people."""
+    """The reason for its end, for people."""
     created: float = 0.0
     ended: float | None = None
     active_seconds: float = 0.0
@@ -95,7 +94,7 @@ class StudyRecord:
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     uid: str | None = None
-    """Tells it from all other studies, of any database; None if nothing has its mark."""
+    """Unique among the studies of all databases; None if nothing has its mark."""
     base: str | None = None
     """The folder of the study file, where relative paths start; None for studies of Optuna."""
     checkpoints: str | None = None
@@ -109,13 +108,12 @@ class StudyRecord:
     race: Race | None = None
     """The race of its leading configurations; None before there is one."""
     warm_start: list[EarlierStudy] = field(default_factory=list)
-    """The evidence of earlier studies when it was created; nothing changes it later."""
+    """The evidence of earlier studies, fixed at its creation."""
 
 
 @dataclass(slots=True)
 class ReportRecord:
-    """A row of `reports`: the metrics of a trial at one resource level. One for each (trial,
-    resource)."""
+    """A row of `reports`: the metrics of a trial at one resource."""
 
     trial: int
     resource: float
@@ -131,7 +129,7 @@ class ReportRecord:
 
 
 ASKED = "asked"
-"""The device of an attempt that a user's own process runs, and whose checkpoints it alone reads."""
+"""The device of an attempt that a user's own process runs, which alone reads its checkpoints."""
 
 
 @dataclass(slots=True)
@@ -162,7 +160,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Trial:
-    """A row of `trials`: one configuration and what came of it."""
+    """A row of `trials`: one configuration and its result."""
 
     number: int = field(metadata=SHOWN)
     state: State = field(metadata=SHOWN)
@@ -187,7 +185,7 @@ class Trial:
     speed: float | None = field(default=None, metadata=SHOWN)
     """Resource trained per second, over the latest attempt and beyond its start-up."""
     error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
-    """Why it failed; None if it did not."""
+    """The cause of its failure; None if it did not fail."""
     error_text: str | None = field(default=None, metadata=SHOWN)
     checkpoint: str | None = field(default=None, metadata=SHOWN)
     """The folder it can continue from."""
@@ -198,7 +196,7 @@ class Trial:
     repeats: int | None = field(default=None, metadata=SHOWN)
     """Of a confirmation, the number of the trial it repeats."""
     best_checkpoint: str | None = field(default=None, metadata=SHOWN)
-    """That of its best report; a trial that has ended for good keeps no other."""
+    """The checkpoint of its best report; a trial that has ended for good keeps no other."""
     checkpoint_bytes: int | None = field(default=None, metadata=BIG)
     """The size of its checkpoints, once what it does not need any more is removed."""
     values: list[float] | None = field(
@@ -253,7 +251,7 @@ def violation_of(system_attrs: Mapping[str, Any]) -> float:
 
 @dataclass(slots=True)
 class Decision:
-    """A row of `decisions`: what was decided about a trial and why."""
+    """A row of `decisions`: a decision about a trial, and its reason."""
 
     trial: int
     kind: DecisionKind
@@ -266,10 +264,8 @@ class Decision:
 
 @dataclass(slots=True)
 class Request:
-    """A row of `requests`: what somebody asks of a study that a driver owns, and what came of it.
-
-    Anybody may add one. Only the study's driver changes it, in the commit of what it does.
-    """
+    """A row of `requests`: a request to a study, and its result. Anybody may add one; only the
+    study's driver changes it, in the commit of its effects."""
 
     id: int
     kind: RequestKind
@@ -277,23 +273,23 @@ class Request:
     """Of `stop`: trial. Of `propose`: params and why. Of `budget`: the new limits, as the study
     file writes them. Of `interrupt`: nothing."""
     origin: str
-    """Its origin, for people."""
+    """The sender, for people."""
     created: float
     handled: float | None = None
     """The time at which the driver did or refused it; None while it waits."""
     refused: str | None = None
-    """Why it was refused; None if it was not."""
+    """The reason for a refusal; None if it was not refused."""
     trial: int | None = None
     """The trial that it led to or changed."""
 
 
 @dataclass(slots=True)
 class Environment:
-    """A row of `environments`: what a driver's session ran on."""
+    """A row of `environments`: the environment of a driver's session."""
 
     created: float
     revision: str | None
-    """Code revision of the directory the study was started in, where it is a git work tree."""
+    """The git revision of the folder that the study was started in; None outside a work tree."""
     packages: dict[str, str]
     device: str
     data_fingerprint: str | None = None

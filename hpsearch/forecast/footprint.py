@@ -1,4 +1,4 @@
-"""The most that a study's checkpoints will take, and whether the disk has space for them."""
+"""The most bytes that a study's checkpoints will take, compared with the space on the disk."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ON_THE_WAY = 2
 
 @dataclass(frozen=True)
 class CheckpointSize:
-    """The bytes that one checkpoint takes."""
+    """The bytes that one checkpoint takes, and the model's weights in it."""
 
-    whole_bytes: float  # all of it
-    weights_bytes: float  # the model's weights alone
+    whole_bytes: float
+    weights_bytes: float
 
 
 def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
@@ -37,13 +37,10 @@ def peak_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
     running = running_bytes(spec, one, workers)
     total = running + _resting_bytes(spec, one)
     limit = spec.checkpoints.max_gb
-    if limit is None:
-        return total
-    return max(running, min(total, limit * GB))
+    return total if limit is None else max(running, min(total, limit * GB))
 
 
 def _resting_bytes(spec: StudySpec, one: CheckpointSize) -> float:
-    """The most that the checkpoints of waiting and ended trials take."""
     trials = spec.budget.trials
     if trials is None:
         trials = WAITING + BEST
@@ -60,18 +57,13 @@ def _most_best(spec: StudySpec) -> int:
     if len(spec.objectives) > 1:
         return FRONT
     confirm = spec.search.confirm
-    if confirm is None:
-        return BEST
-    return max(BEST, confirm.top)
+    return BEST if confirm is None else max(BEST, confirm.top)
 
 
 def warnings(spec: StudySpec, one: CheckpointSize, workers: int, folder: str) -> Iterator[str]:
     """Warnings about checkpoints before the study starts, each a full sentence with its remedy.
 
-    Args:
-        one: What a checkpoint takes.
-        workers: How many trials run side by side.
-        folder: The study's folder for checkpoints. The free space behind a URL is not known.
+    The folder for checkpoints may be a URL, behind which the free space is not known.
     """
     running, peak = running_bytes(spec, one, workers), peak_bytes(spec, one, workers)
     limit = spec.checkpoints.max_gb

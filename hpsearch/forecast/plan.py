@@ -32,21 +32,20 @@ def plan(
     """A study's plan as tables.
 
     Args:
-        rehearsal: What one step measured, as `trials.contract.Task.rehearse` returns it.
-        capacity: What this machine has; None if the study runs on a cluster.
+        rehearsal: The measurements of one step (`trials.contract.Task.rehearse`).
+        capacity: Of this machine; None if the study runs on a cluster.
         width: Columns of the terminal; None if the output goes elsewhere.
     """
     facts = table("", "", width=width)
     facts.show_header = False
-    parts = (
-        _what(spec),
-        _limits(spec, rehearsal),
-        _where(spec, rehearsal, capacity),
-        _disk(spec, rehearsal, capacity),
-    )
-    for part in parts:
-        for name, text in part.items():
-            facts.add_row(name, text)
+    rows = {
+        **_search(spec),
+        **_limits(spec, rehearsal),
+        **_machine(spec, rehearsal, capacity),
+        **_disk(spec, rehearsal, capacity),
+    }
+    for name, text in rows.items():
+        facts.add_row(name, text)
     parameters = table("parameter", "values", "scale", "only if", width=width, title="\nspace")
     for name, parameter in spec.space.items():
         parameters.add_row(name, *_parameter(parameter))
@@ -67,8 +66,7 @@ def fitting_workers(resources: Resources, capacity: Capacity) -> int:
     return min(by_cores, by_gpus)
 
 
-def _what(spec: StudySpec) -> dict[str, str]:
-    """The object of the search, its goal, and its method."""
+def _search(spec: StudySpec) -> dict[str, str]:
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner
     unit = per_trial.unit.value
     objectives = [f"{each.direction} {each.metric}" for each in spec.objectives]
@@ -136,10 +134,9 @@ def _time(total: float, unit: Unit, rehearsal: Mapping[str, float]) -> str:
     return ""
 
 
-def _where(
+def _machine(
     spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None
 ) -> dict[str, str]:
-    """The workers, and what a step takes on them."""
     facts = {"workers": _workers(spec.resources, capacity)}
     if "parameters" in rehearsal:
         facts["model"] = f"{rehearsal['parameters']:,.0f} parameters"
@@ -153,7 +150,6 @@ def _where(
 def _disk(
     spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None
 ) -> dict[str, str]:
-    """The size of checkpoints, of one and all of them at most."""
     checkpoint = checkpoint_of(rehearsal)
     if checkpoint is None:
         return {}
@@ -172,7 +168,7 @@ def checkpoint_of(rehearsal: Mapping[str, float]) -> footprint.CheckpointSize | 
 
 
 def workers_of(resources: Resources, capacity: Capacity | None) -> int:
-    """The number of trials that run side by side, as far as that is known; at least one."""
+    """The number of trials that run side by side, as far as it is known; at least one."""
     if resources.workers != "auto":
         return resources.workers
     return 1 if capacity is None else max(1, fitting_workers(resources, capacity))

@@ -13,11 +13,11 @@ from trials.contract import Unit
 
 
 def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
-    """The time and disk that the study will take, and what that is an estimate of.
+    """The time and disk that the study will take, and the basis of the estimate.
 
     Args:
-        measured: What a step and a first report measured, as `hpsearch check` has it.
-        workers: How many trials run side by side.
+        measured: The measurements of a step and of a first report, as `hpsearch check` has them.
+        workers: The number of trials that run side by side.
     """
     on = f"on {count(workers, 'worker')}"
     disk = _disk(spec, measured, workers)
@@ -36,7 +36,7 @@ def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> st
 
 
 def _pace(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
-    """Seconds that one worker trains for one unit of the budget; None if that is not known."""
+    """Seconds that one worker trains for one unit of the budget; None if it is not known."""
     unit = spec.budget.per_trial.unit
     if unit is Unit.SECONDS:
         return 1.0
@@ -46,7 +46,7 @@ def _pace(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
 
 
 def _is_expected(spec: StudySpec) -> bool:
-    """True if it is known beforehand how many trials train in full."""
+    """True if the number of trials that train in full is known beforehand."""
     ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
     return spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
 
@@ -65,9 +65,6 @@ def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
     unit = per_trial.unit.value
     if "reported_at" in measured:
         at = f"{number(measured['reported_at'])} of {number(per_trial.total)} {unit}"
-        return f"{trials} as fast as this one, which took {_trained(measured)} to {at}"
+        took = duration(measured["reported_after_s"])
+        return f"{trials} as fast as this one, which took {took} to {at}"
     return f"{trials} of {number(per_trial.total)} {unit}"
-
-
-def _trained(measured: Mapping[str, float]) -> str:
-    return duration(measured["reported_after_s"])

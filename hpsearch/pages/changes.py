@@ -1,5 +1,4 @@
-"""The changes that forms ask of studies: each becomes a row of the table of requests, which the
-study's driver carries out."""
+"""The requests that forms make to studies: each is a row of a table, for the study's driver."""
 
 from __future__ import annotations
 
@@ -25,20 +24,16 @@ from hpsearch.study_file.space import contains, is_open
 from hpsearch.study_run.requests import place
 
 MOST_BYTES = 1 << 20
-"""Of a form."""
+"""The largest form."""
 
 Change = Callable[[Store, Request, StudyHead, Form], int | None]
-"""Asks something of a study; the id of the request, None for a stop of the whole study."""
+"""Makes a request to a study, and returns its id; None for a stop of the whole study."""
 
 
 class ChangeForms:
-    """Answers forms, one at a time.
+    """Takes the forms of our own pages, which carry a token, one at a time.
 
-    Args:
-        store: The database, with little patience for other writers.
-        form_token: The token in the forms of our own pages.
-        studies: The pages that are shown again where something was wrong.
-        trials: The pages of trials.
+    The pages of studies and trials are shown again where something was wrong.
     """
 
     def __init__(
@@ -48,26 +43,26 @@ class ChangeForms:
         self._form_token = form_token
         self._studies = studies
         self._trials = trials
-        self._turn = asyncio.Lock()
+        self._one_at_a_time = asyncio.Lock()
 
     def endpoint(self, change: Change) -> Callable[[Request], Awaitable[Response]]:
-        """Answers a form by a change: leads back to the study's page, or shows the page of the form
+        """The endpoint of a form: leads back to the study's page, or shows the page of the form
         again."""
 
-        async def answer(request: Request) -> Response:
+        async def respond(request: Request) -> Response:
             form = await self._form(request)
             try:
-                async with self._turn:
-                    asked = await run_in_threadpool(self._changed, request, change, form)
+                async with self._one_at_a_time:
+                    made = await run_in_threadpool(self._changed, request, change, form)
             except StudyNotFound:
                 raise
             except UserError as error:
                 return await run_in_threadpool(self._page_again, request, str(error), form)
             study = request.path_params["study"]
-            query = "stop" if asked is None else str(asked)
+            query = "stop" if made is None else str(made)
             return RedirectResponse(f"/studies/{study}?asked={query}", 303)
 
-        return answer
+        return respond
 
     async def _form(self, request: Request) -> dict[str, str]:
         """The fields of a form of our own pages.
@@ -92,7 +87,7 @@ class ChangeForms:
             return change(self._store, request, study, form)
 
     def _page_again(self, request: Request, wrong: str, form: Form) -> Response:
-        """The page that a form was on, with what is wrong."""
+        """The page that a form was on, with the mistake."""
         study = request.path_params["study"]
         trial = request.path_params.get("trial")
         if trial is None and form.get("like"):
@@ -118,7 +113,7 @@ def raise_budget(store: Store, request: Request, study: StudyHead, form: Form) -
 
 
 def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int:
-    """Ask for a configuration to be tried next."""
+    """Ask for a configuration, to be tried next."""
     spec = spec_of(store.find_study(study.name))
     params = params_of(spec, form)
     if not params:

@@ -1,4 +1,4 @@
-"""The fields of forms that ask something of a study, and their values when they are sent."""
+"""The fields of forms that make requests to a study, and their values when they are sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Form = Mapping[str, str]
 """The values of the fields of a form that was sent, by their names."""
 EMPTY: Form = MappingProxyType({})
 PARAMETER = "parameter:"
-"""Begins the name of a field for a parameter."""
+"""The beginning of the name of a field for a parameter."""
 LIMITS = {
     "trials": ("Trials", "a whole number"),
     "gpu_hours": ("GPU hours", "a number"),
@@ -35,21 +35,37 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class FormField:
-    """A field of a form.
-
-    Args:
-        name: By which it is sent.
-        label: Above it.
-        value: Its value.
-        hint: The values that it may have.
-        choices: The texts that can be chosen; empty where anything can be written.
-    """
+    """A field of a form."""
 
     name: str
     label: str
     value: str
     hint: str
     choices: Sequence[str] = ()
+    """The texts that can be chosen; empty for a field of free text."""
+
+
+class PagesWithForms:
+    """Pages on the studies of a database; without a `form_token` they have no forms."""
+
+    def __init__(self, store: Store, form_token: str | None) -> None:
+        self._store = store
+        self._form_token = form_token
+
+    def form_values(
+        self, study: StudyHead, params: Mapping[str, Any], form: Form, wrong: str | None
+    ) -> dict[str, Any]:
+        """The variables of the forms of a page: its fields begin with the values of `form`, and
+        those of parameters otherwise with `params`."""
+        spec = _spec_for_forms(self._store, study.name) if self._form_token else None
+        return {
+            "form_token": self._form_token,
+            "is_over": study.driver is None and study.state is StudyState.FINISHED,
+            "wrong": wrong,
+            "limits": _budget_fields(spec, form),
+            "parameters": _parameter_fields(spec, params, form),
+            "why": form.get("why", ""),
+        }
 
 
 def number_in(text: str) -> int:
@@ -63,14 +79,9 @@ def number_in(text: str) -> int:
     return int(text)
 
 
-def is_over(study: StudyHead) -> bool:
-    """True if nothing can be asked of a study until somebody resumes it."""
-    return study.driver is None and study.state is StudyState.FINISHED
-
-
-def spec_for_forms(store: Store, name: str) -> StudySpec | None:
-    """The study file, which says what can be asked for; None if the study has no file, or this
-    version of the program cannot read it."""
+def _spec_for_forms(store: Store, name: str) -> StudySpec | None:
+    """The study file; None if the study has no file, or this version of the program cannot read
+    it."""
     record = store.find_study(name)
     if not record.spec:
         return None
@@ -80,7 +91,7 @@ def spec_for_forms(store: Store, name: str) -> StudySpec | None:
         return None
 
 
-def budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
+def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
     """A field for each limit that the study has."""
     if spec is None:
         return []
@@ -107,16 +118,9 @@ def limits_of(form: Form) -> dict[str, Any]:
     return {name: value_of(text) for name, text in given.items() if text}
 
 
-def parameter_fields(
+def _parameter_fields(
     spec: StudySpec | None, params: Mapping[str, Any], form: Form
 ) -> list[FormField]:
-    """A field for each parameter of the space.
-
-    Args:
-        spec: The study file.
-        params: The values to begin with; empty where a parameter is missing.
-        form: The values when the form was sent, if it was.
-    """
     space = {} if spec is None else spec.space
     fields = []
     for name, parameter in space.items():
@@ -131,12 +135,8 @@ def parameter_fields(
 
 def params_of(spec: StudySpec, form: Form) -> dict[str, Any]:
     """The configuration in a form; parameters that were left empty are not in it."""
-    params = {}
-    for name, parameter in spec.space.items():
-        text = form.get(PARAMETER + name, "").strip()
-        if text:
-            params[name] = _value(parameter, text)
-    return params
+    given = {name: form.get(PARAMETER + name, "").strip() for name in spec.space}
+    return {name: _value(spec.space[name], text) for name, text in given.items() if text}
 
 
 def _value(parameter: Parameter, text: str) -> Any:

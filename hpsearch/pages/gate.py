@@ -1,4 +1,4 @@
-"""The gate before the dashboard: who may send it requests, and from which pages.
+"""The gate before the dashboard, which checks the sender of each request.
 
 The dashboard shows and changes whatever its database holds. The gate guards it against
 
@@ -7,10 +7,10 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
   `Authorization: Bearer TOKEN`.
 * **names that point to this machine** (DNS rebinding): if evil.example suddenly means 127.0.0.1, a
   browser takes its pages for the dashboard's own. Without a token, only requests to a loopback name
-  are answered; with one, the browser keeps the cookie for the name it came from.
+  pass; with one, the browser keeps the cookie for the name it came from.
 * **pages of other origins in the same browser** (cross-site request forgery): requests that change
-  something must come from the dashboard's own pages. Headers of every answer forbid other pages to
-  read, include or frame it.
+  something must come from the dashboard's own pages. Headers of every response forbid other pages
+  to read, include or frame it.
 * **text that is run as a program** (cross-site scripting): a Content-Security-Policy allows only
   scripts that are files of the dashboard, whatever the names, errors and notes of a study hold.
 * **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
@@ -48,7 +48,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
-"""Sent with every answer that does not state another."""
+"""Sent with every response that does not state another."""
 
 _UNKNOWN = """\
 This dashboard needs a token.
@@ -78,7 +78,7 @@ _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-fA-F:.]+)\]|(?P<name>[^\s\[\]:@/?#,]+))
 
 
 class Gate:
-    """An ASGI application that passes permitted requests on to another one; see the module's text.
+    """An ASGI application that passes permitted requests on to another one.
 
     Args:
         app: The application that is guarded.
@@ -92,11 +92,9 @@ class Gate:
         self._allow_changes = allow_changes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        303 to the link, 401 without the token, 403 to a foreign page and to changes that are not
-        allowed, else the app's answer. Connections that are not HTTP are not accepted.
-        """
+        """Respond to a request: with 303 to the link, 401 without the token, 403 to a foreign page
+        and to changes that are not allowed, else as the app does. Connections that are not HTTP are
+        not accepted."""
         if scope["type"] != "http":
             return
 
@@ -107,27 +105,27 @@ class Gate:
                     stated.setdefault(name, value)
             await send(message)
 
-        answer = self._refusal(Request(scope)) or self._app
-        await answer(scope, receive, with_headers)
+        respond = self._own_response(Request(scope)) or self._app
+        await respond(scope, receive, with_headers)
 
-    def _refusal(self, request: Request) -> Response | None:
-        """The gate's own answer; None if the request may pass."""
+    def _own_response(self, request: Request) -> Response | None:
+        """The gate's own response; None if the request may pass."""
         token = self._token
         if token is None:
             if not _is_loopback(request.headers.get("host", "")):
-                return _answer(HTTPStatus.FORBIDDEN, _NOT_LOOPBACK)
+                return _response(HTTPStatus.FORBIDDEN, _NOT_LOOPBACK)
         elif request.method in READING and _is_same(request.query_params.get("token", ""), token):
             return _let_in(request, token)
         elif not _is_known(request, token):
-            return _answer(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
+            return _response(HTTPStatus.UNAUTHORIZED, _UNKNOWN, {"WWW-Authenticate": "Bearer"})
         if request.method in READING:
             return None
         if _is_foreign(request.headers):
-            return _answer(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
-        return None if self._allow_changes else _answer(HTTPStatus.FORBIDDEN, _ONLY_READS)
+            return _response(HTTPStatus.FORBIDDEN, _FOREIGN_ORIGIN)
+        return None if self._allow_changes else _response(HTTPStatus.FORBIDDEN, _ONLY_READS)
 
 
-def _answer(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> Response:
+def _response(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> Response:
     return PlainTextResponse(text, status, {"Cache-Control": "no-store", **(headers or {})})
 
 
@@ -140,10 +138,10 @@ def _let_in(request: Request, token: bytes) -> Response:
     rest = [(name, value) for name, value in fields if name != "token"]
     if rest:
         page += "?" + urlencode(rest, quote_via=quote)
-    answer = _answer(HTTPStatus.SEE_OTHER, "", {"Location": page})
+    response = _response(HTTPStatus.SEE_OTHER, "", {"Location": page})
     name, value = _cookie(request, token)
-    answer.set_cookie(name, value, httponly=True, samesite="strict")
-    return answer
+    response.set_cookie(name, value, httponly=True, samesite="strict")
+    return response
 
 
 def _is_known(request: Request, token: bytes) -> bool:
@@ -181,10 +179,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """True if a page of another origin sent a request.
-
-    Browsers name the origin of every request that changes something; programs need not.
-    """
+    """True if a page of another origin sent a request, whose origin browsers name."""
     if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         return True
     origin, host = headers.get("origin"), headers.get("host", "").lower()

@@ -23,16 +23,16 @@ from hpsearch.words.numbers import cell, duration, moment, number
 from hpsearch.words.requests import outcome, wish
 
 _CODE = re.compile(r"`([^`]+)`")
+_FILTERS = (
+    *(best_value, cell, counted, duration, ended, expected, foreign, foreign_name, moment),
+    *(nearest_limit, number, of_limit, outcome, speed, wish),
+)
+"""Functions of others that templates use by their names."""
 
 
 def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
-    """A page, or a part of one, as an answer that no cache keeps.
-
-    Args:
-        template: Its name without ``.html.j2``.
-        code: The status of the answer.
-        values: The variables of the template.
-    """
+    """A page, or a part of one, as a response that no cache keeps; the template is named without
+    ``.html.j2``."""
     text = _templates().get_template(f"{template}.html.j2").render(values)
     return HTMLResponse(text, code, {"Cache-Control": "no-store"})
 
@@ -40,26 +40,8 @@ def html(template: str, code: int = 200, **values: Any) -> HTMLResponse:
 @cache
 def _templates() -> Environment:
     made = templates_of("hpsearch.pages").overlay()
-    made.filters = {
-        **made.filters,
-        "best_value": best_value,
-        "cell": cell,
-        "counted": counted,
-        "duration": duration,
-        "ended": ended,
-        "expected": expected,
-        "foreign": foreign,
-        "foreign_name": foreign_name,
-        "limit_word": BUDGET_WORDS.__getitem__,
-        "moment": moment,
-        "nearest_limit": nearest_limit,
-        "number": number,
-        "of_limit": of_limit,
-        "outcome": outcome,
-        "sentence": _sentence,
-        "speed": speed,
-        "wish": wish,
-    }
+    own = {"limit_word": BUDGET_WORDS.__getitem__, "sentence": _sentence}
+    made.filters = {**made.filters, **{each.__name__: each for each in _FILTERS}, **own}
     return made
 
 
@@ -71,8 +53,8 @@ def _sentence(text: str) -> Markup:
 
 
 def page_tables(parts: Sequence[RenderableType], first: str) -> list[PageTable]:
-    """The tables among parts that a terminal shows, as tables of a page; `first` is the caption of
-    a table that has no title."""
+    """The tables among parts that a terminal shows, as tables of a page; a table without a title
+    has the caption `first`."""
     return [_page_table(part, first) for part in parts if isinstance(part, Table)]
 
 

@@ -44,9 +44,9 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
 
     Args:
         store: The database.
-        allow_changes: True if its pages have forms that change studies. It refuses no request: the
-            gate does.
-        patience_s: How long a change waits for other writers of the database, in seconds.
+        allow_changes: True if its pages have forms that change studies. The gate, not the
+            application, refuses requests.
+        patience_s: Seconds that a change waits for other writers of the database.
     """
     form_token = secrets.token_urlsafe(32) if allow_changes else None
     studies = StudyPages(store, form_token)
@@ -79,7 +79,6 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
 
 
 def _error_page(request: Request, error: HpsearchError) -> Response:
-    """A page that says what is wrong, and what to do."""
     code, title, hint = 400, "This cannot be shown", error.hint
     if isinstance(error, StudyNotFound):
         code, title = 404, "No such study"

@@ -12,17 +12,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hpsearch.pages.forms import (
-    EMPTY,
-    Form,
-    budget_fields,
-    is_over,
-    parameter_fields,
-    spec_for_forms,
-)
+from hpsearch.pages.forms import EMPTY, Form, PagesWithForms
 from hpsearch.pages.rendering import html
-from hpsearch.report.sections import page
-from hpsearch.report.story import study_story
+from hpsearch.report.data import report_data
+from hpsearch.report.page import page
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
@@ -32,20 +25,14 @@ from hpsearch.terminal.panel import TELLING
 MOST_DECISIONS = 8
 MOST_REQUESTS = 8
 MOST_REPORTS = 8
-"""So many reports are kept, so that the next visitor need not wait for them."""
+"""The number of reports that are kept, so that the next visitor need not wait for them."""
 
 
-class StudyPages:
-    """Answers with pages on studies.
-
-    Args:
-        store: The database.
-        form_token: The token in the forms of the pages; None if there are no forms.
-    """
+class StudyPages(PagesWithForms):
+    """The pages on studies."""
 
     def __init__(self, store: Store, form_token: str | None) -> None:
-        self._store = store
-        self._form_token = form_token
+        super().__init__(store, form_token)
         self._report_at = lru_cache(MOST_REPORTS)(self._make_report)
         self._making = asyncio.Lock()
 
@@ -72,27 +59,15 @@ class StudyPages:
         Args:
             number: The study's id.
             asked: The id of the request that the form made.
-            wrong: Why none was made.
+            wrong: The reason why it made none.
             form: The values of the form.
         """
-        revision = self._store.revision(number)  # read first: what comes later is seen as a change
+        revision = self._store.revision(number)  # read first, so that later commits are changes
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
             values = _standing(connection, study)
-        spec = spec_for_forms(self._store, study.name) if self._form_token else None
-        return html(
-            "study",
-            400 if wrong else 200,
-            **values,
-            revision=revision,
-            form_token=self._form_token,
-            is_over=is_over(study),
-            asked=asked,
-            wrong=wrong,
-            limits=budget_fields(spec, form),
-            parameters=parameter_fields(spec, {}, form),
-            why=form.get("why", ""),
-        )
+        values |= self.form_values(study, {}, form, wrong)
+        return html("study", 400 if wrong else 200, **values, revision=revision, asked=asked)
 
     def now(self, request: Request) -> Response:
         """The state of a study, as a part of its page."""
@@ -106,19 +81,18 @@ class StudyPages:
         return JSONResponse({"revision": self._store.revision(request.path_params["study"])})
 
     async def report(self, request: Request) -> Response:
-        """The report of a study, as a part of its page. One is made at a time; who waits for
-        another one occupies no thread."""
+        """The report of a study, as a part of its page; one is made at a time, and no thread waits
+        for it."""
         number = request.path_params["study"]
         async with self._making:
             revision = await run_in_threadpool(self._store.revision, number)
             return await run_in_threadpool(self._report_at, number, revision)
 
     def _make_report(self, number: int, revision: int) -> Response:
-        """The report of a study at a revision."""
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
-            story = study_story(connection, study, time.time())
-        return html("study_report", page=page(story))
+            data = report_data(connection, study, time.time())
+        return html("study_report", page=page(data))
 
 
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:

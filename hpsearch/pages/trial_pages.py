@@ -12,14 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hpsearch.errors import FilterError, UserError
-from hpsearch.pages.forms import (
-    EMPTY,
-    Form,
-    is_over,
-    number_in,
-    parameter_fields,
-    spec_for_forms,
-)
+from hpsearch.pages.forms import EMPTY, Form, PagesWithForms, number_in
 from hpsearch.pages.rendering import html, page_tables
 from hpsearch.report.charts.curves import side_by_side
 from hpsearch.store.reading.course import goals_of
@@ -31,7 +24,6 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trial_rows,
 )
-from hpsearch.store.store import Store
 from hpsearch.terminal import trial as view
 from hpsearch.terminal.comparison import comparison
 from hpsearch.terminal.escapes import escaped
@@ -41,20 +33,11 @@ ROWS = 100
 """Trials on a page of the list."""
 MOST_COMPARED = 6
 LOG_BYTES = 16_000
-"""So much of the end of a log is shown."""
+"""The most of the end of a log that is shown."""
 
 
-class TrialPages:
-    """Answers with pages on trials.
-
-    Args:
-        store: The database.
-        form_token: The token in the forms of the pages; None if there are no forms.
-    """
-
-    def __init__(self, store: Store, form_token: str | None) -> None:
-        self._store = store
-        self._form_token = form_token
+class TrialPages(PagesWithForms):
+    """The pages on trials."""
 
     def listing(self, request: Request) -> Response:
         """Trials of a study, selected and in order, a page at a time."""
@@ -95,26 +78,15 @@ class TrialPages:
         Args:
             study_number: The study's id.
             number: The trial's number.
-            wrong: Why nothing was asked of the study.
+            wrong: The reason why the form made no request.
             form: The values of the form.
         """
         revision = self._store.revision(study_number)
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
             values = _facts(connection, study, number)
-        spec = spec_for_forms(self._store, study.name) if self._form_token else None
-        params = values["detail"].trial.params
-        return html(
-            "trial",
-            400 if wrong else 200,
-            **values,
-            revision=revision,
-            form_token=self._form_token,
-            is_over=is_over(study),
-            wrong=wrong,
-            parameters=parameter_fields(spec, params, form),
-            why=form.get("why", ""),
-        )
+        values |= self.form_values(study, values["detail"].trial.params, form, wrong)
+        return html("trial", 400 if wrong else 200, **values, revision=revision)
 
     def now(self, request: Request) -> Response:
         """The facts about a trial, as a part of its page."""
@@ -162,8 +134,7 @@ def _detail(connection: Connection, study: StudyHead, number: int) -> TrialDetai
 
 
 def _end_of(logs: Sequence[str]) -> str | None:
-    """The end of the latest log; None if this machine does not have it. A log in an object store is
-    not fetched."""
+    """The end of the latest log; None if this machine does not have it."""
     if not logs or folders.is_url(logs[-1]):
         return None
     try:

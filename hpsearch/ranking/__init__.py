@@ -1,9 +1,9 @@
 """The order of configurations, and how sure it is.
 
-`selection`  puts trials in order, best first, and marks those that cannot be told from the best
-`pareto`     the trials that no other one beats, where there are several objectives
-`repeats`    what repeats with other seeds say: means, intervals, and which trials are behind
-`contenders` which trials have learnt something, and which complete ones may be the best
-`ranges`     the values that a metric can have
-`trust`      how far the standing at a rung foretold the end
+`selection`   puts trials in order, best first, and marks those that tie with the best
+`pareto`      the trials that no other one beats, where there are several objectives
+`repeats`     repeats with other seeds: means, intervals, and the trials that are behind
+`contenders`  the trials that have learnt something, and the complete ones that may be the best
+`ranges`      the values that a metric can have
+`trust`       the correlation of the standing at a rung with the end
 """

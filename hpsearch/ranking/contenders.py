@@ -1,8 +1,8 @@
 """The trials of a search that have learnt something, and the complete ones that may be best.
 
-What trials show before they have learnt anything is read from their first reports: a value that
-most of them share, and than which hardly any begins worse, such as that of a classifier that
-predicts the majority class. Where first reports differ, every trial has learnt something.
+The value of a trial that has learnt nothing is read from first reports: most trials share it, and
+hardly any begins worse. A classifier that predicts the majority class has such a value. Where first
+reports differ, every trial has learnt something.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ SAME = 1e-3
 """Two first values that differ by less than this share of them are the same."""
 
 FEWEST = 3
-"""How many trials must share a first value at least; one is also half of all trials or more."""
+"""The fewest trials that share a first value; they are also half of all trials or more."""
 
 WORSE = 1 / 4
-"""The largest share of trials that may begin worse than the value that most share: one that many
-fall short of has been learnt."""
+"""The largest share of trials that begin worse than the value that most share: where more do, the
+value has been learnt."""
 
 CLEARLY = 1.645
-"""A trial is clearly ahead if it is so many standard deviations ahead: with 95%."""
+"""The standard deviations by which a trial is clearly ahead, with a probability of 95%."""
 
 
 class Contenders:
     """The trials of one study that its leading configurations are chosen from.
 
     Args:
-        trials: All of its trials, with their reports; repeats are told by their role.
+        trials: All of its trials, repeats included, with their reports.
         direction: ``minimize`` or ``maximize``.
     """
 
@@ -57,18 +57,14 @@ class Contenders:
         return self._ranking[0] if self._ranking else None
 
     def leaders(self, top: int) -> list[Trial]:
-        """The first of the complete trials, best first: those that may be the best.
-
-        Args:
-            top: How many there are at most.
-        """
+        """The first of the complete trials, at most `top`: those that may be the best."""
         best = self.best
         if best is None:
             return []
         return [trial for trial in self._ranking[:top] if self.may_win(trial, best)]
 
     def has_learnt(self, trial: Trial) -> bool:
-        """True if a trial has shown a better value than what most trials begin with."""
+        """True if a trial has shown a better value than most trials begin with."""
         value = trial.value
         if value is None or not math.isfinite(value):
             return False
@@ -79,11 +75,10 @@ class Contenders:
         """True if a complete trial may be better than the best one.
 
         Its chance must not be below `BEHIND`, by the values of both and the spread that repeats
-        show. While that is not known, it must be nearer to the best one than to what trials show
-        before they have learnt anything, if that is known. A trial that exceeds the study's limits
-        by more than the best one cannot win.
-
-        A trial that has repeats of its own is judged by them, in the race.
+        show. While that is not known, it must be nearer to the best one than to the value of trials
+        that have learnt nothing, if that is known. A trial that exceeds the study's limits by more
+        than the best one cannot win. A trial with repeats of its own is judged by them, in the
+        race.
         """
         if trial is best or trial.number in self._runs:
             return True
@@ -99,10 +94,10 @@ class Contenders:
         return behind < learnt
 
     def leads(self, trial: Trial) -> bool:
-        """True if a trial that is not complete is ahead of all that are.
+        """True if a trial that is not complete is ahead of all complete ones.
 
-        What is expected of it must be clearly better, since among several trials of which much is
-        expected the first one is partly luck; without an expectation, the value that it has shown.
+        Its expected value must be clearly better, since the highest of several expectations is
+        partly luck. Without an expectation, its shown value must be better.
         """
         has_ended = trial.state in (State.COMPLETE, State.FAILED)
         if has_ended or not self.has_learnt(trial):
@@ -136,7 +131,7 @@ class Contenders:
 
 
 def _shared(scores: Sequence[float]) -> float | None:
-    """The score that most trials begin with, smaller is better; None if most begin differently."""
+    """The score that most trials begin with, smaller is better; None if they begin differently."""
     ordered = sorted(scores)
     number = len(ordered)
     enough = max(FEWEST, number / 2)

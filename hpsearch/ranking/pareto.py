@@ -1,8 +1,5 @@
-"""The trials of a study with several objectives that no other one beats.
-
-Then there is no best trial, but a front: each of its trials is better than any other one in at
-least one objective.
-"""
+"""The Pareto front of a study with several objectives: the trials that no other one beats in all of
+them."""
 
 from __future__ import annotations
 
@@ -20,37 +17,22 @@ def pareto_front(trials: Iterable[Of], directions: Sequence[str]) -> list[Ranked
 
     A trial that keeps the study's limits beats one that does not, and of those the one that
     exceeds them by less beats the others (Deb 2000, "An efficient constraint handling method for
-    genetic algorithms").
-
-    Args:
-        trials: The trials to compare. Failed ones are left out, and those without a finite value of
-            each objective.
-        directions: ``minimize`` or ``maximize`` for each objective.
+    genetic algorithms"). Failed trials are left out, and those without a finite value of each
+    objective. The direction of each objective is ``minimize`` or ``maximize``.
     """
-    places = _places(trials, directions)
-    front = _first_front(places)
+    front = _first_front(_places(trials, directions))
     tied = len(front) > 1
-    ranked = []
-    for place in front:
-        trial = place.trial
-        value = float(trial.value or 0.0)
-        ranked.append(Ranked(trial, value, None, tied))
-    return ranked
+    return [Ranked(each.trial, float(each.trial.value or 0.0), None, tied) for each in front]
 
 
 def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list[Of]:
-    """The given number of trials, front after front: the Pareto front, then the front of the
-    remaining trials, and so on.
+    """At most `most` trials, front after front: the Pareto front, then the front of the remaining
+    trials, and so on; last those that cannot be in a front.
 
-    Of the front that is too large, the trials that lie far from their neighbours come first, so
-    that its whole breadth is covered (Deb et al. 2002, "A fast and elitist multiobjective genetic
+    Of a front that is too large, the trials that lie far from their neighbours come first, so that
+    its whole breadth is covered (Deb et al. 2002, "A fast and elitist multiobjective genetic
     algorithm: NSGA-II"). Trials that keep the limits come before all that do not, which are ordered
-    by how much they exceed them.
-
-    Args:
-        trials: The trials to choose from. Those that cannot be in a front come last.
-        directions: ``minimize`` or ``maximize`` for each objective.
-        most: How many.
+    by their excess over the limits.
     """
     everyone = list(trials)
     rest = _places(everyone, directions)
@@ -67,7 +49,7 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
 @dataclass(frozen=True)
 class _Place(Generic[Of]):
-    """The place of a trial in the order: its losses are its objectives, all to be minimised."""
+    """The place of a trial; its losses are its objectives, all to be minimised."""
 
     violation: float
     losses: list[float]
@@ -100,7 +82,7 @@ def _losses(trial: Candidate, signs: Sequence[float]) -> list[float] | None:
 
 
 def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
-    """The trials that none of the others beats; given, and returned, in the order of `_places`."""
+    """The trials that no other one beats, in the order of `_places`."""
     front: list[_Place[Of]] = []
     for place in places:
         if place.violation != places[0].violation:
@@ -119,7 +101,7 @@ def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:
 
 
 def _add_gaps(apart: dict[int, float], front: list[_Place[Of]], objective: int) -> None:
-    """Add the distance of each trial's neighbours in one objective, as a share of its span; it is
+    """Add the distance between each trial's neighbours in one objective, as a share of its span;
     infinite at the ends."""
     ordered = sorted(front, key=lambda place: (place.losses[objective], place.number))
     numbers = [place.number for place in ordered]
@@ -135,10 +117,5 @@ def _add_gaps(apart: dict[int, float], front: list[_Place[Of]], objective: int) 
 
 
 def dominates(better: Sequence[float], worse: Sequence[float]) -> bool:
-    """True if one is as good as the other in everything, and better in something.
-
-    Both are to be minimised.
-    """
-    if better == worse:
-        return False
-    return all(a <= b for a, b in zip(better, worse, strict=True))
+    """True if values to be minimised are nowhere worse than others, and better in one place."""
+    return better != worse and all(a <= b for a, b in zip(better, worse, strict=True))

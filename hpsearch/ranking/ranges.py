@@ -1,4 +1,4 @@
-"""The values that a metric can have, as far as its name and its values so far tell."""
+"""The values that a metric can have, by its name and its values so far."""
 
 from __future__ import annotations
 
@@ -21,14 +21,10 @@ KNOWN = (
 
 
 def range_of(metric: str, seen: Iterable[float]) -> tuple[float, float]:
-    """The lowest and the highest value that a metric can have; infinite where nothing says so.
+    """The lowest and the highest value that a metric can have; infinite where they are unknown.
 
-    A range that a value lies outside is not its range: a loss may be negative. A metric of which
-    nothing else is known, and that was never negative, is taken never to be.
-
-    Args:
-        metric: Its name.
-        seen: Values of it; those that are not finite do not count.
+    A range does not count if a finite value lies outside: a loss may be negative. A metric that has
+    no range by its name, and was never negative, is assumed never to be.
     """
     values = [value for value in seen if math.isfinite(value)]
     lowest, highest = min(values, default=0.0), max(values, default=0.0)

@@ -1,4 +1,4 @@
-"""Repeats with other seeds: how good trials really are, and how sure that is.
+"""Repeats with other seeds: the true values of trials, and their uncertainty.
 
 All repeats of a study are assumed to vary equally around the true value of their trial. With the
 usual uninformative prior, that value is Student-t around the mean of its runs, with the pooled
@@ -25,11 +25,11 @@ from hpsearch.domain.records import sign_of
 from hpsearch.ranking.ranges import range_of
 
 CONFIDENCE = 0.90
-"""Of the interval of a confirmed mean."""
+"""The probability of the interval of a confirmed mean."""
 BEHIND = 0.05
 """A trial is clearly behind if it is better than the first one with less than this probability."""
 RIVAL = 0.01
-"""A trial with less than this probability could not have come out first."""
+"""The least probability of being better than the first one that a rival of it has."""
 
 
 class RepeatedTrial(Protocol):
@@ -47,14 +47,12 @@ class RepeatedTrial(Protocol):
 
 @dataclass(frozen=True)
 class Confirmed:
-    """The result of a trial's repeats with other seeds.
-
-    `low` and `high` bound the 90% interval of the true mean. They are None if no trial was
-    repeated twice, so that it is not known how values scatter.
-    """
+    """The result of a trial's repeats with other seeds."""
 
     mean: float
     low: float | None
+    """The lower end of the 90% interval of the true mean; None, as `high`, if no trial of the study
+    was repeated twice, so that the spread of values is not known."""
     high: float | None
     runs: int
 
@@ -113,10 +111,8 @@ class Repeats:
         return min(means, key=lambda number: (self._sign * means[number], number))
 
     def chance(self, one: int, other: int) -> float:
-        """The probability that the true value of `one` is better than that of `other`.
-
-        It is 0.5 where nothing is known of how values scatter, and where both have the same mean.
-        """
+        """The probability that the true value of `one` is better than the one of `other`; 0.5 where
+        the spread of values is not known, and where both have the same mean."""
         means, runs = self.means, self._runs
         ahead = self._sign * (means[other] - means[one])
         if self.deviation is None or ahead == 0:
@@ -133,18 +129,12 @@ class Repeats:
     def behind(self, number: int) -> bool:
         """True if a trial is clearly behind the first one."""
         first = self.first
-        if first is None or number not in self.means:
-            return False
-        if number == first:
+        if first is None or number not in self.means or number == first:
             return False
         return self.chance(number, first) < BEHIND
 
     def confirmed(self, metric: str = "") -> dict[int, Confirmed]:
-        """Mean and 90% interval of each trial.
-
-        Args:
-            metric: The name of the objective: no interval goes beyond what it can be.
-        """
+        """Mean and 90% interval of each trial, inside the range of the metric with this name."""
         low, high = range_of(metric, self._seen)
         return {number: self._interval(number, low, high) for number in self.means}
 
@@ -157,7 +147,7 @@ class Repeats:
 
     @cached_property
     def _quantile(self) -> float:
-        """How many standard errors an interval reaches to either side."""
+        """The standard errors that an interval reaches to either side."""
         from scipy.special import stdtrit
 
         first = self.first

@@ -1,18 +1,17 @@
-"""The order of trials, best first, and which cannot be told from the best.
+"""The order of trials, best first, and the trials that tie with the best.
 
-A trial is ranked by what is expected of it if it is trained in full (`records.Trial.expected`), or
-else by the best value that it has shown, however far it has trained. Both are values of the same
-metric. Of equal ones, a complete trial comes first, then the one that trained further, then the
-older one. A trial that was repeated with other seeds (role `confirm`) is ranked by the mean of its
-repeats (`hpsearch.ranking.repeats`): the search saw the luckiest of many. Trials that keep the
-study's limits come before all that do not. All code that orders trials follows these rules.
+A trial is ranked by the value that is expected of it in full (`records.Trial.expected`), or else by
+the best value that it has shown, however far it has trained. Both are values of the same metric. Of
+equal ones, a complete trial comes first, then the one that trained further, then the older one. A
+trial that was repeated with other seeds (role `confirm`) is ranked by the mean of its repeats
+(`hpsearch.ranking.repeats`): the search saw the luckiest of many. Trials that keep the study's
+limits come before all that do not. All code that orders trials follows these rules.
 
 Two trials are tied if the difference between them may well be chance. Expectations are taken as
-independent: they are told apart if the one that is ahead is really better with a probability of
-more than 95% (`repeats.BEHIND`), by the sides of their intervals that face each other. Values of
-which nothing more is known are told apart if they differ at all. A trial that has hardly trained is
-tied with the first one only if the value that it has shown says so; where only what is expected of
-it leaves that open, it is not known yet how good it is.
+independent: one is ahead if it is really better with a probability of more than 95%
+(`repeats.BEHIND`), by the sides of their intervals that face each other. Values without an interval
+are tied only if they are equal. A trial that has hardly trained is tied with the first one only by
+its shown value; if only its expectation may be equal, its standing is not known yet.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ EQUAL = 1e-12
 """Values closer than this count as equal."""
 
 REACH = NormalDist().inv_cdf(1 - BEHIND)
-"""How many standard deviations an expectation reaches to either side: so far that its true value is
-there nine times in ten."""
+"""The standard deviations that a 90% interval reaches to either side."""
 
 
 class Candidate(RepeatedTrial, Protocol):
@@ -69,10 +67,9 @@ class Ranked(Generic[Of]):
     """The best value that the trial itself has shown in the search."""
     confirmed: Confirmed | None
     tied: bool
-    """True if it cannot be told from the best one; of the best one, if any other cannot."""
+    """True if it ties with the best one; for the best one, if any other does."""
     unknown: bool = False
-    """True if it has trained too little to tell: it may be as good as the best one, and has not
-    shown that."""
+    """True if it has trained too little to be compared with the best one."""
 
 
 def rank(trials: Iterable[Of], direction: str, metric: str = "") -> list[Ranked[Of]]:
@@ -82,7 +79,7 @@ def rank(trials: Iterable[Of], direction: str, metric: str = "") -> list[Ranked[
         trials: The trials to compare, with the repeats (role `confirm`) of any of them. Repeats,
             failed trials and trials without a finite value are not ranked themselves.
         direction: ``minimize`` or ``maximize``.
-        metric: The name of the objective: no interval goes beyond what it can be.
+        metric: The name of the objective, whose range bounds all intervals.
     """
     everyone = list(trials)
     sign = sign_of(direction)
@@ -100,13 +97,7 @@ def rank(trials: Iterable[Of], direction: str, metric: str = "") -> list[Ranked[
 
 
 def leading(trials: Iterable[Of], direction: str, metric: str = "") -> Of | None:
-    """The first trial in the order of `rank`; None if no trial can be ranked.
-
-    Args:
-        trials: All trials of a study, with the repeats of any of them.
-        direction: ``minimize`` or ``maximize``.
-        metric: The name of the objective.
-    """
+    """The first trial in the order of `rank`; None if no trial can be ranked."""
     everyone = list(trials)
     if any(trial.role is Role.CONFIRM for trial in everyone):
         ranked = rank(everyone, direction, metric)
@@ -117,12 +108,8 @@ def leading(trials: Iterable[Of], direction: str, metric: str = "") -> Of | None
 
 
 def place_of(trial: Candidate, sign: float) -> tuple[float, ...]:
-    """The key that trials without repeats are ordered by, smallest first.
-
-    Args:
-        trial: The trial.
-        sign: -1 if more is better, else 1.
-    """
+    """The key that trials without repeats are ordered by, smallest first; `sign` is -1 if more is
+    better, else 1."""
     is_incomplete = trial.state is not State.COMPLETE
     return (sign * standing(trial), is_incomplete, -trial.resource, trial.number)
 
@@ -134,16 +121,14 @@ def standing(trial: Candidate) -> float:
 
 
 def expectation(trial: Candidate) -> float | None:
-    """The value that is expected of a trial in full; None if nothing finite is."""
+    """The value that is expected of a trial in full; None if it is unknown or not finite."""
     expected = trial.expected
-    if expected is None or not math.isfinite(expected):
-        return None
-    return expected
+    return expected if expected is not None and math.isfinite(expected) else None
 
 
 def likely_range(trial: Candidate) -> tuple[float, float]:
-    """Between which values the true one of a trial lies, nine times in ten; twice what it is worth
-    where nothing is known of that. Without its ends the interval follows from the deviation."""
+    """The 90% interval of a trial's true value; without an expectation, its own value twice.
+    Without recorded ends the interval follows from the deviation."""
     middle, low, high = standing(trial), trial.expected_low, trial.expected_high
     if expectation(trial) is None:
         return middle, middle
@@ -166,9 +151,9 @@ def _scores(
 ) -> Callable[[Of], float]:
     """The score to order by, smallest first.
 
-    A confirmed trial scores its mean. An unconfirmed one scores what it is worth by the search
-    (`standing`), but not better than a confirmed trial that beat it there: repeating showed by how
-    much the search flatters, and it flattered both.
+    A confirmed trial scores its mean. An unconfirmed one scores its `standing` in the search, but
+    not better than the mean of a confirmed trial that beat it there: the repeats show how much the
+    search flatters, and it flatters both.
     """
     searched_and_mean: list[tuple[float, float]] = []
     for trial in places:
@@ -205,13 +190,11 @@ def _mark_ties(
 
 
 def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats) -> bool:
-    """True if nothing tells two trials apart.
+    """True if two trials may be equally good.
 
-    Equal values at equal resource are equal, whatever is expected. Two that were both repeated are
-    told apart by their repeats. Others stand for a value that may lie some way to either side: for
-    their mean with its interval, for what is expected of them, or for the one value that they have
-    shown. Where nothing but that is known of one of them, they must have been measured at equal
-    resource.
+    Two that were both repeated are compared by their repeats. Equal values at equal resource are
+    equal. Else the intervals of their means or expectations are compared; if one of the trials has
+    neither, both must have been measured at equal resource.
     """
     if one.trial.violation != first.trial.violation:
         return False
@@ -226,7 +209,7 @@ def _may_be_equal(one: Ranked[Of], first: Ranked[Of], repeats: Repeats) -> bool:
 
 
 def _has_shown(one: Ranked[Of], first: Ranked[Of], sign: float) -> bool:
-    """True if a trial that nothing tells from the first one has shown such a value itself."""
+    """True if a trial that may be equal to the first one has shown such a value itself."""
     if one.confirmed is not None or one.trial.state is State.COMPLETE:
         return True
     is_as_good = sign * one.value <= sign * _span(first)[0]
@@ -234,8 +217,8 @@ def _has_shown(one: Ranked[Of], first: Ranked[Of], sign: float) -> bool:
 
 
 def _near(value: float, interval: tuple[float, float], first: Ranked[Of]) -> bool:
-    """True if the difference of a value and of what the first one stands for may be chance, by the
-    sides of their intervals that face each other."""
+    """True if the difference between a value and the first trial may be chance, by the sides of
+    their intervals that face each other."""
     middle, low, high = _span(first)
     if value > middle:
         reaches = (value - interval[0], high - middle)

@@ -1,4 +1,4 @@
-"""How far the rungs of a study can be trusted: whether the standing at a rung foretold the end.
+"""The trust in the rungs of a study: the correlation of the standing at a rung with the end.
 
 A trial's *end* is the best value that it reported after the rung, because a trial is valued by its
 best report. The rung's own report does not count, or it would be compared with itself.
@@ -35,29 +35,23 @@ from hpsearch.domain.lifecycle import State
 Floats = NDArray[np.float64]
 
 QUANTILE = 1.6448536269514722
-"""How many standard deviations a 90% interval of a normal variable reaches to either side."""
+"""The standard deviations that a 90% interval of a normal variable reaches to either side."""
 FEWEST = 4
 """The fewest trials that a correlation is taken from; Fisher's z has no interval for fewer."""
 WEAK = 0.3
-"""A rung whose correlation lies below this tells little about the end."""
+"""The correlation below which a rung tells little about the end."""
 
 
 @dataclass(frozen=True, slots=True)
-class TrialCourse:
-    """One trial that reached a rung; repeats (role `confirm`) must be left out.
-
-    Args:
-        number: Its number.
-        state: Its state.
-        rung: The index of the highest rung that it has reached.
-        scores: By resource, what reports at the same resource are ordered by; less is better.
-            Reports below the lowest rung may be left out.
-    """
+class TrialCurve:
+    """The curve of one trial that reached a rung and is not a repeat."""
 
     number: int
     state: State
     rung: int | None
+    """The index of the highest rung that it has reached."""
     scores: Mapping[float, float]
+    """By resource; less is better. Reports below the lowest rung may be left out."""
 
 
 class RungVerdict(StrEnum):
@@ -81,12 +75,12 @@ class Correlation:
     low: float
     high: float
     trials: int
-    """How many finished trials it is from."""
+    """The number of finished trials that it is from."""
 
 
 @dataclass(frozen=True, slots=True)
 class RungTrust:
-    """How far a rung can be trusted."""
+    """The trust in a rung."""
 
     level: float
     """Its resource."""
@@ -114,45 +108,36 @@ class RungTrust:
         return {**asdict(self), "verdict": self.verdict}
 
 
-def trust(courses: Sequence[TrialCourse], levels: Sequence[float]) -> list[RungTrust]:
-    """How far each rung of a study can be trusted, lowest first.
+def trust(curves: Sequence[TrialCurve], levels: Sequence[float]) -> list[RungTrust]:
+    """The trust in each rung of a study, lowest first.
 
     Args:
-        courses: Its trials, without repeats.
-        levels: The levels of its rungs, ascending, the full budget last
+        curves: Of its trials, without repeats.
+        levels: Of its rungs, ascending, the full budget last
             (`hpsearch.study_file.levels.rung_levels`).
     """
     rungs = enumerate(itertools.pairwise(levels))
-    return [_trust(courses, index, level, following) for index, (level, following) in rungs]
+    return [_trust(curves, index, level, following) for index, (level, following) in rungs]
 
 
-def _trust(courses: Sequence[TrialCourse], index: int, level: float, following: float) -> RungTrust:
+def _trust(curves: Sequence[TrialCurve], index: int, level: float, following: float) -> RungTrust:
     at: dict[int, float] = {}
     end: dict[int, float] = {}
     paused = 0
-    for course in courses:
-        resource = _counting(course, level, following)
-        if resource is None or not math.isfinite(course.scores[resource]):
+    for curve in curves:
+        # The first report at or above the rung counts, below the next one.
+        there = [resource for resource in curve.scores if level <= resource < following]
+        resource = min(there, default=math.nan)
+        score = curve.scores.get(resource, math.nan)
+        if not math.isfinite(score):
             continue
-        at[course.number] = course.scores[resource]
-        paused += course.rung == index and course.state in (State.PAUSED, State.PRUNED)
-        best = _best_after(course, resource)
-        if course.state is State.COMPLETE and best is not None:
-            end[course.number] = best
+        at[curve.number] = score
+        paused += curve.rung == index and curve.state in (State.PAUSED, State.PRUNED)
+        after = [score for reached, score in curve.scores.items() if reached > resource]
+        best = min(filter(math.isfinite, after), default=None)
+        if curve.state is State.COMPLETE and best is not None:
+            end[curve.number] = best
     return RungTrust(level, len(at), paused, len(end), _correlation(at, end))
-
-
-def _counting(course: TrialCourse, level: float, following: float) -> float | None:
-    """The resource of the report that counts at a rung: the first one at or above its level, below
-    the next."""
-    there = [resource for resource in course.scores if level <= resource < following]
-    return min(there, default=None)
-
-
-def _best_after(course: TrialCourse, resource: float) -> float | None:
-    """The best score of the reports after one of them; None without a finite one."""
-    scores = [score for at, score in course.scores.items() if at > resource]
-    return min(filter(math.isfinite, scores), default=None)
 
 
 def _correlation(at: Mapping[int, float], end: Mapping[int, float]) -> Correlation | None:
@@ -184,8 +169,7 @@ def ranks(values: Sequence[float]) -> Floats:
 
 
 def normal_scores(values: Sequence[float]) -> Floats:
-    """The expected values of normal variables in the same order, by van der Waerden: the
-    normal quantiles of rank / (n + 1)."""
+    """The van der Waerden scores of values: the normal quantiles of rank / (n + 1)."""
     from scipy.special import ndtri
 
     return np.asarray(ndtri(ranks(values) / (len(values) + 1)))
@@ -202,8 +186,8 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | No
 def interval(correlation: float, n: int) -> tuple[float, float]:
     """The 90% interval of a rank correlation of n pairs, at least 4.
 
-    A few pairs are in perfect order by chance quite often. The end of the interval that lies inside
-    is therefore that of an order that is short of perfect by half of an exchange of two neighbours.
+    A few pairs are in perfect order by chance quite often. The inner end of the interval therefore
+    belongs to an order that is short of perfect by half of an exchange of two neighbours.
     """
     most = 1 - 6 / (n**3 - n)
     nearest = max(-most, min(most, correlation))
@@ -216,11 +200,7 @@ def interval(correlation: float, n: int) -> tuple[float, float]:
 
 
 def unrestricted(correlation: float, wider: float) -> float:
-    """The correlation among all, from that among some that were selected by one of the variables.
-
-    Args:
-        correlation: Among the selected ones.
-        wider: The standard deviation of that variable among all, over that among the selected.
-    """
+    """The correlation among all, by the one among some that were selected by one of the variables;
+    `wider` is that variable's standard deviation among all, over the one among the selected."""
     stretched = correlation * wider
     return stretched / math.sqrt(1 - correlation**2 + stretched**2)

@@ -15,7 +15,7 @@ import hashlib
 import re
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -60,7 +60,7 @@ def as_markdown(page: ReportPage) -> str:
 
 
 def summary_html(page: ReportPage) -> str:
-    """The answer alone as a piece of HTML, for notebooks."""
+    """The result alone as a piece of HTML, for notebooks."""
     return templates_of().get_template("summary.html.j2").render(page=page)
 
 
@@ -75,16 +75,19 @@ def code_span(text: str) -> str:
     line = " ".join(text.split())
     if not line:
         return ""
-    longest = max(map(len, re.findall("`+", line)), default=0)
-    fence = "`" * (longest + 1)
+    fence = "`" * (_longest_run(line) + 1)
     space = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{fence}{space}{line}{space}{fence}"
 
 
+def _longest_run(text: str) -> int:
+    """The length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
 def fenced(text: str) -> str:
     """A text of several lines as a code block of Markdown."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * max(3, _longest_run(text) + 1)
     body = text.replace("\r", "").rstrip("\n")
     return f"{fence}yaml\n{body}\n{fence}"
 
@@ -99,13 +102,12 @@ def in_markdown(text: str) -> str:
 
 def cell_in_markdown(text: str) -> str:
     """The same in a cell of a table, where a bar would begin the next cell, even in code."""
-    if isinstance(text, Foreign):
-        return code_span(text).replace("|", "\\|")
-    return in_markdown(text)
+    in_cell = in_markdown(text)
+    return in_cell.replace("|", "\\|") if isinstance(text, Foreign) else in_cell
 
 
 def line_in_markdown(pieces: Pieces) -> str:
-    """A line of pieces."""
+    """A line of pieces in Markdown."""
     return "".join(map(in_markdown, pieces))
 
 
@@ -115,7 +117,7 @@ def templates_of(*packages: str, escape: bool = True) -> Environment:
 
     Args:
         packages: Packages with a folder `templates`.
-        escape: Whether they are HTML.
+        escape: True if they are HTML.
     """
     places = [PackageLoader(package) for package in (*packages, "hpsearch.report")]
     made = Environment(
@@ -125,19 +127,11 @@ def templates_of(*packages: str, escape: bool = True) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Any] = {
-        "figure_json": figure_json,
-        "code_span": code_span,
-        "fenced": fenced,
-        "line_in_markdown": line_in_markdown,
-        "in_markdown": in_markdown,
-        "cell_in_markdown": cell_in_markdown,
-    }
-    made.filters.update(filters)
+    filters = (figure_json, code_span, fenced, line_in_markdown, in_markdown, cell_in_markdown)
+    made.filters.update({each.__name__: each for each in filters})
     return made
 
 
-@cache
 def _own(name: str) -> str:
     """A file of `static/`."""
     return resources.files("hpsearch.report").joinpath("static", name).read_text("utf-8")

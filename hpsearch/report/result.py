@@ -8,9 +8,9 @@ from typing import Any
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import Ranked
+from hpsearch.report.data import ReportData
 from hpsearch.report.frames.clocks import wall_clock
-from hpsearch.report.story import StudyStory
-from hpsearch.report.wording import PageAnswer, PageTable, Pieces, foreign, foreign_name
+from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
 from hpsearch.words.estimates import expected, interval, may_change
@@ -19,35 +19,30 @@ from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 
 MOST_PARAMETERS = 8
-"""A table of several configurations has columns for so many parameters."""
+"""Columns for parameters in a table of several configurations."""
 LONG_CONFIGURATION = 12
-"""Of a configuration of more than twice as many parameters, the answer has so many."""
+"""Parameters that the result has of a configuration of more than twice as many."""
 
 
-def result_part(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
-    """The result as texts and tables.
-
-    Args:
-        story: The study's.
-        parameters: Its parameters, the most important first.
-    """
-    if len(story.study.directions) > 1:
-        return _several(story, parameters)
-    result = story.result
+def result_part(data: ReportData, parameters: Sequence[str]) -> PageResult:
+    """The result as texts and tables; the most important parameters come first."""
+    if len(data.study.directions) > 1:
+        return _several(data, parameters)
+    result = data.result
     best = result.best
     if best is None:
-        return PageAnswer((_nothing(story),), _costs(story), False, "", (), ())
-    lines = [*_certainty(story, best), *_costs(story)]
+        return PageResult((_nothing(data),), _costs(data), False, "", (), ())
+    lines = [*_certainty(data, best), *_costs(data)]
     tables = [_configuration(best.trial, parameters)]
-    if len(story.ranked) > 1:
+    if len(data.ranked) > 1:
         marks = ["= cannot be told from the first"] if best.tied else []
         marks += ["? trained too little to tell"] if result.unknown else []
         meaning = f" ({'; '.join(marks)})" if marks else ""
-        tables.append(_listed(story, parameters, f"The best trials{meaning}"))
-    headline = (f"Trial {best.trial.number}: ", foreign_name(story.goal.metric), f" {worth(best)}")
+        tables.append(_listed(data, parameters, f"The best trials{meaning}"))
+    headline = (f"Trial {best.trial.number}: ", foreign_name(data.goal.metric), f" {worth(best)}")
     is_sure = best.confirmed is not None and best.confirmed.low is not None
-    commands = _commands(story, best.trial)
-    return PageAnswer(headline, lines, is_sure, "To train it:", commands, tables)
+    commands = _commands(data, best.trial)
+    return PageResult(headline, lines, is_sure, "To train it:", commands, tables)
 
 
 def sentence(text: str) -> Pieces:
@@ -55,9 +50,9 @@ def sentence(text: str) -> Pieces:
     return (f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",)
 
 
-def _nothing(story: StudyStory) -> str:
-    """Why there is no best configuration."""
-    counts = story.status.summary.trials
+def _nothing(data: ReportData) -> str:
+    """The reason why there is no best configuration."""
+    counts = data.status.summary.trials
     total = sum(counts.values())
     if not total:
         return "No trial has started yet"
@@ -65,14 +60,13 @@ def _nothing(story: StudyStory) -> str:
     if failed == total:
         which = "The only trial" if total == 1 else f"All {total:,} trials"
         return f"{which} failed, so there is no best configuration"
-    if not story.study.has_best:
+    if not data.study.has_best:
         return "The study states no direction, so there is no best configuration"
     return "No trial has a value yet"
 
 
-def _certainty(story: StudyStory, best: Ranked[TrialRow]) -> list[Pieces]:
-    """The certainty of the value of the best trial."""
-    result = story.result
+def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
+    result = data.result
     assert result.luck is not None
     lines: list[Pieces] = []
     trial, confirmed = best.trial, best.confirmed
@@ -87,7 +81,7 @@ def _certainty(story: StudyStory, best: Ranked[TrialRow]) -> list[Pieces]:
         lines.append(sentence(LUCK[result.luck]))
     shown = f"The best value that it showed in the search is {number(best.value)}"
     at = result.seen_at.get(trial.number)
-    where: Pieces = () if at is None else (f", at {number(at)} ", foreign(story.unit))
+    where: Pieces = () if at is None else (f", at {number(at)} ", foreign(data.unit))
     lines.append((shown, *where, "."))
     if trial.state is not State.COMPLETE:
         lines.append((f"It has not been trained in full: it is {trial.state.value}.",))
@@ -97,33 +91,32 @@ def _certainty(story: StudyStory, best: Ranked[TrialRow]) -> list[Pieces]:
     return lines
 
 
-def _costs(story: StudyStory) -> list[Pieces]:
-    """What the study cost, and whether it is over."""
-    counts = story.status.summary.trials
+def _costs(data: ReportData) -> list[Pieces]:
+    counts = data.status.summary.trials
     total = sum(counts.values())
-    states = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts.get(state))
-    charged = story.attempts["gpu_seconds"].sum()
-    seconds = max(float(charged), story.status.summary.gpu_seconds)
-    driven = float(wall_clock([story.until], story.spans)[0]) if story.spans else 0.0
-    active = max(driven, story.study.active_seconds)
-    cost = next((line.used for line in story.status.budget if line.name == "cost"), None)
-    money = "" if cost is None else f", a cost of {number(cost)}"
-    trials = f"{total:,} {'trial' if total == 1 else 'trials'} ({states})"
     if not total:
         return []
-    so_far = " so far" if story.is_going_on else ""
-    if story.attempts.empty and seconds == 0:
+    states = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts.get(state))
+    charged = data.attempts["gpu_seconds"].sum()
+    seconds = max(float(charged), data.status.summary.gpu_seconds)
+    driven = float(wall_clock([data.until], data.spans)[0]) if data.spans else 0.0
+    active = max(driven, data.study.active_seconds)
+    cost = next((line.used for line in data.status.budget if line.name == "cost"), None)
+    money = "" if cost is None else f", a cost of {number(cost)}"
+    trials = f"{total:,} {'trial' if total == 1 else 'trials'} ({states})"
+    so_far = " so far" if data.is_going_on else ""
+    if data.attempts.empty and seconds == 0:
         return [(f"Tried{so_far}: {trials}. What they cost is not recorded.",)]
     took = f"{duration(seconds)} of compute time{money}, {duration(active)} of wall clock"
     return [(f"Cost{so_far}: {took}, {trials}.",)]
 
 
-def _commands(story: StudyStory, trial: TrialRow) -> list[str]:
-    """What trains a trial's configuration; empty for a study without a study file."""
-    kind = story.task_kind
+def _commands(data: ReportData, trial: TrialRow) -> list[str]:
+    """Commands that train a trial's configuration; empty for a study without a study file."""
+    kind = data.task_kind
     if kind is None:
         return []
-    name = shlex.quote(story.study.name)
+    name = shlex.quote(data.study.name)
     words = f"-- {name}" if name.startswith("-") else name
     if kind in BUILT_IN and kind != COMMAND.kind:
         options = f"--trial {trial.number}"
@@ -136,7 +129,7 @@ def _commands(story: StudyStory, trial: TrialRow) -> list[str]:
 
 
 def _configuration(trial: TrialRow, parameters: Sequence[str]) -> PageTable:
-    """A configuration; of a long one, what mattered most."""
+    """A configuration; the most important part of a long one."""
     if not is_long(trial):
         return whole_configuration(trial)
     most_important = [name for name in parameters if name in trial.params][:LONG_CONFIGURATION]
@@ -146,7 +139,7 @@ def _configuration(trial: TrialRow, parameters: Sequence[str]) -> PageTable:
 
 
 def is_long(trial: TrialRow) -> bool:
-    """Whether a configuration is too long for the answer."""
+    """True if a configuration is too long for the result."""
     return len(trial.params) > 2 * LONG_CONFIGURATION
 
 
@@ -161,13 +154,12 @@ def parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
     return PageTable(caption, ("parameter", "value"), rows, frozenset({1}))
 
 
-def _listed(story: StudyStory, parameters: Sequence[str], caption: str) -> PageTable:
-    """The trials of the ranking with what is known of them."""
-    ranked = story.ranked[:50]
+def _listed(data: ReportData, parameters: Sequence[str], caption: str) -> PageTable:
+    ranked = data.ranked[:50]
     named = parameters[:MOST_PARAMETERS]
     left_out = len(parameters) - len(named)
     more = f", with the {len(named)} most important of {len(parameters)} parameters"
-    heads, cells = _columns(story, ranked)
+    heads, cells = _columns(data, ranked)
     heads += [foreign_name(name) for name in named]
     rows = []
     for each, own in zip(ranked, cells, strict=True):
@@ -181,10 +173,10 @@ def _parameter(params: Any, name: str) -> str:
 
 
 def _columns(
-    story: StudyStory, ranked: Sequence[Ranked[TrialRow]]
+    data: ReportData, ranked: Sequence[Ranked[TrialRow]]
 ) -> tuple[list[str], list[list[str]]]:
-    """The heads and cells of the ranking's own columns."""
-    goals = story.course.goals
+    """The heads, and for each trial the cells, of the columns that are not parameters."""
+    goals = data.course.goals
     is_expected = any(may_change(each.trial) for each in ranked)
     is_confirmed = any(each.confirmed is not None for each in ranked)
     heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
@@ -206,12 +198,12 @@ def _columns(
     return heads, cells
 
 
-def _several(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
-    """The answer of a study of several objectives: its front."""
-    ranked = story.ranked
+def _several(data: ReportData, parameters: Sequence[str]) -> PageResult:
+    """The result of a study of several objectives: its front."""
+    ranked = data.ranked
     if not ranked:
-        return PageAnswer((_nothing(story),), _costs(story), False, "", (), ())
-    goals = ", ".join(goal.metric for goal in story.course.goals)
+        return PageResult((_nothing(data),), _costs(data), False, "", (), ())
+    goals = ", ".join(goal.metric for goal in data.course.goals)
     beaten = "trial that no other trial beats" if len(ranked) == 1 else "trials that none beats"
     headline = (f"{len(ranked)} {beaten} in all of: ", foreign(goals))
     lines: list[Pieces] = [
@@ -222,9 +214,9 @@ def _several(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
     ]
     if ranked[0].trial.violation > 0:
         lines.append(("No trial keeps the limits.",))
-    lines += _costs(story)
+    lines += _costs(data)
     caption = "The front" if len(ranked) <= 50 else f"50 of the {len(ranked)} trials of the front"
-    commands = _commands(story, ranked[0].trial)
+    commands = _commands(data, ranked[0].trial)
     title = f"To train trial {ranked[0].trial.number}, for example:"
-    tables = [_listed(story, parameters, caption)]
-    return PageAnswer(headline, lines, False, title, commands, tables)
+    tables = [_listed(data, parameters, caption)]
+    return PageResult(headline, lines, False, title, commands, tables)

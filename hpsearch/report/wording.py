@@ -7,7 +7,7 @@ error, is `Foreign`: it is shown as code, and is never markup.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import shortened
@@ -43,19 +43,13 @@ def foreign_name(text: str) -> Foreign:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table: its caption, its heads, and its rows.
-
-    Args:
-        caption: What it lists.
-        heads: Of its columns.
-        rows: Their cells; one for each head.
-        numeric: The indices of columns of numbers, which are aligned to the right.
-    """
+    """A table."""
 
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     numeric: frozenset[int] = frozenset()
+    """The indices of columns of numbers, which are aligned to the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +62,13 @@ class PageSection:
     lines: Sequence[Pieces] = ()
     charts: Sequence[Chart] = ()
     tables: Sequence[PageTable] = ()
-    code: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    code: Sequence[tuple[str, str]] = ()
     """Titles and texts of files."""
 
 
 @dataclass(frozen=True, slots=True)
-class PageAnswer:
-    """The first part of the page: the best configuration."""
+class PageResult:
+    """The best configuration, as the first part of the page."""
 
     headline: Pieces
     lines: Sequence[Pieces]
@@ -91,6 +85,6 @@ class ReportPage:
 
     name: Foreign
     subtitle: Pieces
-    answer: PageAnswer
+    result: PageResult
     sections: Sequence[PageSection]
     footer: Pieces

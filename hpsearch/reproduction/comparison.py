@@ -1,4 +1,5 @@
-"""The first difference between a trial's record and its repetition, and what is not as it was."""
+"""The first difference between a trial's record and its repetition, and changes of files, code and
+versions."""
 
 from __future__ import annotations
 
@@ -13,27 +14,20 @@ from trials.contract import Report
 OF_THE_RUN = re.compile(
     r"(runtime|_per_second|seconds|_time|time_s|_bytes|_joules|utilization|\bmfu)$"
 )
-"""Ends the names of metrics that measure time, memory or energy, which no two trainings have in
-common."""
+"""The end of the names of metrics of time, memory or energy, which differ between any trainings."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 
 
 class Comparison:
-    """Compares a repetition with the trial's record, report by report.
-
-    Args:
-        recorded: The record.
-
-    Attributes:
-        difference: The first difference, for people; None while there is none.
-        reports: The number of reports that were the same.
-    """
+    """Compares a repetition with the trial's record, report by report."""
 
     def __init__(self, recorded: RecordedTraining) -> None:
         self._recorded = recorded
         self._reached: set[float] = set()
         self.difference: str | None = None
+        """The first difference, for people; None while there is none."""
         self.reports = 0
+        """The number of reports that were the same."""
 
     def add(self, report: Report) -> None:
         """Compare a report."""
@@ -52,7 +46,7 @@ class Comparison:
         self.reports += 1
 
     def end(self, repeated: Repeated) -> None:
-        """Compare the end, and look for what was not reported."""
+        """Compare the end, and look for missing reports."""
         missing = sorted(set(self._recorded.reports) - self._reached)
         if missing:
             self._differ(f"at {missing[0]:g}: it was not reported this time")
@@ -98,12 +92,7 @@ def _plain(text: str) -> str:
 
 
 def changes(before: Environment, now: Environment) -> list[str]:
-    """What is not as it was, in phrases: files, code and versions.
-
-    Args:
-        before: What the trial ran on.
-        now: What this process runs on.
-    """
+    """Changes of files, code and versions since a trial ran, in phrases."""
     found = []
     if before.data_fingerprint != now.data_fingerprint:
         found.append("the files that the task names have changed")

@@ -1,4 +1,4 @@
-"""The training of a trial as it is on record, as far as that decides on its results."""
+"""The training of a trial as it is on record, as far as its results depend on it."""
 
 from __future__ import annotations
 
@@ -17,26 +17,22 @@ OF_THE_MACHINE = (ErrorKind.TIMEOUT, ErrorKind.DISK_FULL, ErrorKind.LOST)
 
 @dataclass(frozen=True)
 class RecordedTraining:
-    """The training of a trial.
-
-    Args:
-        parts: The resources at which it was continued from a checkpoint, rising; the first is 0.
-        end: The resource of its last report.
-        reports: The metrics of its reports, by resource.
-        must_end: True if it ended by itself there: it used its budget, stopped early or failed.
-        error: The kind and the text of the failure that ended it; None if it did not fail, or if
-            its failure was the machine's.
-    """
+    """The training of a trial."""
 
     parts: tuple[float, ...]
+    """The resources at which it was continued from a checkpoint, rising; the first is 0."""
     end: float
+    """The resource of its last report."""
     reports: Mapping[float, Mapping[str, float]]
+    """Metrics, by resource."""
     must_end: bool
+    """True if it ended by itself there: it used its budget, stopped early or failed."""
     error: tuple[ErrorKind, str] | None
+    """The kind and the text of its failure; None if it did not fail, or the machine did."""
 
 
 def recorded_training(detail: TrialDetail) -> RecordedTraining:
-    """The training of a trial, without what was trained in vain."""
+    """The training of a trial, without lost parts."""
     trial = detail.trial
     reports = {float(each["resource"]): each["metrics"] for each in detail.reports}
     end = max(reports, default=0.0)

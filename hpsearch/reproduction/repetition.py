@@ -17,51 +17,38 @@ from trials.running.runner import Runner, failure_of
 
 @dataclass(frozen=True)
 class Job:
-    """A training to repeat.
-
-    Args:
-        task: The training job.
-        data: Its prepared data.
-        setup: The setup of its first part, but for the folder.
-        recorded: The training on record: how far, and where it was paused.
-        problem_with: Finds a fault of a report, in a sentence; None if there is none.
-        should_stop: Asked after every step.
-    """
+    """A training to repeat."""
 
     task: Task
     data: Any
+    """Prepared by the task."""
     setup: Setup
+    """The setup of its first part, but for the folder."""
     recorded: RecordedTraining
     problem_with: Callable[[Report], str | None]
+    """Finds a fault of a report, in a sentence; None if there is none."""
     should_stop: Callable[[], bool]
+    """Called after every step."""
 
 
 @dataclass
 class Repeated:
-    """The end of a repeated training.
-
-    Attributes:
-        finished: Why it ended by itself; None if it did not.
-        failure: Its failure; None if it did not fail.
-        interrupted: True if it was asked to stop.
-        unpaused: The resources at which it should have been paused, but had no checkpoint.
-    """
+    """The end of a repeated training."""
 
     finished: str | None = None
+    """The reason why it ended by itself; None if it did not."""
     failure: Failure | None = None
     interrupted: bool = False
+    """True if it was asked to stop."""
     unpaused: tuple[float, ...] = ()
+    """The resources at which it should have been paused, but had no checkpoint."""
 
 
 def train(job: Job, outcome: Repeated) -> Generator[Report, None, None]:
-    """Train, and yield the reports; its files are removed in the end.
+    """Train, yield the reports, and write the end into `outcome`; the files are removed.
 
-    A report of the full budget comes when the training has ended, with what was measured after it.
-    As in a study, a training that fails after that has its result.
-
-    Args:
-        job: What to train.
-        outcome: Told how it ended.
+    A report of the full budget comes when the training has ended, with later measurements. As in a
+    study, a training that fails after that has its result.
     """
     last: Report | None = None
 
@@ -82,8 +69,7 @@ def train(job: Job, outcome: Repeated) -> Generator[Report, None, None]:
                     yield report
                 else:
                     last = report
-        # What a training job raises is its trial's failure.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - any error of the job is its trial's failure
             failure = failure_of(error)
             if last is None:
                 outcome.failure = failure
@@ -117,8 +103,8 @@ def _train_parts(
 
 
 def _end(recorded: RecordedTraining) -> float:
-    """The resource to train up to. A trial that must end by itself may train further: one report
-    too many shows that it does not."""
+    """The resource to train up to; further for a trial that must end by itself, so that another
+    report would show that it does not."""
     return math.nextafter(recorded.end, math.inf) if recorded.must_end else recorded.end
 
 

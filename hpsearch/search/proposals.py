@@ -38,11 +38,7 @@ class Proposals:
     """Draws the parameters of one study's trials, and writes them into its live history."""
 
     def __init__(
-        self,
-        spec: StudySpec,
-        history: History,
-        storage: BaseStorage,
-        forecast: Forecast | None,
+        self, spec: StudySpec, history: History, storage: BaseStorage, forecast: Forecast | None
     ) -> None:
         self._spec = spec
         self._history = history
@@ -52,7 +48,7 @@ class Proposals:
         self._class = methods.class_name(self._method)
         self._asked_at = 0
         self._all_tried = False
-        """The answer of `exhausted` when it was last asked, with `_asked_at` trials."""
+        """The last result of `exhausted`, with `_asked_at` trials."""
 
     def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
         """Draw the parameters of a queued trial that are not given, and write them into it."""
@@ -60,9 +56,8 @@ class Proposals:
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
             history.touch(trial)
-        view = self.view_for(trial)
-        asked = optuna.trial.Trial(view, id_of(trial, self._storage, history))
-        space.suggest(asked, self._spec.space)
+        trial_id = id_of(trial, self._storage, history)
+        space.suggest(optuna.trial.Trial(self.view_for(trial), trial_id), self._spec.space)
 
     @property
     def exhausted(self) -> bool:
@@ -85,10 +80,8 @@ class Proposals:
         return self._view(self._method, self._sampler_for(trial))
 
     def view_for_question(self, trial: Trial, name: str) -> optuna.Study | None:
-        """The study as the sampler reads it that draws a parameter which the space does not name.
-
-        None if the study's sampler needs the whole space in advance.
-        """
+        """The study for the sampler of a parameter that the space does not name; None if the
+        study's sampler needs the whole space in advance."""
         if self._class in methods.LAID_OUT:
             return None
         method = methods.for_questions(self._method)

@@ -1,7 +1,7 @@
 """Parameters that a trial asks for while it runs, because the study's space does not name them.
 
 A value is drawn once, written into the trial with its distribution, and is the trial's from then
-on, for all of its attempts. The order is that of Optuna: a value that the user asked for, the only
+on, for all of its attempts. Optuna's order holds: a value that the user asked for, the only
 value there is, one that the sampler drew together with others (with the trial's first question),
 and else one that it draws for this parameter alone. The randomness is derived from the study's
 seed, the trial's number and the parameter's name.
@@ -34,11 +34,11 @@ DRAWN_TOGETHER = "hpsearch:relative_params"
 
 
 class Unanswerable(ValueError):
-    """A trial cannot have a value for what it asks for. The text says why, and what to do."""
+    """A trial cannot have a value for a parameter. The text says why, and what to do."""
 
 
 class Questions:
-    """Answers the questions of one study's trials, and writes the values into them."""
+    """Draws the parameters that one study's trials ask for, and writes them into the trials."""
 
     def __init__(self, history: History, storage: BaseStorage, proposals: Proposals) -> None:
         self._history = history

@@ -1,6 +1,6 @@
-"""Trials by what was expected of them before, or else by the best that they have shown.
+"""Trials by their last recorded expectation, or else by their best value.
 
-It costs nothing to ask, so it says which few of many trials the forecast compares.
+It is cheap, so it chooses the few of many trials that the forecast compares.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hpsearch.search.worth import score_of
 
 
 class RoughOrder:
-    """The order of one study's trials; a trial is looked at again when it has changed."""
+    """The order of one study's trials; a trial is read again when it has changed."""
 
     def __init__(self, history: History, sign: float) -> None:
         self._history = history

@@ -2,14 +2,13 @@
 
 A rung is a resource level. Of all trials that ever reached one, a share goes on and the rest pauses
 there, with their checkpoints and without a slot. Whenever fewer have gone on than the share allows,
-the one goes on of which most is expected at the full budget (`curve_model.forecast`), so that a
-slow starter goes on where configurations like it have ended well. What is not expected to end with
-a finite value never does.
+the most promising trial at the full budget (`curve_model.forecast`) goes on, so that a slow starter
+goes on where configurations like it have ended well. A trial without a finite value never does.
 
-The share is 1/eta as long as the rungs tell something, which is measured by the rank correlation of
-a rung's values with those at the next one. Where it is poor more trials go on, and without any all
-of them. A rung at which half of the trials show the very same value, the majority guess of a model
-that has learnt nothing yet, decides nothing.
+The share is 1/eta as long as the values at a rung correlate with those at the next one, by rank.
+Where the correlation is poor more trials go on, and without any all of them. A rung at which half
+of the trials show the very same value, the majority guess of a model that has learnt nothing yet,
+decides nothing.
 
 A report past a level counts for it as long as it has not reached the next one. A trial that reports
 rarely may pass over a rung, and has no place there.
@@ -54,16 +53,16 @@ class Judgement:
 NEAREST = 5
 """The number of compared trials that a judgement names."""
 ASSUMED, WEIGHT = 0.75, 6
-"""The rank correlation of a rung with the next one that is assumed before anything is known of it,
-and how many trials this assumption is worth."""
+"""The rank correlation of a rung with the next one that is assumed at first, and the number of
+trials that this assumption is worth."""
 POOR, GOOD = 0.3, 0.75
 """With a correlation of GOOD one trial in eta goes on, with POOR every trial; linear in between."""
 COMPARED = 200
 """The latest trials that a correlation is measured on."""
 WIDEST = 3.0
-"""By how much the correction for range may widen the range of those that went on."""
+"""The largest factor of the correction for the range of the trials that went on."""
 SAME = 0.5
-"""A rung decides nothing if this share of the trials show one and the same value."""
+"""The share of trials with one and the same value at which a rung decides nothing."""
 LEAST_SAME = 3
 
 Order = Callable[[Sequence[int]], list[int] | None]
@@ -87,10 +86,7 @@ class Rung:
         return len(self._standing)
 
     def record(self, number: int, score: float) -> None:
-        """Enter a trial's score.
-
-        Entering it again replaces it (an attempt may redo what a lost one did).
-        """
+        """Enter a trial's score, in place of an earlier one: an attempt may redo a lost one."""
         before = self.scores.get(number)
         if before is not None:
             self._standing.remove((before, number))
@@ -102,11 +98,11 @@ class Rung:
         return self._place((self.scores[number], number))
 
     def excuse(self, number: int) -> None:
-        """The trial goes on whatever its standing, and takes nobody's place."""
+        """Let a trial go on with any score; it takes no place of others."""
         self._excused.add(number)
 
     def stop(self, number: int) -> None:
-        """The trial that waited here has ended, and has not gone on."""
+        """Note that a trial which waited here has ended, and has not gone on."""
         if number in self.waiting:
             self.waiting.remove(number)
             self._stopped.add(number)
@@ -128,10 +124,7 @@ class Rung:
 
     @property
     def has_learnt_nothing(self) -> bool:
-        """True if trials show the same value here, so that there is nothing to choose by.
-
-        Those without a finite value show none: they have not learnt nothing, they have diverged.
-        """
+        """True if too many trials show the same finite value here to choose by it."""
         finite = self._place((math.inf, 0))
         if finite < LEAST_SAME:
             return False
@@ -150,8 +143,8 @@ class Rungs:
     Args:
         levels: Ascending resource levels; those from the full budget on are not rungs.
         total: The full trial budget.
-        eta: At each rung one trial in `eta` continues, as long as it tells enough.
-        order: Says which trials are the most promising; without it their scores at the rung do.
+        eta: At each rung one trial in `eta` continues, if its values correlate with later ones.
+        order: Puts the most promising trials first; None for the order of scores at the rung.
     """
 
     def __init__(
@@ -168,11 +161,9 @@ class Rungs:
     # ------------------------------------------------------------------------------------ arriving
 
     def enter(self, number: int, resource: float) -> int | None:
-        """Note that a trial reports at a resource.
-
-        Returns: The rung that the report counts at, the highest one at or below it. None below the
-            lowest rung, at the full budget, and where an earlier report of the trial counts there.
-        """
+        """Note that a trial reports at a resource, and return the rung that the report counts at:
+        the highest one at or below it. None below the lowest rung, at the full budget, and where an
+        earlier report of the trial counts there."""
         index = bisect.bisect_right(self.rungs, resource, key=lambda rung: rung.level) - 1
         if index < 0 or resource >= self._total:
             return None
@@ -182,11 +173,11 @@ class Rungs:
         return index
 
     def finish(self, number: int, score: float) -> None:
-        """A trial reached the full budget: what the rungs foretold is known."""
+        """Record the score of a trial at the full budget, which rungs are measured by."""
         self._end.record(number, score)
 
     def arrive(self, index: int, number: int, score: float) -> Judgement:
-        """A trial reached a rung: record its score and say whether it continues or pauses."""
+        """Record the score of a trial at a rung, and let it continue or pause there."""
         rung = self.rungs[index]
         rung.waiting.discard(number)
         rung.record(number, score)
@@ -204,8 +195,8 @@ class Rungs:
     def promotion(
         self, can_finish: Callable[[int], bool] = lambda number: True
     ) -> tuple[int, Judgement] | None:
-        """The trial to continue: of the highest rung at which fewer have gone on than may. Trials
-        that cannot be trained in full any more are passed over."""
+        """The trial to continue, of the highest rung at which fewer have gone on than may and of
+        those that can still be trained in full."""
         for index in reversed(range(len(self.rungs))):
             chosen = self._chosen(index, can_finish)
             if chosen is not None:
@@ -217,7 +208,7 @@ class Rungs:
         return sorted(number for rung in self.rungs for number in rung.able)
 
     def level_after(self, index: int | None, resource: float) -> float | None:
-        """The level of the next rung above one of them (None for below the lowest) and past a
+        """The level of the next rung above another one (None for below the lowest) and past a
         resource; None above the highest."""
         following = 0 if index is None else index + 1
         for rung in self.rungs[following:]:
@@ -226,19 +217,20 @@ class Rungs:
         return None
 
     def promote(self, number: int) -> None:
-        """The trial continues: it waits nowhere."""
+        """Let a trial continue: it waits at no rung."""
         for rung in self.rungs:
             rung.waiting.discard(number)
 
     def stop(self, number: int) -> None:
-        """The trial has ended where it waited."""
+        """Note that a trial has ended at the rung where it waited."""
         for rung in self.rungs:
             rung.stop(number)
 
     # ------------------------------------------------------------------------------------- choosing
 
     def share(self, index: int) -> float:
-        """The share of the trials at a rung that may go on: 1/eta, more where it tells little."""
+        """The share of the trials at a rung that may go on: 1/eta, more where it foretells
+        little."""
         if self.rungs[index].has_learnt_nothing:
             return 1.0
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
@@ -258,7 +250,6 @@ class Rungs:
     def _chosen(
         self, index: int, can_finish: Callable[[int], bool] | None
     ) -> tuple[int, Judgement] | None:
-        """The trial of a rung that goes on now, if one more may."""
         rung = self.rungs[index]
         if rung.gone_on >= self._places(index):
             return None
@@ -273,11 +264,9 @@ class Rungs:
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
     def _places(self, index: int) -> int:
-        """The number of a rung's trials that may go on."""
         return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
 
     def _standing(self, index: int) -> str:
-        """The reason for a judgement at a rung."""
         rung = self.rungs[index]
         level = f"{rung.level:g}"
         if rung.has_learnt_nothing:
@@ -288,12 +277,8 @@ class Rungs:
 
 
 def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
-    """The rank correlation of trials' scores at two rungs, as it would be over all trials.
-
-    Those that went on are alike, since they were chosen, and among trials that are alike ranks say
-    little. So the correlation is corrected for their range at the first rung. 0 where there is
-    none.
-    """
+    """The rank correlation of trials' scores at two rungs, corrected to that over all trials; 0
+    where there is none. Trials that went on were chosen, so that their range is narrower."""
     here = [rung.scores[number] for number in numbers]
     there = [following.scores[number] for number in numbers]
     found = rank_correlation(here, there)

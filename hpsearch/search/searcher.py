@@ -1,9 +1,9 @@
-"""The search of a study: the worth of a report, and what its trial does next.
+"""The search of a study, which joins its parts.
 
-`Searcher` joins the parts: `proposals` and `questions` draw parameters, `worth` values reports, a
-forecast (`curve_model.forecast`) says what is expected of trials in full, and rungs (`rungs`) or a
-pruner of Optuna decide which trials continue. It keeps no records: it reads the history, and
-rebuilds the standings at the rungs from it.
+`proposals` and `questions` draw parameters, `worth` values reports, a forecast
+(`curve_model.forecast`) says what is expected of trials in full, and rungs (`rungs`) or a pruner of
+Optuna decide which trials continue. The search keeps no records: it reads the history, and rebuilds
+the standings at the rungs from it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from hpsearch.study_file.models import StudySpec
 HYPERBAND = {"hyperband", "HyperbandPruner"}
 
 MAY_WIN = 0.1
-"""A paused trial goes on after the last new one if it turns out best with this probability."""
+"""The least probability of turning out best with which a paused trial goes on after the last new
+one."""
 
 MOST_COMPARED = 64
-"""So many paused trials are compared by the forecast; more are first reduced by what was expected
-of them before."""
+"""The most paused trials that the forecast compares; `rough_order` chooses them."""
 
 LEADERS = 16
-"""Of so many leading trials the expectation is kept up to date."""
+"""The number of leading trials whose expectation is kept up to date."""
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
@@ -52,19 +52,14 @@ STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The search's answer to one report.
-
-    Args:
-        worth: The value of the report.
-        judgement: The next step of the trial, with the reason.
-        until: The resource up to which the trial may train before it is judged next.
-        stretch: How much it trains next: until then, and at least until its next report.
-    """
+    """The worth of one report, and the next step of its trial."""
 
     worth: Worth
     judgement: Judgement
     until: float
+    """The resource up to which the trial may train before it is judged next."""
     stretch: float
+    """The next stretch of training: until then, and at least until its next report."""
 
 
 class Searcher:
@@ -99,11 +94,10 @@ class Searcher:
     # -------------------------------------------------------------------------------------- judging
 
     def assess(self, trial: Trial, report: ReportRecord, phase: Phase) -> Assessment:
-        """Say what a report is worth and what its trial does next.
+        """Value a report, whose trial has its former value still, and judge the trial.
 
         Once no new trials come, the trial that is likeliest to win goes on at once where it would
-        have paused. The highest rung that the trial has reached is written into it; it has its
-        former value still.
+        have paused. The highest rung that the trial has reached is written into it.
         """
         worth = self._scoring.worth_of(report, trial)
         rungs = self._rungs
@@ -144,7 +138,7 @@ class Searcher:
 
     @property
     def last_rung(self) -> float:
-        """The resource at which a trial shows if it leads: the highest rung, or the full budget."""
+        """The highest rung, at which a trial shows if it leads; without rungs the full budget."""
         if self._rungs is None or not self._rungs.rungs:
             return self._total
         return self._rungs.rungs[-1].level
@@ -161,7 +155,7 @@ class Searcher:
         return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
 
     def searched(self) -> optuna.Study:
-        """The study as its pruner reads it: without repeats."""
+        """The study for its pruner, without repeats."""
         name = self._history.study.name
         storage = without_repeats(self._storage, self._history)
         return optuna.Study(name, storage, pruner=self._pruner)
@@ -197,8 +191,7 @@ class Searcher:
     def promotion(
         self, can_finish: Callable[[Trial], bool] = lambda trial: True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial that its rung lets go on while new ones are to come, of those that can
-        be trained in full."""
+        """The paused trial that its rung lets go on, of those that can be trained in full."""
         trials = self._history.trials
         rungs = self._rungs
         found = None if rungs is None else rungs.promotion(lambda n: can_finish(trials[n]))
@@ -210,8 +203,8 @@ class Searcher:
     def likeliest_to_win(
         self, can_finish: Callable[[Trial], bool] = lambda trial: True
     ) -> tuple[Trial, Judgement] | None:
-        """The paused trial that is likeliest to turn out the best, if that is likely enough, of
-        those that can be trained in full."""
+        """The likeliest winner of the paused trials that can be trained in full, if it is likely
+        enough."""
         if self._rungs is None:
             return None
         trials = self._history.trials
@@ -232,18 +225,18 @@ class Searcher:
         return trials[numbers[first]], Judgement(Verdict.CONTINUE, why)
 
     def continues(self, trial: Trial) -> None:
-        """A paused trial runs again: it waits at no rung."""
+        """Note that a paused trial runs again: it waits at no rung."""
         if self._rungs is not None:
             self._rungs.promote(trial.number)
 
     def stops(self, trial: Trial) -> None:
-        """A paused trial has ended: it waits at no rung, and has not gone on."""
+        """Note that a paused trial has ended: it waits at no rung, and has not gone on."""
         if self._rungs is not None:
             self._rungs.stop(trial.number)
 
     def _furthest(self, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
-        """Of trials that no forecast compares, the one that has trained the furthest, if none has
-        been trained in full."""
+        """The trial that has trained the furthest, if none has been trained in full: for trials
+        that no forecast compares."""
         if any(trial.state is State.COMPLETE for trial in self._history.trials):
             return None
         furthest = max(waiting, key=lambda trial: (trial.resource, -trial.number))
@@ -305,13 +298,9 @@ class Searcher:
 
 
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
-    """The index of the rung that a report of a trial counts at; None if it counts at none.
-
-    A repeat is at none.
-    """
-    if trial.role is Role.CONFIRM:
-        return None
-    return rungs.enter(trial.number, resource)
+    """The index of the rung that a report of a trial counts at; None if it counts at no rung, as of
+    a repeat."""
+    return None if trial.role is Role.CONFIRM else rungs.enter(trial.number, resource)
 
 
 def _is_exempt(trial: Trial) -> bool:

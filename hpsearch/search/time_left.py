@@ -1,9 +1,9 @@
-"""The time that is left of a study, by the time that its trials have taken.
+"""The time until a study ends, by the time that its trials have taken.
 
-It is the time that the whole search is expected to take, less the time that it has taken, and that
-of the repeats to come (`search.confirm`). At least one trial in eta is assumed to go on from each
-rung, and a few (`RACE`) to be trained in full at the end. Under a pruner of Optuna, new trials are
-taken to get as far as those before them. A limit of time or money ends all of this.
+It is the expected time of the whole search, less the time that it has taken, and the time of the
+repeats to come (`search.confirm`). At least one trial in eta is assumed to go on from each rung,
+and a few (`RACE`) to be trained in full at the end. Under a pruner of Optuna, new trials are
+assumed to get as far as those before them. A limit of time or money ends all of this.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
 FEWEST, PRUNED_FEWEST = 3, 10
-"""Before so many trials have come to rest, only a limit of time or money says anything; more are
-needed under a pruner of Optuna, which trains its first ones in full."""
+"""The fewest trials at rest that an estimate is made from; more are needed under a pruner of
+Optuna, which trains its first ones in full."""
 RACE = 3
 """The least number of trials that are trained in full by the end of a search."""
 TAIL = 0.25
-"""For how much of a full training the other workers wait for the last one, on average."""
+"""The share of a full training for which the other workers wait for the last one, on average."""
 REPEATED = 0.5
 """The share of the promised repeats that takes place: the race may be decided earlier."""
 SIDE_BY_SIDE = 3
@@ -32,7 +32,7 @@ SIDE_BY_SIDE = 3
 
 
 class TimeLeft:
-    """The time that the rest of a study takes, by what it has done so far."""
+    """The time that the rest of a study takes."""
 
     def __init__(self, spec: StudySpec, trials: Sequence[Trial], workers: int) -> None:
         self._spec = spec
@@ -65,8 +65,8 @@ class TimeLeft:
         return min(ends, default=None)
 
     def in_all_s(self, pace: float, start_up_s: float) -> tuple[float | None, float | None]:
-        """Seconds that a study takes of which nothing has run yet, for all its work and until its
-        budget ends it; None for what is not limited.
+        """Seconds that a whole study takes, for all its work and until its budget ends it; None for
+        a number without a limit.
 
         Args:
             pace: Seconds that one worker trains for one unit of the budget.
@@ -85,7 +85,7 @@ class TimeLeft:
         return FEWEST if known_beforehand else PRUNED_FEWEST
 
     def _limits_s(self, active_s: float, held_s: float) -> list[float]:
-        """Seconds until each limit of the budget is reached, with workers held so long by now."""
+        """Seconds until each limit of the budget is reached; workers were held for `held_s`."""
         budget = self._spec.budget
         limits = []
         if budget.wall_clock_s is not None:
@@ -104,7 +104,7 @@ class TimeLeft:
         return self._total * self._pace + self._start_up_s
 
     def _search_s(self, trials: int, held_s: float) -> float:
-        """Seconds that the rest of the search takes, where trials have held workers so long."""
+        """Seconds that the rest of the search takes; its trials have held workers for `held_s`."""
         expected_s = trials * self._trial_s() + self._race_s(trials)
         rests_s = [self._rest_s(trial) for trial in self._search]
         work_s = max(expected_s - held_s, sum(rests_s))
@@ -114,7 +114,7 @@ class TimeLeft:
         return max(work_s / self._workers, *rests_s, 0.0) + tail_s
 
     def _trial_s(self) -> float:
-        """Seconds that a trial is expected to take, whichever rung it gets to."""
+        """Seconds that a trial is expected to take, over all rungs that it may get to."""
         if len(self._levels) == 1:
             ended = [trial.resource for trial in self._search if trial.state.terminal]
             return fmean(ended or [self._total]) * self._pace + self._start_up_s
@@ -125,7 +125,7 @@ class TimeLeft:
         return seconds
 
     def _shares(self) -> list[float]:
-        """The share of trials that train up to each level: as many as have, or as is assumed."""
+        """The share of trials that train up to each level: as measured, or at least as assumed."""
         least = 1 / self._spec.search.pruner.arguments.get("eta", ETA)
         shares = [1.0]
         for level in self._levels[:-1]:
@@ -135,13 +135,13 @@ class TimeLeft:
         return shares
 
     def _race_s(self, trials: int) -> float:
-        """Seconds of training a few more in full than the rungs let through, at the end."""
+        """Seconds of training a few more trials in full than the rungs let through."""
         more = min(RACE, trials) - trials * self._shares()[-1]
         above = self._total - self._levels[0]
         return max(0.0, more) * (above * self._pace + self._start_up_s)
 
     def _rest_s(self, trial: Trial) -> float:
-        """Seconds until a trial that runs is next judged."""
+        """Seconds until a running trial is next judged."""
         if trial.state not in (State.RUNNING, State.QUEUED):
             return 0.0
         until = next((level for level in self._levels if level > trial.resource), self._total)

@@ -22,21 +22,16 @@ OUTSIDE = 1e300
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The worth of a report.
-
-    Args:
-        values: The values of all objectives; None if one of them is not a finite number.
-        margins: By limited metric, how far it lies outside, as a share of the bound; 0 or less
-            where it keeps the limit.
-        score: What reports at the same resource are ordered by; less is better, infinite without a
-            value.
-        improves: Whether this report becomes the trial's value.
-    """
+    """The worth of a report."""
 
     values: tuple[float, ...] | None
+    """Of all objectives; None if one of them is not a finite number."""
     margins: Mapping[str, float]
+    """By limited metric, its distance outside, as a share of the bound; 0 or less inside."""
     score: float
+    """The order of reports at the same resource; less is better, infinite without a value."""
     improves: bool
+    """True if the report becomes the trial's value."""
 
 
 def score_of(value: float | None, sign: float) -> float:
@@ -58,8 +53,8 @@ class Scoring:
         self._total = spec.budget.per_trial.total
 
     def worth_of(self, report: ReportRecord, trial: Trial) -> Worth:
-        """The worth of a report, which has all metrics of the objectives and the limits, to its
-        trial as it was before."""
+        """The worth of a report that has all metrics of objectives and limits; its trial has its
+        former value."""
         metrics = report.metrics
         values = [metrics[objective.metric] for objective in self._objectives]
         margins = self._margins(metrics)
@@ -70,7 +65,7 @@ class Scoring:
         return Worth(tuple(map(float, values)), margins, score, improves)
 
     def score(self, report: ReportRecord) -> float:
-        """The score that reports at the same resource are ordered by: less is better."""
+        """The order of reports at the same resource; less is better."""
         return self._score(report, self._margins(report.metrics))
 
     def _score(self, report: ReportRecord, margins: Mapping[str, float]) -> float:
@@ -81,8 +76,7 @@ class Scoring:
         return OUTSIDE * (1 + over / (1 + over))
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
-        """True if a report with finite values is better than the one that gave its trial its
-        value, or is what the trial is valued by in any case."""
+        """True if a report with finite values gives its trial a new value."""
         if self._returns and report.resource >= self._total:
             return True
         if len(self._objectives) > 1 or trial.value is None:

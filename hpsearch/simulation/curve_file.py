@@ -40,17 +40,14 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class CurveFile:
-    """The part of a file that a study can use.
-
-    Args:
-        curves: Of all configurations that are recorded up to the trial budget, or diverged.
-        too_short: The number of other configurations, which are left out.
-        timed: False if the file has no times: each unit of the resource takes one second then.
-    """
+    """The part of a file that a study can use."""
 
     curves: RecordedCurves
+    """Of all configurations that are recorded up to the trial budget, or diverged."""
     too_short: int
+    """The number of other configurations, which are left out."""
     timed: bool
+    """False if the file has no times: each unit of the resource takes one second then."""
 
 
 def load_curves(path: Path, spec: StudySpec) -> CurveFile:
@@ -117,7 +114,7 @@ class _Table:
         return [rows[np.argsort(self._levels[rows])] for rows in found]
 
     def curve(self, rows: Any) -> Curve:
-        """The curve of a run; not a number from where it diverged on."""
+        """The curve of a run; NaN from where it diverged on."""
         finite = np.all([np.isfinite(values[rows]) for values in self._metrics.values()], axis=0)
         until_divergence = np.logical_and.accumulate(finite)
         metrics = {}
@@ -138,7 +135,7 @@ class _Table:
         return {name: params[name] for name in active(self._spec.space, params) if name in params}
 
     def _value(self, name: str, cell: Any) -> Any:
-        """A cell as a value of a parameter: a choice is found by how it is written."""
+        """A cell as a value of a parameter; a choice is also found by its text."""
         parameter = self._spec.space[name]
         cell = cell.item() if isinstance(cell, np.generic) else cell
         if isinstance(parameter, CategoricalParameter):
@@ -150,7 +147,7 @@ class _Table:
         return int(cell) if parameter.type == "int" else float(cell)
 
     def _column(self, *names: str) -> str:
-        """The first of some names that the table has a column of."""
+        """The first of some names that is a column of the table."""
         for name in names:
             if name in self._frame:
                 return name
@@ -159,7 +156,7 @@ class _Table:
         raise DataError(what, f"of its columns, {hint}")
 
     def _numbers(self, column: str) -> Floats:
-        """A column as numbers; empty cells are not numbers."""
+        """A column as numbers; NaN for empty cells."""
         try:
             return self._frame[column].to_numpy(dtype=float, na_value=math.nan)
         except (TypeError, ValueError) as error:

@@ -1,10 +1,9 @@
-"""Recorded learning curves for the simulated executor: what configurations once measured, looked up
-for new proposals.
+"""Recorded learning curves for the simulated executor, looked up for new proposals.
 
 A configuration has one curve for each seed that was recorded. A proposal takes the nearest
-configuration that no other proposal has taken, so that a search can be replayed on what was
-measured before. Distances are Euclidean, in the unit cube: numbers on the scale of the space
-(logarithmic where that is), two different choices one apart, and present and absent one apart.
+configuration that no other proposal has taken. Distances are Euclidean, in the unit cube: numbers
+on the scale of the space (linear or logarithmic), two different choices one apart, and present and
+absent one apart.
 """
 
 from __future__ import annotations
@@ -31,12 +30,11 @@ class Curve:
 
     levels: Floats  # ascending resources, `[n]`, above 0
     metrics: Mapping[str, Floats]
-    """For each metric its values at the levels, `[n]`; not a number from where training diverged
-    on."""
+    """For each metric its values at the levels, `[n]`; NaN from where training diverged on."""
     seconds: Floats  # seconds of training up to each level, `[n]`, never falling
     others: Mapping[str, Floats] = field(default_factory=dict)
-    """Metrics that do not show whether training diverged, `[n]` each; not a number where they were
-    not reported."""
+    """Metrics that do not show if training diverged, `[n]` each; NaN where they were not
+    reported."""
 
     @property
     def is_finite(self) -> bool:
@@ -44,9 +42,8 @@ class Curve:
         return all(bool(np.isfinite(values).all()) for values in self.metrics.values())
 
     def at(self, resource: float) -> dict[str, float]:
-        """The metrics at a resource; below the first level those of the first one. Of `others`,
-        those that were reported there. Raises Diverged if one of `metrics` is not a number
-        there."""
+        """The metrics at a resource, and those of `others` that were reported there; below the
+        first level those of the first one. Raises Diverged if one of `metrics` is NaN there."""
         found = self._between(self.metrics, resource)
         if not all(map(math.isfinite, found.values())):
             raise Diverged(f"the recorded run was not finite at {resource:g}")
@@ -56,7 +53,6 @@ class Curve:
         return found
 
     def _between(self, metrics: Mapping[str, Floats], resource: float) -> dict[str, float]:
-        """Metrics at a resource, which may lie between two levels."""
         found = {}
         for name, values in metrics.items():
             found[name] = float(np.interp(resource, self.levels, values))
@@ -103,8 +99,8 @@ class RecordedCurves:
     """Curves that were recorded: each new proposal takes the nearest configuration not yet taken.
 
     Equal proposals share a configuration. When every configuration is taken, the nearest one of all
-    is taken again. A configuration has a run for each seed that was recorded: the first seed of a
-    proposal measures what the first run did, its second one what the second did, over and over.
+    is taken again. The first seed of a proposal measures the first recorded run, its second seed
+    the second run, and so on, beginning again after the last one.
     """
 
     def __init__(

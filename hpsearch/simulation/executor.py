@@ -1,8 +1,8 @@
 """Slots of a simulated cluster on a virtual clock.
 
-Nothing is trained: `Curves` say what a configuration would measure at a resource, and how long it
-takes to get there. Time moves only in `poll`, to the next thing that happens; `clock` is the
-driver's clock. The same orders give exactly the same events.
+Nothing is trained: `Curves` have the metrics of a configuration at a resource, and the time that it
+takes to get there. Time moves only in `poll`, to the next event; `clock` is the driver's clock. The
+same orders give exactly the same events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Key = tuple[int, int]
 
 
 class Curves(Protocol):
-    """The behaviour of configurations."""
+    """The metrics and the speed of configurations."""
 
     def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
         """The metrics at a resource. Raises Diverged if training does not get there."""
@@ -40,7 +40,7 @@ class _Run:
     until: float
     trained_until: float  # the time at which the last report was made
     started: float
-    start_up_s: float  # seconds until it trained, as long as that is not told; else 0
+    start_up_s: float  # seconds until it trained, as long as they are not reported; else 0
     waiting: bool = False
     named: list[tuple[float, str]] = field(default_factory=list)
     """The checkpoints that its reports have named, oldest first, each with the report's resource.
@@ -52,20 +52,21 @@ class _Run:
 
 
 class _Moment(NamedTuple):
-    """The time at which something happens."""
+    """The time of an event."""
 
     time: float
-    number: int  # puts what happens at the same time in order
+    number: int  # puts events at the same time in order
     run: _Run | None  # the run that reports or ends; None if a slot is lost
     level: float | None  # the resource at which it reports; None if it ends
 
 
 class SimulatedExecutor:
-    """Runs attempts on imagined slots, each with so many GPUs.
+    """Runs attempts on simulated slots, each with so many GPUs.
 
-    At the times `losses` the slot that has worked longest is lost, with what it runs, and a new one
+    At the times `losses` the slot that has worked longest is lost, with its attempt, and a new one
     replaces it at once. The first attempt on a slot trains after `cold_s` seconds, each later one
-    after `warm_s`."""
+    after `warm_s`.
+    """
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class SimulatedExecutor:
             self._train(run)
 
     def stop(self, order: ev.Stop) -> None:
-        """End an attempt: its state is that of its last report."""
+        """End an attempt, in the state of its last report."""
         run = self._runs.pop((order.trial, order.attempt), None)
         if run is not None:
             stopped = ev.Stopped(order.trial, order.attempt, run.resource, self._save(run))
@@ -156,7 +157,7 @@ class SimulatedExecutor:
     # ------------------------------------------------------------------------------------ events
 
     def poll(self, timeout_s: float) -> list[ev.Event]:
-        """The next events; the clock moves to them, or by the timeout if none happens before."""
+        """The next events; the clock moves to them, or by the timeout if none comes before."""
         give_up = self.now + timeout_s
         while not self._ready:
             if not self._happens or self._happens[0].time > give_up:
@@ -172,7 +173,7 @@ class SimulatedExecutor:
         heapq.heappush(self._happens, _Moment(time, self._count, run, level))
 
     def _train(self, run: _Run) -> None:
-        """Schedule the run's next report, or its end."""
+        """Schedule a run's next report, or its end."""
         level = self._next_level(run)
         seconds = 0.0
         if level is not None:
@@ -183,7 +184,7 @@ class SimulatedExecutor:
         self._at(run.trained_until + seconds, run, level)
 
     def _happen(self, moment: _Moment) -> None:
-        """Move the clock to a moment, and let happen what happens then."""
+        """Move the clock to a moment, and make its events."""
         self.now = moment.time
         run = moment.run
         if run is None:

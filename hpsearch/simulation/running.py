@@ -1,9 +1,5 @@
-"""A whole study on recorded or computed curves: the real brain, search, ledger, driver and store on
-a virtual clock.
-
-Nothing is trained and nothing is waited for: what happens and when is read from `Curves`. The study
-starts at time 0.
-"""
+"""A whole study on recorded or computed curves: the real brain, search, driver and store, on a
+virtual clock that starts at 0. Nothing is trained, and nothing waits."""
 
 from __future__ import annotations
 
@@ -29,11 +25,10 @@ IN_MEMORY = "sqlite://"
 
 
 class Straight(SimulatedExecutor):
-    """A simulated executor whose polls last until something happens, or until the next of some
-    moments.
+    """A simulated executor whose polls last until the next event, or the next of some moments.
 
-    A driver asks for a short wait, to check its limits. On a virtual clock that would be thousands
-    of empty ticks. The limits that matter are among the moments instead.
+    A driver waits for a short time only, to check its limits, which would be thousands of empty
+    ticks on a virtual clock. Here the limits are among the moments instead.
     """
 
     moments: Iterable[float] = ()
@@ -58,28 +53,27 @@ def simulate(
     moments: Iterable[float] = (),
     watch: Watch = watch_nothing,
     build: Callable[[History, StudySpec], Study] = build_study,
-    told: Sequence[EarlierStudy] = (),
+    earlier: Sequence[EarlierStudy] = (),
 ) -> History:
-    """Run a study to its end, in a database in memory, and return everything it has recorded.
+    """Run a study to its end, in a database in memory, and return all its records.
 
     Its `report_deadline` is lifted: a recorded run does not hang, however far apart its reports
     are.
 
     Args:
-        curves: What configurations do, and how long that takes.
-        workers: How many slots.
+        workers: The number of slots.
         gpus: GPUs a slot.
         moments: Times at which the driver ticks though nothing happens, for `watch`.
-        watch: Called after every tick with the study, what was written, and the time.
+        watch: Called after every tick with the study, the records written, and the time.
         build: Makes the brain; for callers that observe it.
-        told: By earlier studies, whatever the study file says of them.
+        earlier: The evidence of earlier studies, in place of the study file's `warm_start`.
     """
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     executor = Straight(curves, trial_budget(spec), workers, gpus)
     executor.moments = _with_limit(moments, spec.budget.wall_clock_s)
     with closing(Store.open(IN_MEMORY)) as store:
-        history = create_study(store, spec, "", told=told)
+        history = create_study(store, spec, "", told=earlier)
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
         study = build(history, spec)
         Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()
@@ -87,6 +81,5 @@ def simulate(
 
 
 def _with_limit(moments: Iterable[float], wall_clock_s: float | None) -> list[float]:
-    """The moments at which a simulated study is looked at, in order."""
     limit = set() if wall_clock_s is None else {wall_clock_s}
     return sorted({*moments} | limit)

@@ -1,6 +1,6 @@
 """Study files to start from, with comments.
 
 - `starters`: a starter for each kind of task
-- `data`: the names in a starter that follow from training data
+- `data`: the parts of a starter that follow from training data
 - `command_lines`: a starter of a command line whose numbers are searched
 """

@@ -1,5 +1,4 @@
-"""A study file from a command line: its numbers become parameters, and what counts its training the
-budget."""
+"""A study file from a command line: its numbers become parameters, and its length the budget."""
 
 from __future__ import annotations
 
@@ -39,23 +38,19 @@ Text = str
 
 @dataclass
 class SearchedCommand:
-    """A command line as a study that searches its numbers.
-
-    Attributes:
-        words: The command's words, with placeholders.
-        space: The parameters by name, each as YAML.
-        values: The values that the command line gives to the parameters.
-        unit: The unit of the budget.
-        total: The budget; None if the command line has none.
-        fixed: Numbers that are left as they are, by name.
-    """
+    """A command line as a study that searches its numbers."""
 
     words: list[str] = field(default_factory=list)
+    """With placeholders."""
     space: dict[str, Text] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    """The values that the command line gives to the parameters."""
     unit: Unit = Unit.EPOCHS
+    """The unit of the budget."""
     total: str | None = None
+    """The budget; None if the command line has none."""
     fixed: list[str] = field(default_factory=list)
+    """The names of numbers that are left as they are."""
 
     def as_names(self) -> dict[str, str]:
         """The names of the starter of a command, as YAML."""
@@ -183,7 +178,7 @@ def _number(value: float) -> str:
 def remarks(found: SearchedCommand) -> Iterator[str]:
     """Remarks on a study file that was written from a command line."""
     if found.total is None:
-        yield f"write {{{BUDGET}}} where the command is told how long to train, and set per_trial"
+        yield f"write {{{BUDGET}}} where the command states how long to train, and set per_trial"
     if found.fixed:
         yield f"left as they are: {', '.join(found.fixed)}"
     yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part;'

@@ -1,4 +1,4 @@
-"""The names in a starter that follow from training data: its task, columns, metric and sizes."""
+"""The parts of a starter that follow from training data: its task, columns, metric and sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trials.tasks.tabular import columns as tabular_columns
 from trials.tasks.tabular.spec import TabularSpec
 
 TEXTS = ("text_classification", "text_regression")
-"""The kinds that learn something of texts in a column."""
+"""The kinds of task on texts in a column."""
 TABULAR = "tabular"
 TEXT_NAMES = (
     *("text", "sentence", "content", "review", "utterance", "question", "query", "message"),
@@ -30,42 +30,38 @@ LABEL_NAMES = ("label", "category", "class", "intent", "target", "sentiment", "t
 TARGET_NAMES = (*LABEL_NAMES, "outcome", "species", "diagnosis", "survived", "quality", "price")
 """Usual names of the column that is learnt from the others of a table."""
 SAMPLE_ROWS = 200
-"""Rows that are read to tell texts from classes where the names of columns do not."""
+"""Rows that are read to find the columns of texts and classes."""
 WORDS_OF_A_TEXT = 5
-"""A column whose middle cell has so many words holds texts."""
+"""The fewest words in the middle cell of a column of texts."""
 ENOUGH_TO_VALIDATE = 1000
 LARGEST_SHARE, SMALLEST_SHARE = 0.3, 0.05
 """Of the rows, for validation."""
 RARE = 1 / 3
-"""A class that has less than this of an equal share of the rows is rare."""
+"""The part of an equal share of the rows below which a class is rare."""
 BYTES_A_TOKEN = 3
 SHORTEST, LONGEST = 16, 512
 """Tokens of a text."""
 EPOCHS = (9, 27, 81)
 """Budgets of a trial whose model starts from scratch: rungs at a ninth, a third and the whole."""
 NEEDED_SAMPLES = 40_000
-"""Samples, counted in every epoch, that such a model needs to have learnt something."""
+"""Samples, counted in every epoch, that such a model needs."""
 PRETRAINED = {"rates": "low: 1.0e-5, high: 2.0e-4", "total": "3"}
 """The rates and epochs of a pretrained model."""
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """Training data, and what the command line says of its task.
-
-    Args:
-        train: The path of the data.
-        table: Its rows; a header and one row at least.
-        text: The columns with the texts; empty to guess it.
-        label: The columns that are learnt; empty to guess it.
-        model: The model to start from; None for one from scratch.
-    """
+    """Training data, and the options of the command line on its task."""
 
     train: Path
     table: pd.DataFrame
+    """At least one row."""
     text: tuple[str, ...]
+    """The columns with the texts; empty to guess it."""
     label: tuple[str, ...]
+    """The columns that are learnt; empty to guess it."""
     model: str | None
+    """The model to start from; None for one from scratch."""
 
 
 def read(train: Path) -> pd.DataFrame:
@@ -100,12 +96,7 @@ def _holds_texts(column: pd.Series) -> bool:
 
 def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, str], str | None]:
     """The names of a starter for its data (`starters.starter`), and the column that is learnt if it
-    was guessed.
-
-    Args:
-        data: The training data.
-        kind: One of `TEXTS`, or `TABULAR`.
-        metric: The metric to optimize; None to decide it by the data.
+    was guessed. Without a metric, the data decides it.
 
     Raises:
         UserError: A column is missing, there are too few, or the kind has no such metric.
@@ -135,7 +126,7 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
 
 
 def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of texts and of what is learnt: as given, by their usual names, or by their
+    """The columns of texts, and those that are learnt: as given, by their usual names, or by their
     contents. The last column of a table is often learnt.
 
     Raises:
@@ -178,7 +169,7 @@ def _validation(table: pd.DataFrame) -> float:
 
 
 def _max_length(table: pd.DataFrame, text: Sequence[str]) -> int:
-    """The tokens that a text may have: enough for 99 of 100."""
+    """The tokens that a text may have, enough for 99 of 100 texts."""
     joined = table[list(text)].astype(str).sum(axis=1)
     sizes = joined.map(lambda row: len(row.encode("utf-8", "replace")))
     sixteens = math.ceil(sizes.quantile(0.99) / BYTES_A_TOKEN / 16)
@@ -191,6 +182,6 @@ def _has_rare(classes: pd.Series) -> bool:
 
 
 def _budget(rows: int) -> dict[str, str]:
-    """The epochs of a trial from scratch: enough to have learnt something."""
+    """The epochs of a trial from scratch."""
     total = next((each for each in EPOCHS if each * rows >= NEEDED_SAMPLES), EPOCHS[-1])
     return {"total": str(total), "first": f", first_rung: {total // 9}" if total > 9 else ""}

@@ -1,7 +1,7 @@
 """The study files that `hpsearch init` writes: one for each kind of task, with comments.
 
-Each is an opening, a part for its kind with task, settings, space and objective, and a close.
-The command fills in `$train` and the like.
+Each is an opening, a part for its kind with task, settings and space, and a close. The command
+fills in `$train` and the like.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ seed: 0                                # the seed of everything random
 """
 
 CLOSE = """
+objective: {metric: $metric, direction: $direction}   # $others
+$enqueue
 budget:
   trials: 20
   # gpu_hours: 1.5                     # the first limit that is reached ends the study
@@ -55,8 +57,6 @@ space:                                 # what is searched (YAML needs the point 
   batch_size: {type: categorical, choices: [16, 32, 64]}
   warmup: {type: float, low: 0.0, high: 0.3}
   # momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
-
-objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 TOKEN_CLASSIFICATION = """\
@@ -76,8 +76,6 @@ space:                                 # what is searched (YAML needs the point 
   learning_rate: {type: float, low: 1.0e-5, high: 3.0e-3, log: true}
   batch_size: {type: categorical, choices: [8, 16, 32]}
   warmup: {type: float, low: 0.0, high: 0.3}
-
-objective: {metric: $metric, direction: $direction}   # or $others
 """  # noqa: S105 - no password: tokens are words here
 
 LANGUAGE_MODELING = """\
@@ -97,8 +95,6 @@ space:                                 # what is searched (YAML needs the point 
   learning_rate: {type: float, low: 1.0e-5, high: 1.0e-2, log: true}
   batch_size: {type: categorical, choices: [8, 16, 32]}
   weight_decay: {type: float, low: 1.0e-3, high: 0.3, log: true}
-
-objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 SEQUENCE_TO_SEQUENCE = """\
@@ -118,8 +114,6 @@ space:                                 # what is searched (YAML needs the point 
   learning_rate: {type: float, low: 1.0e-5, high: 1.0e-2, log: true}
   batch_size: {type: categorical, choices: [8, 16, 32]}
   warmup: {type: float, low: 0.0, high: 0.3}
-
-objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 IMAGE_CLASSIFICATION = """\
@@ -139,8 +133,6 @@ space:                                 # what is searched (YAML needs the point 
   width: {type: categorical, choices: [16, 32, 64]}
   flip: {type: categorical, choices: [true, false]}   # mirror half of the training images
   shift: {type: int, low: 0, high: 4}
-
-objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 TABULAR = """\
@@ -162,8 +154,6 @@ space:                                 # what is searched (YAML needs the point 
   depth: {type: int, low: 1, high: 4}
   width: {type: int, low: 32, high: 512, log: true}
   dropout: {type: float, low: 0.0, high: 0.5}
-
-objective: {metric: $metric, direction: $direction}   # or $others
 """
 
 FUNCTION = """\
@@ -181,8 +171,6 @@ space:                                 # passed in `params` (YAML needs the poin
   width: {type: int, low: 16, high: 256, log: true}
   optimizer: {type: categorical, choices: [adam, sgd]}
   momentum: {type: float, low: 0.5, high: 0.99, when: {optimizer: sgd}}
-
-objective: {metric: $metric, direction: $direction}   # a name that the function reports
 """
 
 COMMAND = """\
@@ -197,9 +185,7 @@ task:
 
 space:                                 # its placeholders (YAML needs the point in 1.0e-5)
 $space
-
-objective: {metric: $metric, direction: $direction}   # a name that the program reports
-$enqueue"""
+"""
 
 STARTERS = {
     "text_classification": ON_TEXTS,
@@ -212,12 +198,11 @@ STARTERS = {
     "function": FUNCTION,
     "command": COMMAND,
 }
-"""The part of each kind: task, settings, space and objective."""
+"""The part of each kind: task, settings and space."""
 
 PLAIN_COMMAND = {
     "run": "python train.py --lr {learning_rate} --epochs {budget} --out {folder}",
     "space": "  learning_rate: {type: float, low: 1.0e-5, high: 1.0e-1, log: true}",
-    "enqueue": "",
 }
 """The names of the starter of a command where no command line is given."""
 
@@ -227,12 +212,8 @@ TRAIN = {
     "image_classification": "train",
 }
 """The name of the training data where none is given; train.csv for all other kinds."""
-UNITS = {
-    "function": ": the unit that the function reports in",
-    "command": ": the unit that the program reports in",
-}
-"""The unit of a budget where a built-in task does not say it."""
-
+OWN_CODE = {"function": "function", "command": "program"}
+"""The word for the user's own code, by kinds that have no metrics and units of their own."""
 
 OBJECTIVES = {
     "text_classification": ("accuracy", "macro_f1", "mcc", "loss"),
@@ -254,11 +235,9 @@ OF_CLASSES = """\
 
 
 def objective(kind: str, metric: str | None) -> dict[str, str]:
-    """The names of a starter for its objective.
+    """The names of a starter for its objective; without a metric, for the usual one.
 
-    Args:
-        kind: One of `STARTERS`, or a variant of one, as `OBJECTIVES` has it.
-        metric: What is optimized; None for the usual one.
+    The kind is one of `STARTERS`, or a variant of one in `OBJECTIVES`.
 
     Raises:
         UserError: A task of this kind does not have the metric.
@@ -268,7 +247,9 @@ def objective(kind: str, metric: str | None) -> dict[str, str]:
     if known is not None and metric not in known:
         raise UserError(f"{metric!r} is not a metric of {kind}", nearest(metric, known))
     smaller = any(metric.endswith(name) for name in SMALLER_IS_BETTER)
-    others = ", ".join(name for name in known or () if name != metric)
+    others = "or " + ", ".join(name for name in known or () if name != metric)
+    if known is None:
+        others = f"a name that the {OWN_CODE[kind]} reports"
     direction = "minimize" if smaller else "maximize"
     return {"metric": metric, "direction": direction, "others": others}
 
@@ -289,8 +270,8 @@ def starter(kind: str, **names: str) -> str:
 
     Args:
         kind: One of `STARTERS`.
-        names: What is known of the study, as YAML: its name (`study`), its training data (`train`),
-            columns, model, objective, and budget, or what a command line has (`PLAIN_COMMAND`).
+        names: The known parts of the study, as YAML: its name (`study`), its training data
+            (`train`), columns, model, objective and budget, or a command line (`PLAIN_COMMAND`).
     """
     usual = {
         "kind": kind,
@@ -307,8 +288,9 @@ def starter(kind: str, **names: str) -> str:
         "rates": "low: 1.0e-4, high: 3.0e-3",
         "counted": "epochs",
         "total": "9",
-        "unit": UNITS.get(kind, ""),
+        "unit": f": the unit that the {OWN_CODE[kind]} reports in" if kind in OWN_CODE else "",
         "first": "",
+        "enqueue": "",
         **objective(kind, None),
     }
     if kind == "command":

@@ -3,9 +3,9 @@
 `reading`      from a file to a `StudySpec`, or to every mistake in it; read this first
 `models`       the parts of a study file as frozen objects;  `types`  the kinds of value in them
 `parameters`   the parameters of a space;  `methods`  samplers and pruners, with their arguments
-`space`        which parameters a configuration has, and the same space in Optuna's terms
-`levels`       where a trial reports, and where it is compared with others
-`advice`       notes on what a study file asks for
+`space`        the parameters of a configuration, and the same space in Optuna's terms
+`levels`       the levels at which trials report and are compared
+`advice`       notes on valid requests that may not work as expected
 `text`         the file as text: YAML with line numbers, another budget
 `trackers`     the experiment trackers that a study reports to
 `schema`       the study file as a JSON Schema, for editors

@@ -40,14 +40,7 @@ MOST_VALUES = 10_000
 
 @dataclass
 class Draft:
-    """The parts of a study file that are right by themselves; None for missing and wrong ones.
-
-    Args:
-        study: The study's own name.
-        names: The names of all parameters, including the wrong ones.
-        metrics: The metrics of objectives and constraints, by place.
-        objectives: How many objectives are right by themselves.
-    """
+    """The parts of a study file that are right by themselves; None for missing and wrong ones."""
 
     study: str | None = None
     task: dict[str, Any] | None = None
@@ -58,8 +51,11 @@ class Draft:
     enqueue: list[dict[str, Any]] | None = None
     space: dict[str, Parameter] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    """Of all parameters, including the wrong ones."""
     metrics: dict[str, str] = field(default_factory=dict)
+    """Of objectives and constraints, by place."""
     objectives: int = 1
+    """The number of objectives that are right."""
     description: TaskDescription | None = None
 
     @property
@@ -74,7 +70,7 @@ class Draft:
 
 
 def problems(draft: Draft) -> list[Problem]:
-    """Everything that the checks of this module find."""
+    """The mistakes that the checks of this module find."""
     conditions = list(_condition_problems(draft))
     found = [
         *_name_problems(draft),
@@ -87,7 +83,7 @@ def problems(draft: Draft) -> list[Problem]:
     ]
     if draft.search is not None:
         found += _search_problems(draft, draft.search)
-    # Whether a configuration lies in the space is known only of a space without mistakes.
+    # A configuration can be checked only in a space without mistakes.
     if draft.space.keys() == draft.names and not conditions:
         found += _enqueue_problems(draft)
     return found
@@ -132,9 +128,8 @@ def _budget_problems(draft: Draft) -> list[Problem]:
 
 
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
-    is_built_in = draft.known_settings is not None
     gpu = AUTO if draft.resources is None else draft.resources.gpu
-    if is_built_in and isinstance(gpu, float) and gpu > 1:
+    if draft.known_settings is not None and isinstance(gpu, float) and gpu > 1:
         what = f"a trial of this task trains on one GPU, and {gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"
         yield Problem("resources.gpu", f"{what}; {hint}")
@@ -223,9 +218,9 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     yield from _warm_start_problems(draft, search)
     if draft.objectives > 1:
         yield from _several_problems(search)
-    first = search.pruner.arguments.get("first_rung")
-    if first is None or draft.budget is None:
+    if draft.budget is None:
         return
+    first = search.pruner.arguments.get("first_rung") or 0
     per_trial = draft.budget.per_trial
     if first > per_trial.total:
         budget = f"{per_trial.total:g} {per_trial.unit.value}"

@@ -17,14 +17,11 @@ from trials.contract import Budget
 from trials.running import report_grid
 
 RUNGS = 2
-"""How many rungs are below the full budget where trials report rarely."""
+"""The number of rungs below the full budget where trials report rarely."""
 
 FINE = 17
-"""A trial with at least this many reports has its first rung after 1/17 of its budget.
-
-Measurements showed that lower rungs mislead, and that higher ones cost more than they are worth.
-Where reports are rarer, values at so low a rung would be noise.
-"""
+"""A trial with at least this many reports has its first rung after 1/17 of its budget: by
+measurements, lower rungs mislead, and higher ones cost more than they are worth."""
 
 SCALES = (10, 100, 1000, 10_000, 100_000, 1_000_000)
 """Factors from levels to whole steps; the last one keeps all `report_grid.DIGITS` of a level."""
@@ -60,7 +57,7 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
 
 
 def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
-    """A rung's level, or that of the report near it."""
+    """A rung's level, or the level of the report near it."""
     nearest = min(grid, key=lambda reported: abs(reported - level))
     return nearest if report_grid.is_near(level, nearest, every) else level
 
@@ -82,11 +79,8 @@ def _promotion_levels(per_trial: PerTrial, arguments: PromotionArguments) -> Ite
 
 
 def step_scale(spec: StudySpec) -> int:
-    """The factor that turns levels into Optuna's steps, which are whole numbers.
-
-    1 where all levels are whole, else the smallest power of ten that keeps them apart and above
-    zero after rounding.
-    """
+    """The factor that turns levels into Optuna's steps, which are whole numbers: 1 where all levels
+    are whole, else the smallest power of ten that keeps them apart and above zero."""
     levels = trial_budget(spec).report_at
     if all(level == int(level) for level in levels):
         return 1

@@ -10,7 +10,7 @@ import importlib.util
 import inspect
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeAlias, Union
 
@@ -46,7 +46,7 @@ MULTI_OBJECTIVE = frozenset(SAMPLERS.values()) - {"CmaEsSampler"}
 """Samplers of Optuna that support several objectives."""
 
 AVERAGING = frozenset({"GPSampler"})
-"""Samplers of Optuna that average over noise: a repeat of a trial is one more measurement of it."""
+"""Samplers of Optuna that average over noise, for which a repeat is one more measurement."""
 
 CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISampler"})
 """Samplers of Optuna that take constraints into account."""
@@ -96,11 +96,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "swapping_prob": _SHARE,
     "upper": (-WIDEST, WIDEST),
 }
-"""The smallest and largest values that work, of numeric arguments of Optuna's classes.
-
-Some classes check their arguments only when a study has run for a while, and some values make them
-run forever.
-"""
+"""The smallest and largest values of numeric arguments of Optuna's classes. Some classes check them
+only when a study has run for a while, and some values make them run forever."""
 
 _PACKAGES = {"CmaEsSampler": "cmaes"}
 """Packages that a class needs and Optuna does not install."""
@@ -148,11 +145,8 @@ def class_name(method: Method) -> str:
 
 
 def for_questions(method: Method) -> Method:
-    """The method that draws parameters which the space does not name.
-
-    It is the study's sampler. `curve_gp` models only what the space names: for the rest, it is
-    Optuna's own default.
-    """
+    """The method that draws parameters which the space does not name: the study's sampler, or in
+    place of `curve_gp`, which models only the space, Optuna's own default."""
     return Method(kind="tpe") if method.kind == CURVE_GP else method
 
 
@@ -168,7 +162,6 @@ def pruner(method: Method) -> Any:
 
 
 def _checked_sampler(method: Method) -> Method:
-    """The method, if it is a sampler with arguments that it takes."""
     import optuna.samplers
 
     if method.kind == CURVE_GP:
@@ -182,16 +175,11 @@ def _checked_sampler(method: Method) -> Method:
     if "seed" in method.arguments:
         what = "the seed is derived from the study's seed"
         raise refusal(f"{what}; set seed at the top of the file instead")
-    arguments_of(getattr(optuna.samplers, SAMPLERS[method.kind])).model_validate(method.arguments)
-    try:
-        sampler(method, seed=0)
-    except (ValueError, TypeError) as error:
-        raise refusal(f"Optuna refuses it: {error}") from None
-    return method
+    sampler_class = getattr(optuna.samplers, SAMPLERS[method.kind])
+    return _checked(method, sampler_class, lambda: sampler(method, seed=0))
 
 
 def _checked_pruner(method: Method) -> Method:
-    """The method, if it is a pruner with arguments that it takes."""
     import optuna.pruners
 
     if method.kind == PROMOTION:
@@ -199,9 +187,15 @@ def _checked_pruner(method: Method) -> Method:
         return method
     if method.kind not in PRUNERS:
         raise _unknown("a pruner", method.kind, [PROMOTION, *PRUNERS])
-    arguments_of(getattr(optuna.pruners, PRUNERS[method.kind])).model_validate(method.arguments)
+    pruner_class = getattr(optuna.pruners, PRUNERS[method.kind])
+    return _checked(method, pruner_class, lambda: pruner(method))
+
+
+def _checked(method: Method, method_class: type, build: Callable[[], Any]) -> Method:
+    """The method, if its class takes the arguments."""
+    arguments_of(method_class).model_validate(method.arguments)
     try:
-        pruner(method)
+        build()
     except (ValueError, TypeError) as error:
         raise refusal(f"Optuna refuses it: {error}") from None
     return method
@@ -235,10 +229,8 @@ _WRITABLE: dict[str, Any] = {"str": str, "bool": bool, "None": None, "BasePruner
 
 @cache
 def arguments_of(method_class: type) -> type[Model]:
-    """The arguments of a sampler or pruner of Optuna that a study file can write, as a model.
-
-    The seed is not one of them: it is derived from the study's seed.
-    """
+    """The arguments of a sampler or pruner of Optuna that a study file can write, as a model; the
+    seed is derived from the study's seed."""
     fields: dict[str, Any] = {}
     for name, parameter in _parameters_of(method_class).items():
         type_ = _type_of(parameter, RANGES.get(name))
@@ -272,6 +264,5 @@ def _type_of(parameter: inspect.Parameter, limits: tuple[float, float] | None) -
 
 def _built(method_class: type, arguments: Mapping[str, Any]) -> Any:
     with warnings.catch_warnings():
-        # The study file asks for the class by name: no warning that it is experimental.
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # no warning that a class is experimental
         return method_class(**arguments)

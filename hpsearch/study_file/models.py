@@ -1,4 +1,4 @@
-"""The study file as frozen objects: what is searched, for what, with which budget and on what.
+"""The study file as frozen objects: its space, objectives, budget, search and resources.
 
 The models refuse a value that is wrong by itself. `checks` finds mistakes that take two parts of
 a file, or knowledge of the task, to see. `reading` reads a file and finds the line of each mistake.
@@ -38,16 +38,16 @@ GB = 1e9
 
 
 class Objective(Model):
-    """What makes one trial better than another."""
+    """A metric to minimize or maximize."""
 
     metric: str = Field(examples=["accuracy"])
     """The name of a metric that trials report."""
     direction: Literal["minimize", "maximize"] = Field(examples=["maximize"])
-    """Whether less or more of it is better."""
+    """The better direction: less or more of it."""
 
     @property
     def sign(self) -> float:
-        """What values are multiplied by so that less is better."""
+        """The factor that makes less of a value better."""
         return -1.0 if self.direction == "maximize" else 1.0
 
 
@@ -70,7 +70,7 @@ class Limit(Model):
 
 
 class PerTrial(Model):
-    """How far one trial trains: exactly one of steps, epochs, samples, tokens and seconds."""
+    """The length of one trial: exactly one of steps, epochs, samples, tokens and seconds."""
 
     steps: Count | None = None
     """Optimizer steps."""
@@ -83,7 +83,7 @@ class PerTrial(Model):
     seconds: Positive | None = None
     """Seconds of training."""
     report_every: Positive | None = None
-    """How often a trial is evaluated, in the same unit."""
+    """The amount of training between two evaluations of a trial, in the same unit."""
     time_limit_s: Duration | None = Field(default=None, alias="time_limit")
     """Seconds after which an attempt is stopped and fails with a timeout."""
 
@@ -104,7 +104,7 @@ class PerTrial(Model):
 
     @property
     def unit(self) -> Unit:
-        """What the trial budget counts."""
+        """The unit of the trial budget."""
         return next(self._units())
 
     def _units(self) -> Iterator[Unit]:
@@ -120,7 +120,7 @@ class PerTrial(Model):
 
     @property
     def report_interval(self) -> float:
-        """How much a trial trains between reports, in `unit`.
+        """The amount of training between two reports, in `unit`.
 
         `report_every` where it is given, else 1 epoch or a tenth of the total.
         """
@@ -130,10 +130,10 @@ class PerTrial(Model):
 
 
 class StudyBudget(Model):
-    """What the whole study may spend: at least one limit, and what each trial may train."""
+    """The budget of the whole study, with at least one limit, and of each trial."""
 
     trials: Count | None = None
-    """How many configurations are tried."""
+    """The number of configurations that are tried."""
     gpu_hours: Positive | None = None
     """GPU time, by each worker's share of a GPU; without GPUs, the time of the workers."""
     cost: Positive | None = None
@@ -145,7 +145,7 @@ class StudyBudget(Model):
     target: float | None = None
     """The study stops at the first trial whose value is this good or better."""
     per_trial: PerTrial = Field(examples=["{epochs: 3}"])
-    """How far one trial trains."""
+    """The length of one trial."""
 
     def mistakes(self) -> Iterator[Mistake]:
         """No limit at all, or one on money without a price."""
@@ -163,18 +163,18 @@ class Confirm(Model):
     """Repeat the best trials with new seeds at the end, to see which are good by luck."""
 
     top: Count = Field(examples=["3"])
-    """How many of the best trials."""
+    """The number of best trials."""
     seeds: Count = Field(examples=["3"])
-    """How many runs of each."""
+    """The number of runs of each."""
 
 
 class Search(Model):
-    """How configurations are proposed and when weak ones are stopped, named as in Optuna."""
+    """The sampler that proposes configurations and the pruner that stops weak ones."""
 
     sampler: Sampler = Method(kind="curve_gp")
-    """What proposes configurations: its name, or a mapping of `kind` and its arguments."""
+    """Proposes configurations: its name, or a mapping of `kind` and its arguments."""
     pruner: Pruner = Method(kind="promotion")
-    """What stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
+    """Stops or pauses weak trials: its name, or a mapping of `kind` and its arguments."""
     confirm: Confirm | None = None
     """Repeat the best trials with new seeds at the end."""
     warm_start: Earlier | None = None
@@ -182,16 +182,16 @@ class Search(Model):
 
 
 class Resources(Model):
-    """What trials run on, and how long the study waits for each of its parts."""
+    """The workers of the study, and its patience with each of its parts."""
 
     workers: Workers = "auto"
-    """How many trials run side by side; auto fills the machine or cluster."""
+    """The number of trials that run side by side; auto fills the machine or cluster."""
     cpu: Positive = 1.0
     """CPU cores for each worker."""
     gpu: Gpus = "auto"
     """GPUs, or the share of one, for each worker; auto is one where there are any."""
     retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
-    """How many attempts a trial may lose to dead workers before it fails."""
+    """The number of attempts that a trial may lose to dead workers before it fails."""
     report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")
     """Seconds without a report after which a trial is treated as hung."""
     worker_timeout_s: Duration = Field(default=120.0, alias="worker_timeout")
@@ -210,7 +210,7 @@ class Resources(Model):
 
 
 class CheckpointsPlace(Model):
-    """Where checkpoints go, and how much they may take: a folder, or a mapping of both."""
+    """The place of checkpoints, and the most that they may take: a folder, or a mapping of both."""
 
     folder: str | None = None
     """A path or a URL; None for a folder beside the study file."""
@@ -233,7 +233,7 @@ class StudySpec(Model):
     task: dict[str, Any] = Field(
         examples=["{kind: text_classification, train: train.csv, ...}", "{kind: ask}"]
     )
-    """What is trained, on what data; `kind` decides which other keys there are."""
+    """The training and its data; the other keys depend on `kind`."""
     settings: dict[str, Any] = Field(default={})
     """Settings with the same value in every trial."""
     space: dict[str, Annotated[Parameter, Field(discriminator="type")]] = Field(
@@ -245,11 +245,11 @@ class StudySpec(Model):
     constraints: dict[str, Limit] = Field(default={})
     """The range that each metric must lie in for a configuration to be usable."""
     budget: StudyBudget = Field(examples=["{trials: 20, per_trial: {epochs: 3}}"])
-    """What the study and each trial may spend."""
+    """The budget of the study and of each trial."""
     search: Search = Search()
-    """How configurations are proposed and when weak ones are stopped."""
+    """The sampler and the pruner."""
     resources: Resources = Resources()
-    """What trials run on."""
+    """The workers that trials run on."""
     enqueue: list[dict[str, Any]] = Field(default=[])
     """Configurations that are tried first, such as ones known to be good."""
     checkpoints: Annotated[
@@ -257,7 +257,7 @@ class StudySpec(Model):
     ] = CheckpointsPlace()
     """The folder for checkpoints, and how much they may take."""
     track: TrackerList = ()
-    """Experiment trackers that are told of the study, each a word or a mapping of its options."""
+    """Experiment trackers of the study, each a word or a mapping of its options."""
     base: Path
     """The folder of the study file; relative paths in the file start there. Not in the file."""
     text: str

@@ -21,7 +21,7 @@ from hpsearch.study_file.types import (
 from hpsearch.study_file.validation import Mistake, Model, shown
 
 Confidence: TypeAlias = Literal["low", "medium", "high"]
-"""How sure it is that a parameter's good values are near its prior."""
+"""The confidence that a parameter's good values are near its prior."""
 
 
 class _Numeric(Model):
@@ -35,7 +35,7 @@ class _Numeric(Model):
     high: Bound
     """The largest value."""
     log: bool = False
-    """Whether values are drawn on a logarithmic scale."""
+    """True for values that are drawn on a logarithmic scale."""
     step: float | None = None
     """Values are low plus a multiple of this."""
     when: Condition | None = None
@@ -43,10 +43,10 @@ class _Numeric(Model):
     prior: Bound | None = None
     """A value that is believed to be good: the search begins near it."""
     confidence: Confidence = "medium"
-    """How near to the prior other good values are believed to be."""
+    """The confidence that other good values are near the prior."""
 
     def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if not is_number(value):
             return f"must be a number, not {shown(value)}"
         return self._outside(value)
@@ -91,8 +91,7 @@ class _Numeric(Model):
         if self.step is None or self.log:
             return None
         steps = (value - self.low) / self.step
-        on_grid = abs(steps - round(steps)) < 1e-8  # as Optuna's FloatDistribution judges it
-        if on_grid:
+        if abs(steps - round(steps)) < 1e-8:  # as Optuna's FloatDistribution judges it
             return None
         return f"must be {self.low} plus a multiple of {self.step}, not {value}"
 
@@ -120,7 +119,7 @@ class IntParameter(_Numeric):
     """A value that is believed to be good: the search begins near it."""
 
     def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if not is_whole_number(value):
             return f"must be a whole number, not {shown(value)}"
         return self._outside(value)
@@ -138,20 +137,17 @@ class CategoricalParameter(Model):
     prior: Value = None
     """The choice that is believed to be good: the search begins with it."""
     confidence: Confidence = "medium"
-    """How much the prior is preferred to other choices."""
+    """The confidence in the prior, against all other choices."""
 
     def problem_with(self, value: Any) -> str | None:
-        """Why the parameter can never have this value, as half a sentence; None if it can."""
+        """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if is_one_of(value, self.choices):
             return None
         choices = ", ".join(map(shown, self.choices))
         return f"must be one of {choices}, not {shown(value)}"
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No choices, equal ones, or a prior that is not among them.
-
-        To Optuna true is 1 and 2.0 is 2.
-        """
+        """No choices, equal ones (true is 1 for Optuna), or a prior that is not among them."""
         if not self.choices:
             yield "choices", "is empty; give at least one value"
             return

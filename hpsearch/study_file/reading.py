@@ -28,7 +28,7 @@ from trials.descriptions.description import TaskDescription
 from trials.settings import nearest
 
 Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
-"""Finds mistakes in a `task` section whose relative paths start from a folder, data included: such
+"""Finds mistakes in a `task` section and its data, whose relative paths start from a folder; such
 as `trials.tasks.inspect`."""
 
 _BY_PARTS = ("objective", "space")
@@ -42,16 +42,16 @@ _DRAFTED = ("study", "task", "settings", "budget", "search", "resources", "enque
 """The sections that a `Draft` has."""
 
 IMPORTED = "imported"
-"""The key of the text that stands for the study file of imported runs: where they are from."""
+"""The key of the origin of imported runs, in the text that stands for their study file."""
 
 SEVERAL = {"sampler": "tpe", "pruner": "none"}
-"""The defaults of `search` with several objectives: the usual ones compare trials by one value."""
+"""The defaults of `search` with several objectives."""
 
 _PARAMETER: TypeAdapter[Parameter] = TypeAdapter(Annotated[Parameter, Field(discriminator="type")])
 
 
 def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
-    """Read a study file, and its task's data and code if they are to be inspected.
+    """Read a study file; with `inspect`, also its task's data and code.
 
     Raises:
         UserError: There is no such file, or it cannot be read.
@@ -69,11 +69,7 @@ def text_of(path: Path) -> str:
 def parse(
     text: str, *, base: Path, name: str = "study.yaml", inspect: Inspect | None = None
 ) -> StudySpec:
-    """Read the text of a study file.
-
-    Args:
-        base: The folder that relative paths in it start from.
-        inspect: Inspects the task's data and code; None if that is not wanted.
+    """Read the text of a study file, whose relative paths start from `base`.
 
     Raises:
         SpecError: The text has mistakes; the error lists them all.
@@ -98,9 +94,9 @@ def _not_a_mapping(value: Any) -> Problem:
     return Problem("", f"must be a mapping that starts with study:, not {shown(value)}")
 
 
-def origin_of(written: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Where a study was imported from, by its study file as it is written; None for any other."""
-    origin = written.get(IMPORTED)
+def origin_of(study_file: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The origin of imported runs, by the plain values of their study file; None for any other."""
+    origin = study_file.get(IMPORTED)
     return origin if isinstance(origin, dict) else None
 
 
@@ -113,7 +109,7 @@ def _sections(
     value: dict[str, Any], base: Path, inspect: Inspect | None
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The parts of a study file that are right, by key, and the problems of the others."""
-    written = _written(value)
+    given = _given(value)
     sections: dict[str, Any] = {}
     problems: list[Problem] = []
     known = [*_SECTIONS, *_BY_PARTS]
@@ -121,19 +117,19 @@ def _sections(
         if key not in known:
             problems.append(Problem(key, f"unknown key; {nearest(key, known)}"))
     for key in _SECTIONS:
-        section = {key: written[key]} if key in written else {}
+        section = {key: given[key]} if key in given else {}
         try:
             sections[key] = getattr(_alone(key).model_validate(section), key)
         except ValidationError as error:
             problems += problems_of(error)
-    objectives, wrong_objectives = _objectives(written.get("objective"))
-    space, wrong_parameters = _space(written)
+    objectives, wrong_objectives = _objectives(given.get("objective"))
+    space, wrong_parameters = _space(given)
     description, wrong_task = _task(sections.get("task"), base, inspect)
-    names = written.get("space")
+    names = given.get("space")
     draft = Draft(
         space=space,
         names=frozenset(names) if isinstance(names, dict) else frozenset(),
-        metrics=_metrics(written.get("objective"), sections.get("constraints")),
+        metrics=_metrics(given.get("objective"), sections.get("constraints")),
         objectives=len(objectives),
         description=description,
         **{key: sections.get(key) for key in _DRAFTED},
@@ -142,15 +138,15 @@ def _sections(
     return {**sections, "objectives": objectives, "space": space}, problems
 
 
-def _written(value: dict[str, Any]) -> dict[str, Any]:
+def _given(value: dict[str, Any]) -> dict[str, Any]:
     """The sections that are not empty, with the defaults for several objectives."""
-    written = {key: part for key, part in value.items() if part is not None}
-    objective = written.get("objective")
-    search = written.get("search", {})
+    given = {key: part for key, part in value.items() if part is not None}
+    objective = given.get("objective")
+    search = given.get("search", {})
     has_several = isinstance(objective, list) and len(objective) > 1
     if has_several and isinstance(search, dict):
-        written["search"] = {**SEVERAL, **search}
-    return written
+        given["search"] = {**SEVERAL, **search}
+    return given
 
 
 @functools.cache
@@ -161,13 +157,13 @@ def _alone(name: str) -> type[Model]:
     return create_model(name, __base__=Model, **fields)
 
 
-def _objectives(written: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
-    if written is None or written == []:
+def _objectives(given: Any) -> tuple[tuple[Objective, ...], list[Problem]]:
+    if given is None or given == []:
         example = "objective: {metric: accuracy, direction: maximize}"
         return (), [Problem("objective", f"is missing; add {example}")]
     found: list[Objective] = []
     problems: list[Problem] = []
-    for where, part in _by_place(written):
+    for where, part in _by_place(given):
         try:
             found.append(Objective.model_validate(part))
         except ValidationError as error:
@@ -193,24 +189,24 @@ def _metrics(objectives: Any, constraints: Any) -> dict[str, str]:
     return metrics
 
 
-def _space(written: dict[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
-    task, space = written.get("task"), written.get("space")
+def _space(given: dict[str, Any]) -> tuple[dict[str, Parameter], list[Problem]]:
+    task, space = given.get("task"), given.get("space")
     if space in (None, {}) and isinstance(task, dict) and is_open(task):
         return {}, []
     return space_in(space)
 
 
-def space_in(written: Any) -> tuple[dict[str, Parameter], list[Problem]]:
+def space_in(given: Any) -> tuple[dict[str, Parameter], list[Problem]]:
     """The parameters that are right, and the problems of the others."""
-    if written is None or written == {}:
+    if given is None or given == {}:
         example = "{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"
         return {}, [Problem("space", f"has no parameters; add space: {example}")]
-    if not isinstance(written, dict):
-        what = f"must be a mapping of names to parameters, not {shown(written)}"
+    if not isinstance(given, dict):
+        what = f"must be a mapping of names to parameters, not {shown(given)}"
         return {}, [Problem("space", what)]
     space: dict[str, Parameter] = {}
     problems: list[Problem] = []
-    for name, parameter in written.items():
+    for name, parameter in given.items():
         try:
             space[name] = _PARAMETER.validate_python(parameter)
         except ValidationError as error:

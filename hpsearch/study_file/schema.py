@@ -1,11 +1,8 @@
 """The study file as one JSON Schema, for editors: its keys, their meanings and their limits.
 
-Everything is derived: the sections from the models of the study file, settings from the table of
-each task, its keys from its description, and the arguments of samplers and pruners from Optuna.
-
-The schema accepts all that `reading` accepts. It refuses unknown keys, wrong types and values out
-of range. Only `reading` finds mistakes that take two keys of a file to see, such as a `low` above
-`high`.
+It is derived from the models of the study file, the descriptions and settings of tasks, and the
+signatures of Optuna's classes. It accepts all that `reading` accepts, and refuses unknown keys,
+wrong types and values out of range. Only `reading` finds mistakes that take two keys to see.
 """
 
 from __future__ import annotations
@@ -39,8 +36,6 @@ TITLE = "A study file of hpsearch"
 """Marks a file as a schema that this program wrote."""
 
 _REQUIRED = ("study", "task", "objective", "budget")
-"""The keys that every study file has."""
-
 _NULL: Schema = {"type": "null"}
 _OWN_CODE = ":"
 """The character that marks a task's kind as a function in the user's own code."""
@@ -94,7 +89,7 @@ def _sections(of_the_model: Schema) -> Schema:
     sections = {key: part for key, part in of_the_model.items() if key not in ("base", "text")}
     objective = _ref("Objective")
     sections["objective"] = {
-        "description": "What makes one trial better than another: one objective, or a list.",
+        "description": "A metric to minimize or maximize: one objective, or a list.",
         "anyOf": [objective, {"type": "array", "items": objective, "minItems": 1}],
     }
     del sections["objectives"], sections["search"]["default"]
@@ -114,7 +109,7 @@ def _ref(name: str) -> Schema:
 
 
 def _or_empty(schema: Schema) -> Schema:
-    """The same schema, or null; its description and default stay outside."""
+    """A schema that also accepts null."""
     about: Schema = {key: schema.pop(key) for key in ("description", "default") if key in schema}
     return {**about, "anyOf": [schema, _NULL]}
 
@@ -123,7 +118,7 @@ def _or_empty(schema: Schema) -> Schema:
 
 
 def _add_methods(definitions: Schema) -> None:
-    """Define what `search` can name: a word, or a mapping of `kind` and its arguments."""
+    """Define the samplers and pruners: a word, or a mapping of `kind` and its arguments."""
     import optuna.pruners
     import optuna.samplers
 
@@ -152,8 +147,8 @@ def _method(name: str, arguments: type[Model], about: str) -> Schema:
         properties["wrapped_pruner"] = {"anyOf": [_ref("OptunaPruner"), _NULL]}
     required = of_arguments.get("required", [])
     kind = {"kind": {"const": name}}
-    written = _mapping({**kind, **properties}, ["kind", *required])
-    options = [written] if required else [{"const": name}, written]
+    mapping = _mapping({**kind, **properties}, ["kind", *required])
+    options = [mapping] if required else [{"const": name}, mapping]
     return {"description": about, "anyOf": options}
 
 

@@ -1,8 +1,7 @@
-"""The search space: which parameters a configuration has, and the space in Optuna's terms.
+"""The search space: the parameters of a configuration, and the space in Optuna's terms.
 
 A parameter with a condition is active only while each of its parents is active and has one of the
-required values; an inactive parameter is absent from a configuration. Conditions form no cycle:
-`checks` refuses it.
+required values; an inactive parameter is absent from a configuration. Conditions form no cycle.
 
 A space may be *open*: then trials may also ask for parameters that it does not name, as objectives
 of Optuna do.
@@ -53,21 +52,16 @@ def is_open(task: Mapping[str, Any]) -> bool:
 
 
 class Prior(NamedTuple):
-    """The user's belief about one parameter."""
+    """A value of one parameter that the user believes to be good."""
 
     value: Any
-    """A good value."""
     confidence: Confidence
-    """How sure it is that other good values are near it."""
 
 
 def priors(space: Space) -> dict[str, Prior]:
     """The priors of those parameters that have one."""
-    found = {}
-    for name, parameter in space.items():
-        if parameter.prior is not None:
-            found[name] = Prior(parameter.prior, parameter.confidence)
-    return found
+    believed = {name: each for name, each in space.items() if each.prior is not None}
+    return {name: Prior(each.prior, each.confidence) for name, each in believed.items()}
 
 
 def suggest(trial: optuna.trial.BaseTrial, space: Space) -> dict[str, Any]:
@@ -124,7 +118,7 @@ def active(space: Space, params: Mapping[str, Any]) -> list[str]:
 
 
 def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
-    """True if a parameter's condition holds, given the values of the parameters that are active."""
+    """True if a parameter's condition holds, by the values of the active parameters."""
     condition = parameter.when or {}
     return all(
         parent in params and is_one_of(params[parent], values)
@@ -135,10 +129,10 @@ def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
 def problems_with(
     space: Space, params: Mapping[str, Any], *, is_open: bool = False
 ) -> list[Problem]:
-    """Why a configuration does not lie in the space; `where` is the parameter's name.
+    """The reasons why a configuration does not lie in the space; `where` is the parameter's name.
 
-    A configuration may be incomplete: the sampler draws what is missing. It may have other
-    parameters where the space is open.
+    A configuration may be incomplete: the sampler draws the rest. It may have other parameters
+    where the space is open.
     """
     problems = []
     for name, value in params.items():
@@ -166,7 +160,7 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
 
 
 def contains(space: Space, params: Mapping[str, Any], *, is_open: bool = False) -> list[str]:
-    """Why a configuration does not lie in the space, as texts; empty if it does."""
+    """The reasons why a configuration does not lie in the space, as texts; empty if it does."""
     problems = problems_with(space, params, is_open=is_open)
     return [f"{problem.where}: {problem.what}" for problem in problems]
 
@@ -184,10 +178,8 @@ def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict
         parameter = space[name]
         if name not in table or not _is_active(parameter, params):
             continue
-        default = table[name].default
-        value = _nearest_value(parameter, default)
-        problem = parameter.problem_with(value)
-        if problem is None:
+        value = _nearest_value(parameter, table[name].default)
+        if parameter.problem_with(value) is None:
             params[name] = value
     return params or None
 
@@ -195,11 +187,8 @@ def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict
 def largest(
     space: Space, settings: Mapping[str, Any], settings_table: Mapping[str, Setting] | None
 ) -> dict[str, Any]:
-    """The settings that make all trials measure alike.
-
-    Each has the largest value that another setting, which is searched, can have. Fixed settings are
-    left as they are.
-    """
+    """The settings that make all trials measure alike: those with the largest value that another
+    setting, which is searched, can have. Fixed settings are left as they are."""
     table = settings_table or {}
     found = {}
     for name, setting in table.items():
@@ -208,11 +197,9 @@ def largest(
             continue
         if name in settings or name in space:
             continue
-        parameter = space[searched]
-        most = largest_value(parameter)
-        if parameter.when:
-            while_inactive = table[searched].default
-            most = max(most, while_inactive)
+        most = largest_value(space[searched])
+        if space[searched].when:  # while it is inactive, its default counts
+            most = max(most, table[searched].default)
         found[name] = most
     return found
 
@@ -228,15 +215,12 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
     if isinstance(parameter, CategoricalParameter) or not is_number(value):
         return value
     low, high, step = parameter.low, parameter.high, parameter.step
-    value = max(value, low)
-    value = min(value, high)
+    value = min(max(value, low), high)
     if step is not None and not parameter.log:
         steps = round((value - low) / step)
         on_grid = low + steps * step
         value = min(on_grid, high)  # 3 * 0.1 is slightly above 0.3
-    if isinstance(parameter, IntParameter):
-        return round(value)
-    return float(value)
+    return round(value) if isinstance(parameter, IntParameter) else float(value)
 
 
 def completed(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:

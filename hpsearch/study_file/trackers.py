@@ -1,4 +1,4 @@
-"""Experiment trackers: what `track` in a study file can name, with their options."""
+"""The experiment trackers that `track` in a study file can name, with their options."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WandbOptions(Model):
     entity: Text | None = None
     """The team or user; without it as WANDB_ENTITY says."""
     mode: Literal["online", "offline"] | None = None
-    """Whether runs are sent or only written; without it as WANDB_MODE says, else online."""
+    """Online sends runs, offline writes them; without it as WANDB_MODE says, else online."""
     folder: Text | None = None
     """The folder for wandb's files; without it `wandb` beside the study file."""
 
@@ -77,12 +77,12 @@ class NamedTracker(Model):
 
     @property
     def kind(self) -> str:
-        """Which tracker it is."""
+        """The name of the tracker."""
         return next(kind for kind in TRACKERS if getattr(self, kind) is not None)
 
     @property
     def options(self) -> TrackerOptions:
-        """Its options."""
+        """The options of the tracker."""
         options: TrackerOptions = getattr(self, self.kind)
         return options
 

@@ -21,7 +21,7 @@ WIDEST = 1e100
 
 AUTO = "auto"
 MOST_EARLIER = 16
-"""So many earlier studies a study may start from."""
+"""The most earlier studies that a study may start from."""
 STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 """A pattern of the whole name."""
 
@@ -31,7 +31,7 @@ _DURATION = r"^ *(?:\d+(?:\.\d+)? *[dhms] *)+$"
 
 
 def same(a: Scalar, b: Scalar) -> bool:
-    """True if two values are the same. True and 1 are not, although they are equal in Python."""
+    """True if two values are the same; true and 1 are not, although they are equal in Python."""
     return isinstance(a, bool) == isinstance(b, bool) and a == b
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Self, TypeAlias
 
 from pydantic import (
@@ -19,7 +19,7 @@ from trials.contract import Problem
 from trials.settings import nearest
 
 Mistake: TypeAlias = tuple[str, str]
-"""A key, relative to the model (empty for the model as a whole), and what is wrong with it."""
+"""A key, relative to the model (empty for the model as a whole), and the mistake in it."""
 
 PARAMETER_TYPES = ("float", "int", "categorical")
 
@@ -80,13 +80,16 @@ def problems_of(error: ValidationError, where: str = "", *, skip: int = 0) -> li
     """Every mistake of a validation as a problem with its dotted place.
 
     Args:
-        error: What pydantic found.
+        error: Of pydantic.
         where: The place of the validated value in the study file.
-        skip: How many leading parts of pydantic's places are not in the file: a union's tag is one.
+        skip: The number of leading parts of pydantic's places that are not in the file, such as a
+            union's tag.
     """
     problems: list[Problem] = []
     for details in error.errors(include_url=False):
-        here = _joined(where, details["loc"][skip:])
+        here = where
+        for key in details["loc"][skip:]:
+            here = place(here, key)
         if details["type"] == "union_tag_invalid":
             here = place(here, "type")
         problems.append(Problem(here, _text(details)))
@@ -106,7 +109,7 @@ def refusal(text: str) -> PydanticCustomError:
 
 
 def worded(text: str) -> WrapValidator:
-    """A validator that says in one text what a type accepts: pydantic names each alternative."""
+    """A validator with one text for all that a type accepts: pydantic names each alternative."""
 
     def check(value: Any, handler: Any) -> Any:
         try:
@@ -136,19 +139,8 @@ def _line(loc: tuple[int | str, ...], text: str, value: Any) -> InitErrorDetails
     return InitErrorDetails(type=refusal(text), loc=loc, input=value)
 
 
-def _joined(where: str, loc: Sequence[int | str]) -> str:
-    for key in loc:
-        where = place(where, key)
-    return where
-
-
 def _text(details: ErrorDetails, model: type[BaseModel] | None = None) -> str:
-    """One error in words.
-
-    Args:
-        details: The error.
-        model: The model whose field it is about, if that is known.
-    """
+    """One error in words, about a field of the model, if it is known."""
     kind, value = details["type"], details["input"]
     if kind in ("missing", "extra_forbidden"):
         assert model is not None, "each model words its own errors"

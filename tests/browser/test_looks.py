@@ -17,8 +17,8 @@ pytest.importorskip("starlette")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from hpsearch.report.story import study_story
-from hpsearch.report.writing import html_report
+from hpsearch.report.data import report_data
+from hpsearch.report.page import html_report
 from hpsearch.store.reading.queries import study_of_id
 from hpsearch.store.store import Store
 from support.patience import PATIENCE_MS
@@ -132,9 +132,9 @@ def test_every_other_page(path: str, look: Look, site: str) -> None:
 def test_the_report(state: str, look: Look, looks_url: str, tmp_path: Path) -> None:
     with closing(Store.open(looks_url)) as store, store.reading() as connection:
         study = study_of_id(connection, STUDIES[state])
-        story = study_story(connection, study, time.time())
+        data = report_data(connection, study, time.time())
     report = tmp_path / "report.html"
-    report.write_text(html_report(story), encoding="utf-8")
+    report.write_text(html_report(data), encoding="utf-8")
     look(report.as_uri())
 
 

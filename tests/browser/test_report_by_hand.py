@@ -20,8 +20,8 @@ pytest.importorskip("PIL")
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from hpsearch.report.story import study_story
-from hpsearch.report.writing import html_report
+from hpsearch.report.data import report_data
+from hpsearch.report.page import html_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from support.patience import PATIENCE_MS
@@ -68,7 +68,7 @@ def report(people: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     name = confirmed(url)
     with closing(Store.open(url)) as store, store.reading() as connection:
         path.write_text(
-            html_report(study_story(connection, find_study(connection, name), time.time()))
+            html_report(report_data(connection, find_study(connection, name), time.time()))
         )
     context = people.new_context(viewport={"width": PHONE, "height": 800}, color_scheme="dark")
     page = context.new_page()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from hpsearch.report.story import study_story
-from hpsearch.report.writing import markdown_report
+from hpsearch.report.data import report_data
+from hpsearch.report.page import markdown_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from support.studies import reported as reported_studies
@@ -16,8 +16,8 @@ def told(url: str) -> str:
     texts = []
     for name in (reported_studies.ordinary(url), reported_studies.hostile(url)):
         with closing(Store.open(url)) as store, store.reading() as connection:
-            story = study_story(connection, find_study(connection, name), reported_studies.BEGAN)
-        texts.append(markdown_report(story))
+            data = report_data(connection, find_study(connection, name), reported_studies.BEGAN)
+        texts.append(markdown_report(data))
     return "\n".join(texts)
 
 

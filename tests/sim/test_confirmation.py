@@ -472,11 +472,11 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
     history.add_trial(Trial(2, State.COMPLETE, {}, value=0.2, resource=9.0, speed=0.1))
     race = Confirmation(spec, history, nothing_new)
     spending = Spending(spec.budget, history)
-    room = Headroom(spending, 1.0, 1, 600.0, 250.0, kept=fresh(race).to_come * 9.0)
+    room = Headroom(spending, 350.0, 1.0, 1, kept=fresh(race).to_come * 9.0)
     assert fresh(race).room_for(ahead, room).in_time(6.0)
     assert not fresh(race).room_for(behind, room).in_time(6.0)
     assert room.in_time(5.0), "at most a third of the 600 s is kept back"
-    short = Headroom(spending, 1.0, 1, 600.0, 80.0, kept=fresh(race).to_come * 9.0)
+    short = Headroom(spending, 520.0, 1.0, 1, kept=fresh(race).to_come * 9.0)
     assert fresh(race).room_for(behind, short).in_time(6.0), "no repeat of 90 s fits any more"
 
 

@@ -218,7 +218,7 @@ def told_of(curves: Bowl, seed: int) -> list[EarlierStudy]:
 
 def losses(seed: int, told: Sequence[EarlierStudy]) -> list[float]:
     """The distance to the best place of the best of the first 8, 16 and 24 trials."""
-    history = simulate(spec_for(seed), Valley(0.04), 1, told=told)
+    history = simulate(spec_for(seed), Valley(0.04), 1, earlier=told)
     away = []
     for params in proposals(history):
         away.append(sum((params[name] - GOOD[name] - 0.04) ** 2 for name in NAMES))
@@ -251,14 +251,14 @@ def test_an_earlier_study_with_its_best_place_elsewhere_costs_little(cold: Any) 
 @pytest.mark.thorough
 def test_a_study_stops_believing_what_its_results_contradict() -> None:
     told = told_of(Valley(elsewhere=True), 0) + told_of(Valley(), 0)
-    history = simulate(spec_for(0), Valley(0.04), 1, told=told)
+    history = simulate(spec_for(0), Valley(0.04), 1, earlier=told)
     unlike, alike = history.study.system_attrs[FITTED]["agreements"]
     assert unlike < 0.3 < alike
 
 
 def test_the_first_proposals_are_those_of_earlier_studies_and_the_others_as_ever() -> None:
     told = told_of(Valley(), 0)
-    begun = proposals(simulate(spec_for(0), Valley(0.04), 1, told=told))
+    begun = proposals(simulate(spec_for(0), Valley(0.04), 1, earlier=told))
     cold = proposals(simulate(spec_for(0), Valley(0.04), 1))
     known = [trial.params for trial in told[0].trials]
     for params in begun[:OPENINGS]:

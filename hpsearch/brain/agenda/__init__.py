@@ -1,4 +1,4 @@
-"""The work of a study: what a free slot does next.
+"""The work of a study.
 
 `agenda`        the order of the work
 `confirmation`  the race of the leading configurations, repeated on fresh seeds

@@ -38,7 +38,7 @@ from hpsearch.study_file.models import StudySpec
 
 AskedFor = tuple[Role, dict[str, Any]]
 """A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
-ENQUEUED, and its parameters, of which missing ones are drawn."""
+ENQUEUED, and its parameters; missing ones are drawn."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,14 @@ def asked_for(
 ) -> list[AskedFor]:
     """The configurations that a study tries first, in order: the task's defaults as the yardstick,
     then those of the study file and of the command line."""
-    enqueued = [*spec.enqueue, *history.study.enqueued]
-    found: list[AskedFor] = [(Role.ENQUEUED, dict(params)) for params in enqueued]
-    if defaults is not None:
-        found.insert(0, (Role.DEFAULT, dict(defaults)))
+    found: list[AskedFor] = [] if defaults is None else [(Role.DEFAULT, dict(defaults))]
+    for params in (*spec.enqueue, *history.study.enqueued):
+        found.append((Role.ENQUEUED, dict(params)))
     return found
 
 
 class Agenda:
-    """The work of one study, whose phase it moves between searching, finishing and confirming."""
+    """The work of one study, which it moves between searching, finishing and confirming."""
 
     def __init__(
         self,
@@ -91,20 +90,19 @@ class Agenda:
         self._total = spec.budget.per_trial.total
 
     def put_back(self, trial: Trial) -> None:
-        """A queued trial waits for the next free slot, before anything new."""
+        """Let a queued trial wait for the next free slot, before anything new."""
         self._queue.append(trial.number)
 
     def drop(self, trial: Trial) -> None:
-        """A trial that waits, for a slot or at a rung, does not go on."""
+        """Let a trial that waits, for a slot or at a rung, not go on."""
         if trial.number in self._queue:
             self._queue.remove(trial.number)
         if trial.state is State.PAUSED:
             self._searcher.stops(trial)
 
     def propose(self, params: dict[str, Any], now: float) -> Trial:
-        """Add a trial that is asked for while the study runs; it waits for the next free slot.
-
-        Missing parameters are drawn.
+        """Add a trial with these parameters, which waits for the next free slot; missing ones are
+        drawn.
 
         Raises:
             UserError: The budget has no trial left.
@@ -131,23 +129,26 @@ class Agenda:
             has_more = self._has_more(room)
             self._progress.move(Phase.SEARCHING if has_more else Phase.FINISHING)
 
-    def next(self, now: float, room: Headroom) -> Work | None:
-        """The next piece of work, if there is one and the budget allows it."""
+    def next(self, room: Headroom, running: int) -> Work | None:
+        """The next piece of work, if there is one and the budget allows it.
+
+        While trials of the search run, `running` of them, the standings may still change.
+        """
         interrupted = self._interrupted(room)
         if interrupted is not None:
             return interrupted
         self.follow(room)
         match self._progress.phase:
             case Phase.SEARCHING:
-                return self._search(now, room)
+                return self._search(room)
             case Phase.FINISHING:
-                return self._finish(now, room)
+                return self._finish(room, running)
             case Phase.CONFIRMING:
-                return self._race(now, room)
+                return self._race(room)
         return None
 
     def why_empty(self) -> str:
-        """Why `next` has nothing to hand out though nothing runs."""
+        """The reason why `next` has nothing to hand out though nothing runs."""
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:
@@ -155,7 +156,7 @@ class Agenda:
         most = self._spec.budget.trials
         return f"all {most} trials have ended"
 
-    # -------------------------------------------------------------------------------- what there is
+    # ------------------------------------------------------------------------ the state of the work
 
     @property
     def _all_tried(self) -> bool:
@@ -228,7 +229,7 @@ class Agenda:
             return Work(trial, DecisionKind.RETRY, why)
         return None
 
-    def _search(self, now: float, room: Headroom) -> Work | None:
+    def _search(self, room: Headroom) -> Work | None:
         """A promotion, or else a new trial."""
         promotion = self._promotion(room)
         if promotion is None and not room.reaches(self._total):
@@ -236,38 +237,37 @@ class Agenda:
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         can_start = room.can_start(self._searcher.first_stretch)
-        return self._new_trial(now) if can_start else None
+        return self._new_trial(room.now) if can_start else None
 
-    def _finish(self, now: float, room: Headroom) -> Work | None:
+    def _finish(self, room: Headroom, running: int) -> Work | None:
         """A paused trial that may win, or else the first repeats."""
         promotion = self._likeliest(room)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         if self._spec.search.confirm is None:
             return None
-        if room.running == 0:
+        if running == 0:
             self._wait_for_race(True)
-            return self._race(now, room)
+            return self._race(room)
         if not self._all_tried and room.in_time(self._searcher.last_rung):
             return None  # what runs may give back some of what was reserved for it
-        leader = self._confirmation.early_repeat(room.running)
+        leader = self._confirmation.early_repeat(running)
         if leader is None:
             return None
         self._confirmation.note(begun=False)
-        return self._repeat(now, room, leader)
+        return self._repeat(room, leader)
 
-    def _race(self, now: float, room: Headroom) -> Work | None:
-        """A repeat that is due, or else what the rest of the budget is used for."""
-        confirmation = self._confirmation
-        due = self._repeat(now, room, confirmation.leader_to_repeat())
+    def _race(self, room: Headroom) -> Work | None:
+        """A repeat that is due, or else a use of the rest of the budget."""
+        due = self._repeat(room, self._confirmation.leader_to_repeat())
         if due is not None or not room.is_limited:
             return due
-        more = self._more_search(now, room)
+        more = self._more_search(room)
         if more is not None:
             self._wait_for_race(False)
             return more
-        for leader in confirmation.further_repeats():
-            further = self._repeat(now, room, leader)
+        for leader in self._confirmation.further_repeats():
+            further = self._repeat(room, leader)
             if further is not None:
                 return further
         return None
@@ -277,17 +277,15 @@ class Agenda:
         self._progress.move(Phase.CONFIRMING if waits else Phase.SEARCHING)
         self._confirmation.note(begun=waits)
 
-    def _more_search(self, now: float, room: Headroom) -> Work | None:
-        """A paused trial that can still be trained in full, or a new one.
-
-        None if less is left than that takes, with the repeats of one that leads.
-        """
+    def _more_search(self, room: Headroom) -> Work | None:
+        """A paused trial that can still be trained in full, or a new one; None if less is left than
+        that takes, with the repeats of one that leads."""
         promotion = self._likeliest(room)
         if promotion is not None and self._can_go_on(promotion.trial, room):
             return promotion
         may_end = not self._all_tried and room.reaches(self._total)
         can_start = may_end and room.can_start(self._searcher.first_stretch)
-        return self._new_trial(now) if can_start else None
+        return self._new_trial(room.now) if can_start else None
 
     def _promotion(self, room: Headroom) -> Work | None:
         """The trial that its rung lets go on, if one can still be trained in full."""
@@ -298,7 +296,8 @@ class Agenda:
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:
-        """Tells which paused trials can still be trained in full, or if none can, further."""
+        """A test of a paused trial: if it can still be trained in full, or where none can,
+        further."""
         if self._none_ends(room):
             return lambda trial: self._can_go_on(trial, room)
         return lambda trial: self._can_finish(trial, room)
@@ -316,12 +315,12 @@ class Agenda:
         self._searcher.proposals.propose(trial, params)
         return Work(trial, DecisionKind.START, why)
 
-    def _repeat(self, now: float, room: Headroom, leader: Trial | None) -> Work | None:
+    def _repeat(self, room: Headroom, leader: Trial | None) -> Work | None:
         """A leading configuration once more in full, on a fresh seed, if there is room for it."""
         if leader is None or not room.without_reserve().can_start(self._total, leader):
             return None
         number = leader.number
-        trial = self._add(now, Role.CONFIRM)
+        trial = self._add(room.now, Role.CONFIRM)
         trial.repeats = number
         trial.params = dict(leader.params)
         trial.distributions = dict(leader.distributions)

@@ -37,21 +37,16 @@ Four times as many repeats halve the width of an interval; more would hardly nar
 
 
 class Confirmation:
-    """The race between one study's leaders.
+    """The race between one study's leaders; without `search.confirm` there is none.
 
     Args:
-        spec: The study; without `search.confirm` there is no race.
-        expect: Writes down what is expected of trials by now. The leaders are found by that, so it
-            must not be older for one trial than for another.
-        asked_for: How many configurations are tried whatever the sampler says.
+        expect: Records what is expected of trials by now. The leaders are found by that, so it must
+            not be older for one trial than for another.
+        asked_for: The number of configurations that are tried before the sampler draws any.
     """
 
     def __init__(
-        self,
-        spec: StudySpec,
-        history: History,
-        expect: Callable[[], None],
-        asked_for: int = 0,
+        self, spec: StudySpec, history: History, expect: Callable[[], None], asked_for: int = 0
     ) -> None:
         confirm = spec.search.confirm
         self._top = 0 if confirm is None else confirm.top
@@ -63,12 +58,12 @@ class Confirmation:
         self.keep_to(spec.budget)
         self._contenders = Contenders([], self._direction)
         self._seen = 0
-        """The history's clock when the contenders were last looked for."""
+        """The history's clock at which the contenders were last looked for."""
         self._reported: set[int] = set()
-        """The trials whose first report the contenders were found with."""
+        """The trials whose first report the contenders were found by."""
 
     def keep_to(self, budget: StudyBudget) -> None:
-        """Promise the repeats of a budget: one that is larger promises its own."""
+        """Promise the repeats of a budget; a larger one promises its own."""
         limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
         self._limited = any(limit is not None for limit in limits)
         self._given: tuple[float | None, ...] = (budget.trials, *limits, self._asked_for)
@@ -92,10 +87,7 @@ class Confirmation:
             self._history.touch_study()
 
     def refresh(self) -> None:
-        """Find the contenders again after a change that may matter.
-
-        Everything below goes by the contenders as they were found last.
-        """
+        """Find the contenders, which all below goes by, again after a change that may matter."""
         if not self._top:
             return
         history = self._history
@@ -109,17 +101,14 @@ class Confirmation:
 
     @property
     def runs(self) -> int:
-        """The number of repeats promised: all that a study takes whose budget is a number of
-        trials."""
+        """The number of repeats promised; with a budget of trials alone, a study takes no more."""
         return self._top * self._seeds
 
     @property
     def to_come(self) -> int:
-        """The number of repeats for which a part of the budget is kept back.
-
-        None before a trial that is worth repeating is complete. Then those that the leaders still
-        miss, and those of one more that the search may find.
-        """
+        """The number of repeats for which a part of the budget is kept back: those that the leaders
+        still miss, and those of one more that the search may find. 0 before a trial that is worth
+        repeating is complete."""
         leaders = self._contenders.leaders(self._top)
         if not leaders or not self._limited:
             return 0
@@ -131,11 +120,8 @@ class Confirmation:
         return min(self.runs, missing + self._seeds)
 
     def room_for(self, trial: Trial, room: Headroom) -> Headroom:
-        """The part of the budget for a trial: also what is kept back, if the trial is a repeat.
-
-        The same holds for a trial that leads and is not complete: the repeats would otherwise go to
-        others that are behind it.
-        """
+        """The part of the budget for a trial: also what is kept back, if the trial is a repeat, or
+        leads and is not complete. The repeats would otherwise go to others that are behind it."""
         if not room.kept:
             return room
         if trial.role is Role.CONFIRM or self._contenders.leads(trial):
@@ -143,13 +129,10 @@ class Confirmation:
         return room
 
     def early_repeat(self, running: int) -> Trial | None:
-        """The leader that a repeat may go to while the search still runs.
+        """The leader that a repeat may go to while so many trials of the search still run.
 
-        Every second running trial is assumed to rank before the last of the leaders. None if no
+        Every second one of them is assumed to rank before the last of the leaders. None if no
         leader is likely enough to stay one.
-
-        Args:
-            running: How many trials of the search run.
         """
         if self._is_used_up() and not self._limited:
             return None
@@ -164,10 +147,8 @@ class Confirmation:
         return None
 
     def leader_to_repeat(self) -> Trial | None:
-        """The leader that the next repeat goes to.
-
-        None if the race is decided, has used what is promised, or waits for what runs.
-        """
+        """The leader that the next repeat goes to; None if the race is decided, has used what is
+        promised, or waits for what runs."""
         racing = self._racing()
         if not racing:
             return None
@@ -188,11 +169,8 @@ class Confirmation:
         return following
 
     def further_repeats(self) -> list[Trial]:
-        """The leaders that what is left at the end may go to, beyond what is promised.
-
-        Those with the fewest repeats come first. There are none if the budget is a number of
-        trials.
-        """
+        """The leaders that the rest of a budget may go to, beyond what is promised, those with the
+        fewest repeats first. There are none if the budget is a number of trials."""
         if not self._limited:
             return []
         given = _by_leader(self._repeats())
@@ -222,14 +200,14 @@ class Confirmation:
         return [leader for leader in leaders if leader.number not in out]
 
     def _may_matter(self, trial: Trial) -> bool:
-        """True if a change of this trial may change the leaders: one that is complete, a repeat, or
-        one that has reported for the first time."""
+        """True if a change of this trial may change the leaders: if it is complete, a repeat, or
+        has reported for the first time."""
         if trial.role is Role.CONFIRM or trial.state is State.COMPLETE:
             return True
         return bool(trial.reports) and trial.number not in self._reported
 
     def _out(self, repeats: list[Trial]) -> set[int]:
-        """Leaders that are clearly behind, and those most of whose repeats failed."""
+        """The leaders that are clearly behind, or of whose repeats most failed."""
         standing = Repeats(runs_of(repeats), self._direction)
         failed = _by_leader(repeat for repeat in repeats if repeat.state is State.FAILED)
         complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)

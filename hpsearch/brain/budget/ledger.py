@@ -1,4 +1,4 @@
-"""The ledger: what a study may spend, has reserved, and has spent.
+"""The ledger of a study: what it may spend, has reserved and has spent; and the time it has taken.
 
 Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs. A slot
 without a GPU counts as one, so that a budget means something on a laptop too. Nothing starts unless
@@ -8,11 +8,16 @@ stop. The ledger is rebuilt from the attempts in the database.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt
 from hpsearch.study_file.models import StudyBudget
+
+NOTE_S = 10.0
+"""Seconds between two records of the time worked."""
 
 Key = tuple[int, int]
 """(trial, attempt)"""
@@ -25,13 +30,12 @@ def gpu_share(gpus: float) -> float:
 
 @dataclass
 class Ledger:
-    """The GPU-seconds that one study may spend, has spent and has reserved, by attempt.
-
-    Without a limit, `limit` is None. The price is money per GPU-second, if the study states one.
-    """
+    """The GPU-seconds that one study may spend, has spent and has reserved."""
 
     limit: float | None = None
+    """None without a limit."""
     price: float | None = None
+    """Money per GPU-second; None if the study states none."""
     spent: float = 0.0
     reserved: dict[Key, float] = field(default_factory=dict)
 
@@ -66,10 +70,8 @@ class Ledger:
         return max(0.0, self.limit - self.spent - reserved)
 
     def reserve(self, key: Key, amount: float) -> bool:
-        """Reserve (more of) the budget for an attempt.
-
-        False, and nothing changed, if it does not fit.
-        """
+        """Reserve more of the budget for an attempt; False, and nothing changed, if it does not
+        fit."""
         left = self.left
         if left is not None and amount > left:
             return False
@@ -84,6 +86,41 @@ class Ledger:
 
     def cost_of(self, gpu_seconds: float) -> float | None:
         """Money for an amount of GPU-seconds; None if no price is stated."""
-        if self.price is None:
-            return None
-        return gpu_seconds * self.price
+        return None if self.price is None else gpu_seconds * self.price
+
+
+class WorkingTime:
+    """The seconds that drivers have worked on one study; `limit_s` is None without a limit."""
+
+    def __init__(self, history: History, limit_s: float | None) -> None:
+        self._history = history
+        self.limit_s = limit_s
+        self._before = 0.0
+        self._began = 0.0
+        self._noted = 0.0
+
+    def begin(self, now: float, before_s: float | None = None) -> None:
+        """Count from now on, after so many seconds; None for those on record."""
+        self._before = self._history.study.active_seconds if before_s is None else before_s
+        self._began = now
+        self._noted = now
+
+    def so_far(self, now: float) -> float:
+        """Seconds that drivers have worked on the study, over all of them."""
+        return self._before + max(0.0, now - self._began)
+
+    def left(self, now: float) -> float:
+        """Seconds left of the limit; infinite without one."""
+        return math.inf if self.limit_s is None else self.limit_s - self.so_far(now)
+
+    def is_used(self, now: float) -> bool:
+        """True if the limit is reached."""
+        return self.left(now) <= 0
+
+    def note(self, now: float) -> None:
+        """Record the time every `NOTE_S` seconds, for the next driver if this one dies."""
+        if now - self._noted < NOTE_S:
+            return
+        self._noted = now
+        self._history.study.active_seconds = self.so_far(now)
+        self._history.touch_study()

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hpsearch.brain.budget.ledger import Ledger, gpu_share
+from hpsearch.brain.budget.ledger import Ledger, WorkingTime, gpu_share
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget
@@ -26,18 +26,18 @@ MARGIN = 1.5
 """The factor by which the next trial may be slower than the slowest one so far."""
 
 STOPPING_S = 5.0
-"""How long an attempt may take to stop, where a tenth of its reservation is not less."""
+"""The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
 
 ROUNDING_S = 1e-6
-"""How much too early a clock may be at the moment for which it was set."""
+"""Seconds by which a clock may be too early at the moment for which it was set."""
 
 LATELY = 10
-"""From how many start-ups the next one is foretold: the latest ones, of each kind of worker."""
+"""The number of latest start-ups, of each kind of worker, that foretell the next one."""
 
 
 @dataclass(frozen=True)
 class StartUp:
-    """The seconds of an attempt before it trains: as expected, and the most that it may take."""
+    """The seconds of an attempt before it trains: as expected, and at most."""
 
     expected_s: float = 0.0
     worst_s: float = 0.0
@@ -53,15 +53,15 @@ class StartUps:
         """Of all others."""
 
     def saw(self, seconds: float, *, is_warm: bool) -> None:
-        """An attempt has come to train after so many seconds, on a worker that was warm or not."""
+        """Count an attempt that came to train after so many seconds."""
         of_its_kind = self._warm if is_warm else self._cold
         of_its_kind.append(seconds)
 
     def next(self, *, is_warm: bool) -> StartUp:
         """The start-up of the next attempt on a worker.
 
-        A warm worker of which nothing is known may take as long as a cold one and is expected to
-        take nothing; a cold one of which nothing is known takes what warm ones do.
+        As long as no warm start-up is known, it may take as long as a cold one, and is expected to
+        take nothing. As long as no cold one is known, it takes what warm ones do.
         """
         cold, warm = self._cold, self._warm
         if is_warm and not warm:
@@ -73,7 +73,7 @@ class StartUps:
 
 
 class Spending:
-    """The ledger of one study, and how fast its trials train, rebuilt from its history."""
+    """The ledger of one study, its time, and the pace of its trials, rebuilt from its history."""
 
     def __init__(self, budget: StudyBudget, history: History) -> None:
         self._per_trial = budget.per_trial
@@ -86,12 +86,18 @@ class Spending:
         more."""
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
         self.ledger = Ledger.of(budget, attempts)
+        self.time = WorkingTime(history, budget.wall_clock_s)
         self.start_ups = _recalled(attempts)
         for trial in history.trials:
             self._learn(trial)
         for attempt in attempts:
             self._slowest = max(self._slowest, attempt.slowest_pace or 0.0)
             self._note_fruitless(attempt)
+
+    def keep_to(self, budget: StudyBudget) -> None:
+        """Go on with the limits of another budget, whose price is the same."""
+        self.ledger.keep_to(budget)
+        self.time.limit_s = budget.wall_clock_s
 
     @property
     def total(self) -> float:
@@ -101,7 +107,7 @@ class Spending:
     # ---------------------------------------------------------------------------------------- paces
 
     def saw(self, trial: Trial, attempt: Attempt) -> None:
-        """An attempt of a trial has reported, and the trial's speed is known from it."""
+        """Learn from the speed that an attempt has shown by a report."""
         self._learn(trial)
         pace = _own_pace(trial)
         if pace is None:
@@ -113,9 +119,7 @@ class Spending:
     @property
     def pace(self) -> float | None:
         """The mean pace of all trials; None before one has reported."""
-        if not self._paces:
-            return None
-        return self._sum / len(self._paces)
+        return self._sum / len(self._paces) if self._paces else None
 
     def pace_of(self, trial: Trial | None) -> float | None:
         """The pace of a trial, or before it has trained, of the one it repeats; None if unknown."""
@@ -151,12 +155,10 @@ class Spending:
         trial: Trial | None = None,
         start_up_s: float = 0.0,
     ) -> float:
-        """The most GPU-seconds that a further stretch of training may take.
+        """The most GPU-seconds that a further stretch of training may take, on a slot with so many
+        GPUs, of so many slots.
 
         Args:
-            stretch: How much further the trial trains.
-            gpus: GPUs of the slot.
-            slots: How many slots the study has.
             trial: The trial that trains, whose pace may be known; None for a new one.
             start_up_s: The most seconds before it trains; 0 if it trains already.
         """
@@ -173,19 +175,15 @@ class Spending:
 
     def _worst_s(self, stretch: float, pace: float, start_up_s: float) -> float | None:
         """The most seconds that a stretch may take; None if nothing is known."""
-        per_trial = self._per_trial
-        worst: float | None = None
-        if pace:
-            worst = MARGIN * stretch * pace
-        if per_trial.unit is Unit.SECONDS:
-            worst = max(worst or 0.0, stretch)
-        limit = per_trial.time_limit_s
-        if worst is None:
-            return limit
-        worst += start_up_s
-        if limit is None:
-            return worst
-        return min(worst, limit)
+        limit_s = self._per_trial.time_limit_s
+        counts_seconds = self._per_trial.unit is Unit.SECONDS
+        if not pace and not counts_seconds:
+            return limit_s
+        worst_s = MARGIN * stretch * pace
+        if counts_seconds:
+            worst_s = max(worst_s, stretch)
+        worst_s += start_up_s
+        return worst_s if limit_s is None else min(worst_s, limit_s)
 
     def reserve(self, attempt: Attempt, amount: float) -> bool:
         """Reserve more GPU-seconds for an attempt; False, and nothing changed, if too few are
@@ -197,11 +195,8 @@ class Spending:
         return True
 
     def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
-        """The time at which the first of these attempts will have outgrown its reservation.
-
-        Each runs on a slot of so many GPUs. It is a little before its reservation is used up, since
-        it takes a step and a save to stop.
-        """
+        """The time at which the first of these attempts, each on a slot of so many GPUs, will have
+        outgrown its reservation; None if none will."""
         if self.ledger.limit is None:
             return None
         return min((_outgrown_at(attempt, gpus) for attempt, gpus in running), default=None)
@@ -213,8 +208,7 @@ class Spending:
         return now + ROUNDING_S >= _outgrown_at(attempt, gpus)
 
     def extend(self, attempt: Attempt) -> bool:
-        """Reserve a quarter more for an attempt; False, and nothing changed, if that is not
-        left."""
+        """Reserve a quarter more for an attempt; False, and nothing changed, if it is not left."""
         more = max(1.0, attempt.reserved_gpu_seconds / 4)
         return self.reserve(attempt, more)
 
@@ -223,7 +217,7 @@ class Spending:
     def settle(
         self, attempt: Attempt, outcome: Outcome, now: float, gpus: float, note: str | None
     ) -> None:
-        """An attempt has ended: charge it and its trial for the time it held its slot."""
+        """Charge an attempt that has ended, and its trial, for the time it held its slot."""
         history = self._history
         trial = history.trials[attempt.trial]
         gpu_seconds = max(0.0, now - attempt.started) * gpu_share(gpus)
@@ -256,13 +250,13 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
 
 
 def _own_pace(trial: Trial) -> float | None:
-    """Seconds a trial trains for a unit of its budget, by its latest attempt; None if unknown."""
     if not trial.speed or not math.isfinite(trial.speed):
         return None
     return 1 / trial.speed
 
 
 def _outgrown_at(attempt: Attempt, gpus: float) -> float:
-    """The time at which an attempt must have more reserved, or stop."""
+    """The time at which an attempt must have more reserved, or stop: a little before its
+    reservation is used up, since it takes a step and a save to stop."""
     reserved_s = attempt.reserved_gpu_seconds / gpu_share(gpus)
     return attempt.started + max(reserved_s - STOPPING_S, reserved_s * 0.9)

@@ -10,8 +10,8 @@ from hpsearch.cli.opening import chosen_study, viewing
 from hpsearch.cli.output import note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
-from hpsearch.report.story import study_story
-from hpsearch.report.writing import html_report, markdown_report
+from hpsearch.report.data import report_data
+from hpsearch.report.page import html_report, markdown_report
 from hpsearch.words.numbers import size
 
 HTML = (".html", ".htm")
@@ -34,11 +34,11 @@ def report_study(name: str | None, to: Path | None, storage: str, *, force: bool
     if to is not None:
         _refuse_place(to, force=force)
     with viewing(storage) as connection:
-        story = study_story(connection, chosen_study(connection, name), time.time())
+        data = report_data(connection, chosen_study(connection, name), time.time())
     if to is None:
-        sys.stdout.write(markdown_report(story))
+        sys.stdout.write(markdown_report(data))
         return
-    text = html_report(story) if to.suffix.lower() in HTML else markdown_report(story)
+    text = html_report(data) if to.suffix.lower() in HTML else markdown_report(data)
     with whole_file(to) as unfinished:
         unfinished.write_text(text, "utf-8")
     note(f"wrote {to} ({size(len(text.encode()))})")

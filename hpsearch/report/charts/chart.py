@@ -1,4 +1,4 @@
-"""A picture with its words, and the choice of what a picture of a large study shows."""
+"""A picture with its words, and the trials that a picture of a large study shows."""
 
 from __future__ import annotations
 
@@ -28,12 +28,8 @@ class Chart:
 
 
 def some_of(ranking: Sequence[int], most: int) -> list[int]:
-    """At most `most` trials: a third of them are the best, the others are evenly spaced by rank.
-
-    Args:
-        ranking: The numbers of trials, the best first.
-        most: At least 3.
-    """
+    """At most `most` (3 or more) trials of a ranking, which has the best one first: a third of them
+    are the best, the others are evenly spaced by rank."""
     if len(ranking) <= most:
         return list(ranking)
     best = ranking[: most // 3]

@@ -13,8 +13,8 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.report.charts import style
 from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
+from hpsearch.report.data import ReportData
 from hpsearch.report.frames.configurations import ranked_configurations
-from hpsearch.report.story import StudyStory
 from hpsearch.store.reading.course import CourseGoal
 from hpsearch.store.reading.queries import TrialDetail
 
@@ -54,22 +54,19 @@ _SIDE_BY_SIDE = (style.CALM, style.WINNER, style.GOOD, style.OTHER, style.BAD, s
 """The colours of curves side by side, in their order."""
 
 
-def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:
-    """A curve for each trial: paused ones are dimmed and the winner is marked.
-
-    None where no trial has reported a value.
-    """
-    course = story.course
+def curves(data: ReportData, goal: CourseGoal) -> Chart | None:
+    """A curve for each trial, with the winner marked; None where no trial has reported a value."""
+    course = data.course
     repeats = course.trials.index[course.trials["role"] == Role.CONFIRM]
     reports = course.reports[course.reports[goal.column].notna()]
     reports = reports[~reports["trial"].isin(repeats)]
     if reports.empty:
         return None
-    ranking = _ranking(story, goal, reports)
+    ranking = _ranking(data, goal, reports)
     chosen = some_of(ranking, MOST_CURVES)
     kinds = {number: _KINDS[State(state)] for number, state in course.trials["state"].items()}
-    if story.winner is not None:
-        kinds[story.winner.trial.number] = CurveKind.WINNER
+    if data.winner is not None:
+        kinds[data.winner.trial.number] = CurveKind.WINNER
     reports = _thinned(reports[reports["trial"].isin(chosen)])
     kind_of = reports["trial"].map(kinds)
     made = style.figure(380, showlegend=True)
@@ -78,19 +75,19 @@ def curves(story: StudyStory, goal: CourseGoal) -> Chart | None:
         if not own.empty:
             made.add_trace(_trace(own, goal.column, kind))
     limits = style.value_range(reports[goal.column], maximize=goal.maximize)
-    made.update_xaxes(style.axis(style.shown(story.unit), **style.ticks(reports["resource"])))
+    made.update_xaxes(style.axis(style.shown(data.unit), **style.ticks(reports["resource"])))
     made.update_yaxes(style.axis(style.shown(goal.metric), range=limits))
     counts = reports.groupby(kind_of)["trial"].nunique()
     parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    alternative = f"Learning curves of {goal.metric} by {story.unit}: {parts}."
+    alternative = f"Learning curves of {goal.metric} by {data.unit}: {parts}."
     remarks = [left_out(len(chosen), len(ranking), "curves"), style.outside(limits)]
     return Chart(made, None, alternative, joined(remarks))
 
 
-def _ranking(story: StudyStory, goal: CourseGoal, reports: pd.DataFrame) -> list[int]:
-    """The trials with a curve, the winner first, then the best."""
-    winner = [] if story.winner is None else [story.winner.trial.number]
-    ranked = ranked_configurations(story.course, goal).index
+def _ranking(data: ReportData, goal: CourseGoal, reports: pd.DataFrame) -> list[int]:
+    """The numbers of the trials with a curve, the winner first, then the best."""
+    winner = [] if data.winner is None else [data.winner.trial.number]
+    ranked = ranked_configurations(data.course, goal).index
     with_curves = set(reports["trial"])
     order = dict.fromkeys([*winner, *ranked, *sorted(with_curves)])
     return [number for number in order if number in with_curves]
@@ -131,12 +128,7 @@ def side_by_side(
 ) -> list[Chart]:
     """A chart for each objective, with a curve for each of the trials in a colour of its own.
 
-    An objective that no trial has reported twice has no chart.
-
-    Args:
-        trials: One or more.
-        goals: The objectives of their study.
-        unit: The unit of the resource.
+    An objective that no trial has reported twice has no chart. The resource is in `unit`.
     """
     charts = []
     for goal in goals:

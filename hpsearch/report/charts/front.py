@@ -1,4 +1,4 @@
-"""Several objectives: the trials that no other one beats in all of them, among all."""
+"""The Pareto front of a study with several objectives, among all of its trials."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import PALE, WINNER, axis, figure, plotly, shown
-from hpsearch.report.story import StudyStory
+from hpsearch.report.data import ReportData
 from hpsearch.store.reading.course import CourseGoal
 
 
-def front(story: StudyStory) -> Chart | None:
-    """All trials by the first two objectives, the front marked.
-
-    None with one objective, and without trials that have both values.
-    """
-    if len(story.course.goals) < 2:
+def front(data: ReportData) -> Chart | None:
+    """All trials by the first two objectives, the front marked; None with one objective, and
+    without trials that have both values."""
+    if len(data.course.goals) < 2:
         return None
-    across, up = story.course.goals[:2]
-    trials = story.course.trials
+    across, up = data.course.goals[:2]
+    trials = data.course.trials
     is_drawn = trials[across.column].notna() & trials[up.column].notna()
     is_drawn &= (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     trials = trials[is_drawn]
     if trials.empty:
         return None
-    on_front = trials.index.isin([each.trial.number for each in story.ranked])
+    on_front = trials.index.isin([each.trial.number for each in data.ranked])
     made = figure(400, showlegend=True)
     kinds = (
         ("other trials", ~on_front, PALE, "circle-open"),
@@ -46,7 +44,7 @@ def front(story: StudyStory) -> Chart | None:
     made.update_xaxes(axis(_title(across)))
     made.update_yaxes(axis(_title(up)))
     alternative = f"{on_front.sum()} of {len(trials)} trials are beaten by none in all objectives."
-    more = "The picture shows the first two objectives." if len(story.course.goals) > 2 else None
+    more = "The picture shows the first two objectives." if len(data.course.goals) > 2 else None
     return Chart(made, "The front", alternative, more)
 
 

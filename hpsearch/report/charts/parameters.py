@@ -1,4 +1,4 @@
-"""Configurations and what became of them: importances, parallel coordinates and slices."""
+"""Configurations with their values: importances, parallel coordinates and slices."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pandas as pd
 from hpsearch.report.charts import style
 from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
 from hpsearch.report.charts.style import axis, figure, plotly, shown, value_range
+from hpsearch.report.data import ReportData
 from hpsearch.report.frames.configurations import (
     ParameterValues,
     Tier,
@@ -19,7 +20,6 @@ from hpsearch.report.frames.configurations import (
     ranked_configurations,
 )
 from hpsearch.report.frames.importances import Importances, parameter_importances
-from hpsearch.report.story import StudyStory
 from hpsearch.store.reading.course import CourseGoal, each_row
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ COLUMNS = 3
 AXIS_WIDTH, SLICE_WIDTH = 80, 220
 """The least pixels between two axes, and for a slice."""
 JITTER = 0.035
-"""Lines of a category are spread so far, as a share of an axis, to be told apart."""
+"""The spread of the lines of a category, as a share of an axis."""
 _COLOURS = {Tier.REST: style.PALE, Tier.BETTER: style.CALM, Tier.BEST: style.WINNER}
 """In the order of drawing."""
 _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond"}
@@ -52,18 +52,18 @@ class Configurations:
         return len(self.ranked) > 1 and bool(self.parameters)
 
 
-def configurations(story: StudyStory, goal: CourseGoal) -> Configurations:
+def configurations(data: ReportData, goal: CourseGoal) -> Configurations:
     """The configurations of a study, its parameters in the order of importance."""
-    ranked = ranked_configurations(story.course, goal)
-    params = story.course.params.loc[ranked.index]
-    values = parameter_values(params, story.course.space)
+    ranked = ranked_configurations(data.course, goal)
+    params = data.course.params.loc[ranked.index]
+    values = parameter_values(params, data.course.space)
     found = parameter_importances(ranked["standing"], params[list(values)])
     order = dict.fromkeys([*found.frame["parameter"], *values])
     return Configurations(ranked, [values[name] for name in order], found)
 
 
 def importances(of: Configurations) -> Chart | None:
-    """A bar for each parameter; None if nothing can be said."""
+    """A bar for each parameter; None if no importance is known."""
     frame = of.importances.frame.head(MOST_AXES)
     if frame.empty:
         return None
@@ -88,9 +88,8 @@ def importances(of: Configurations) -> Chart | None:
     made.update_yaxes(axis(tickvals=places, ticktext=names, autorange="reversed", showgrid=False))
     parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in each_row(frame.head(5)))
     alternative = f"Shares of the differences explained: {parts}."
-    return Chart(
-        made, "What mattered", alternative, _parameters_left_out(frame, of.importances.frame)
-    )
+    remark = _parameters_left_out(frame, of.importances.frame)
+    return Chart(made, "What mattered", alternative, remark)
 
 
 def _parameters_left_out(drawn: Any, of: Any) -> str | None:
@@ -138,12 +137,19 @@ def parallel_coordinates(goal: CourseGoal, of: Configurations) -> Chart | None:
     made.update_yaxes(visible=False, fixedrange=True, range=[-0.08, 1.09])
     listed = ", ".join(each.name for each in parameters)
     alternative = f"Parallel coordinates of {len(numbers)} trials: {listed}, and {goal.metric}."
-    remarks = [
-        left_out(len(numbers), len(of.ranked), "trials"),
-        _parameters_left_out(parameters, of.parameters),
-        style.outside(limits),
-    ]
-    return Chart(made, "Configurations", alternative, joined(remarks), AXIS_WIDTH * len(names))
+    remark = _remark(numbers, parameters, of, limits)
+    return Chart(made, "Configurations", alternative, remark, AXIS_WIDTH * len(names))
+
+
+def _remark(
+    numbers: Sequence[int],
+    parameters: Sequence[ParameterValues],
+    of: Configurations,
+    limits: list[float] | None,
+) -> str | None:
+    trials = left_out(len(numbers), len(of.ranked), "trials")
+    of_parameters = _parameters_left_out(parameters, of.parameters)
+    return joined([trials, of_parameters, style.outside(limits)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +189,7 @@ def _numeric_axis(values: pd.Series, *, log: bool = False) -> _Axis:
 
 
 def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> None:
-    """Add the lines of each tier, the best last.
-
-    Args:
-        heights: Of shape (trials, axes).
-        ranked: The trials.
-    """
+    """Add the lines of each tier, the best last; `heights` are (trials, axes)."""
     places = np.append(np.arange(heights.shape[1], dtype=float), np.nan)
     for tier, colour in _COLOURS.items():
         chosen = (ranked["tier"] == tier).to_numpy()
@@ -232,13 +233,8 @@ def slices(goal: CourseGoal, of: Configurations) -> Chart | None:
         made.update_layout({f"yaxis{suffix}": axis(title, range=limits)})
     listed = ", ".join(each.name for each in parameters)
     alternative = f"{goal.metric} of {len(numbers)} trials against {listed}."
-    remarks = [
-        left_out(len(numbers), len(of.ranked), "trials"),
-        _parameters_left_out(parameters, of.parameters),
-        style.outside(limits),
-    ]
     width = SLICE_WIDTH * min(COLUMNS, len(parameters))
-    return Chart(made, "Slices", alternative, joined(remarks), width)
+    return Chart(made, "Slices", alternative, _remark(numbers, parameters, of, limits), width)
 
 
 def _points(ranked: pd.DataFrame, values: pd.Series) -> list[Any]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
+from hpsearch.report.data import ReportData
 from hpsearch.report.frames.progress import improvements
-from hpsearch.report.story import StudyStory
 from hpsearch.store.reading.course import CourseGoal
 from hpsearch.words.numbers import duration, number
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-def best_so_far(story: StudyStory, goal: CourseGoal) -> Chart | None:
+def best_so_far(data: ReportData, goal: CourseGoal) -> Chart | None:
     """The best value that any trial had shown, as a staircase, and the winner's confirmed mean.
 
     None before there is a value, and where no attempt is recorded.
     """
-    if story.attempts.empty:
+    if data.attempts.empty:
         return None
-    frame = improvements(story.course, goal, story.attempts, story.until)
+    frame = improvements(data.course, goal, data.attempts, data.until)
     if frame.empty:
         return None
     spent_s = frame["gpu_seconds"]
     unit_s, unit = time_scale(float(spent_s.max()))
-    winner = story.winner
+    winner = data.winner
     confirmed = None if winner is None else winner.confirmed
     made = figure(320, showlegend=confirmed is not None)
     hover = "%{y:.5~g} after %{x:.3~g} " + unit
@@ -53,7 +53,7 @@ def best_so_far(story: StudyStory, goal: CourseGoal) -> Chart | None:
         f"The best {goal.metric} shown went from {number(first['value'])} "
         f"to {number(last['value'])} in {duration(last['gpu_seconds'])} of compute time."
     )
-    title = goal.metric if len(story.course.goals) > 1 else None
+    title = goal.metric if len(data.course.goals) > 1 else None
     return Chart(made, title, alternative)
 
 

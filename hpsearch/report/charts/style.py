@@ -27,9 +27,9 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 LONGEST = 28
 """Characters of a name on an axis."""
 MOST_WHOLE = 8
-"""An axis of whole numbers that spans at most so much names all of them."""
+"""The largest span of an axis of whole numbers that names all of them."""
 FEWEST_VALUES = 20
-"""Of fewer values all are shown."""
+"""The fewest values with which an axis may leave some out."""
 
 
 def plotly() -> Any:
@@ -110,12 +110,7 @@ def time_scale(longest_s: float) -> tuple[float, str]:
 
 
 def value_range(values: Any, *, maximize: bool) -> list[float] | None:
-    """The range of an axis where a few values are far worse than all others; None if all fit.
-
-    Args:
-        values: The values to show.
-        maximize: True if more is better.
-    """
+    """The range of an axis where a few values are far worse than all others; None if all fit."""
     import numpy as np
 
     known = np.asarray(values, float)

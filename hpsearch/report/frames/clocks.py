@@ -29,10 +29,6 @@ def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
 
     An attempt that is live has lasted until `now`, and is charged as much a second as the others
     were.
-
-    Args:
-        attempts: Those of a study (`StudyCourse.attempts`).
-        now: Until when the study is known.
     """
     done = attempts.copy()
     is_live = done["ended"].isna()
@@ -47,12 +43,8 @@ def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
 
 def driven_spans(attempts: pd.DataFrame, begins: Sequence[float]) -> list[DrivenSpan]:
     """The stretches in which a study was driven: from the first attempt of each driver to the end
-    of its last one.
-
-    Args:
-        attempts: Those of the study, with an end each.
-        begins: When its drivers began.
-    """
+    of its last one. The attempts have an end each, and `begins` are the times at which its drivers
+    began."""
     if attempts.empty:
         return []
     started = attempts["started"].to_numpy(float)
@@ -78,12 +70,7 @@ def wall_clock(moments: ArrayLike, spans: Sequence[DrivenSpan]) -> Floats:
 
 
 def gpu_clock(moments: ArrayLike, attempts: pd.DataFrame) -> Floats:
-    """GPU-seconds that the study had used at each moment.
-
-    Args:
-        moments: In seconds since the epoch.
-        attempts: Those of the study, with an end each.
-    """
+    """GPU-seconds that a study had used at each moment; its attempts have an end each."""
     at = np.asarray(moments, float)
     if attempts.empty:
         return np.zeros_like(at)

@@ -1,4 +1,4 @@
-"""The configurations of a study: how good each of them was, and the values of each parameter."""
+"""The configurations of a study: their ranking, and the values of each parameter."""
 
 from __future__ import annotations
 
@@ -27,26 +27,20 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParameterValues:
-    """The values of a parameter.
-
-    Args:
-        name: The parameter's name.
-        values: By trial: numbers, or texts of categories; NaN or None where a trial has none.
-        log: True if numbers are drawn on a logarithmic scale.
-        categories: Its values as texts, in order; None for numbers.
-    """
+    """The values of a parameter."""
 
     name: str
     values: pd.Series
+    """By trial: numbers, or texts of categories; NaN or None where a trial has none."""
     log: bool = False
+    """True if numbers are drawn on a logarithmic scale."""
     categories: tuple[str, ...] | None = None
+    """Its values as texts, in order; None for numbers."""
 
 
 def ranked_configurations(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
-    """By trial, best first: `standing` and `tier` of the trials that can be ranked.
-
-    Those are neither repeats nor failed, keep the limits, and have a value.
-    """
+    """The `standing` and the `tier` of trials, by number, best first: of those that keep the limits
+    and have a value, without repeats and failed ones."""
     trials = course.trials
     can_rank = (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()

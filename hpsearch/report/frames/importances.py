@@ -3,7 +3,7 @@
 A forest of regression trees is fitted to all trials that have a value, each with its worth: what is
 expected of it in full, or else the best value that it has shown. A parameter's importance is the
 share of the variance that its splits explain (mean decrease in impurity). Optuna's evaluators look
-at complete trials alone, of which a study that pauses trials has few.
+at complete trials alone, and a study that pauses trials has few of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hpsearch.words.numbers import cell
 FEWEST_TRIALS = 10
 TREES = 64
 MOST_TRIALS = 500
-"""More are thinned out: the shares hardly change, and the forest takes long."""
+"""Trials that a forest is fitted to: with more, the shares hardly change, and it takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,18 @@ class Importances:
     """The share of the differences between trials that each parameter explains."""
 
     frame: pd.DataFrame
-    """Columns `parameter` and `importance`, the largest first; empty if nothing can be said."""
+    """Columns `parameter` and `importance`, the largest first; empty if nothing is known."""
     trials: int
     """The number of trials that were compared."""
     unmeasured: tuple[str, ...]
     """Parameters that not every trial has, or that never differ: they are not compared."""
     why_not: str | None = None
-    """Why nothing can be said."""
+    """The reason why nothing is known."""
 
 
 def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importances:
-    """The importances of the parameters that all trials have.
-
-    Args:
-        standing: The worth of trials by their number, the best first.
-        params: The parameters of trials.
-    """
+    """The importances of the parameters that all trials have, by the worth of trials (`standing`),
+    the best first."""
     standing = standing.iloc[:: max(1, -(-len(standing) // MOST_TRIALS))]
     params = params.loc[standing.index]
     is_everywhere = params.notna().all()
@@ -63,7 +59,6 @@ def parameter_importances(standing: pd.Series, params: pd.DataFrame) -> Importan
 
 
 def _shares(standing: pd.Series, params: pd.DataFrame) -> dict[str, float]:
-    """The shares by parameter, largest first."""
     from sklearn.ensemble import RandomForestRegressor
 
     encoded = params.apply(_codes)

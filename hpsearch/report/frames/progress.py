@@ -17,12 +17,7 @@ def improvements(
     """The best value so far, one row for each time that it changed, and a last one for the end.
 
     Columns `trial`, `value` and `gpu_seconds`. Trials that break a limit and repeats do not count.
-
-    Args:
-        course: The study's.
-        goal: One of its objectives.
-        attempts: Its attempts, with an end each.
-        until: Until when it is known, in seconds since the epoch.
+    The attempts have an end each, and the study is known `until` then, in seconds since the epoch.
     """
     shown = _shown(course, goal)
     frame = pd.DataFrame(
@@ -51,7 +46,7 @@ def _shown(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
 
 
 def known_until(course: StudyCourse, now: float, *, driven: bool) -> float:
-    """Until when a study is known: now if a driver works on it, else the last thing recorded."""
+    """The time until which a study is known: now if it is driven, else its last record."""
     if driven:
         return now
     moments = [

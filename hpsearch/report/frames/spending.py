@@ -47,12 +47,8 @@ def spending(
     that took nothing.
 
     An attempt's start-up counts as overhead and the rest of it as its trial's, by the trial's
-    state. The time of a lost attempt counts as lost, whatever became of its trial.
-
-    Args:
-        attempts: Those of the study, with an end each.
-        trials: Its trials.
-        spans: When it was driven.
+    state. The time of a lost attempt counts as lost, whatever became of its trial. The attempts
+    have an end each, and `spans` are the stretches in which the study was driven.
     """
     charged = attempts["gpu_seconds"]
     lasted_s = np.maximum(attempts["ended"] - attempts["started"], 1e-9)
@@ -73,7 +69,6 @@ def spending(
 
 
 def _purposes(attempts: pd.DataFrame, trials: pd.DataFrame) -> pd.Series:
-    """The purpose of each attempt, as a `SpentOn`'s value."""
     purpose = trials["state"].map({state.value: part.value for state, part in _OF_STATE.items()})
     is_confirmed = (trials["role"] == Role.CONFIRM) & (purpose == SpentOn.FINISHED)
     purpose = purpose.mask(is_confirmed, SpentOn.CONFIRMED.value)

@@ -24,16 +24,16 @@ from hpsearch.study_file.space import Prior
 DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
 """Standard deviations of numeric parameters by confidence, as shares of their range."""
 WEIGHTS = {"low": 2.0, "medium": 4.0, "high": 6.0}
-"""By confidence, the times that a category is drawn where each other one is drawn once."""
+"""By confidence, the weight of a category where each other one has 1."""
 DOUBT = 0.1
 """The share of a numeric parameter's belief that is uniform."""
 WEIGHT = 10.0
 """The logarithm of the density is multiplied by this, and divided by the number of results."""
 FAVOURED = 2
-"""At least so many trials, or a quarter of all, stand for what is believed."""
+"""The fewest trials that stand for the belief, which are a quarter of all where there are more."""
 REFUTED = 0.75
-"""Nothing is believed any more where the mean place of these is this, from 0 for the best trial to
-1 for the worst: as it is where all are in the worse half."""
+"""The mean place of these trials, from 0 for the best to 1 for the worst, at which the belief loses
+all its weight: the place of trials that are all in the worse half."""
 
 
 class Belief:
@@ -71,7 +71,7 @@ class Belief:
         return moved
 
     def log_density(self, points: Floats) -> Floats:
-        """(n,) The logarithm of the density at (n, parameters) points; 0 is that of no belief.
+        """(n,) The logarithm of the density at (n, parameters) points; 0 without a belief.
 
         A parameter counts only where it is active.
         """
@@ -83,15 +83,14 @@ class Belief:
         return total
 
     def weighed(self, points: Floats, shown: Floats) -> Floats:
-        """(n,) The weight in log scores of (n, parameters) points; (m, parameters) points have
-        shown a value, the best first."""
+        """(n,) The weight in log scores of (n, parameters) points; `shown` are (m, parameters)
+        points that have a value, the best first."""
         weight = self.credibility(shown) * WEIGHT / max(1, len(shown))
         return self.log_density(points) * weight
 
     def credibility(self, shown: Floats) -> float:
-        """The share of the belief that (m, parameters) points bear out, the best result first: 1 if
-        those that it favours most did no worse than the others, and 0 if they are in the worse
-        half."""
+        """The share of the belief that (m, parameters) points confirm, the best result first: 1 if
+        the favoured ones did no worse than the others, and 0 if they are in the worse half."""
         count = len(shown)
         if count < FAVOURED:
             return 1.0
@@ -102,7 +101,7 @@ class Belief:
 
 
 class _Number:
-    """A normal distribution within the bounds, of which a share of `DOUBT` is uniform."""
+    """A normal distribution within the bounds, mixed with a share of `DOUBT` that is uniform."""
 
     def __init__(self, centre: float, deviation: float) -> None:
         self.centre = centre

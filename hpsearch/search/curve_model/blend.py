@@ -28,17 +28,17 @@ class LossBlend:
         """By share of the full budget, ascending."""
 
     def enter(self, share: float, value: float, loss: float) -> None:
-        """A trial has this objective and this validation loss at a share of the full budget."""
+        """Count a trial's objective and validation loss at a share of the full budget."""
         bisect.insort(self._values[share], value)
         bisect.insort(self._losses[share], loss)
 
     def leave(self, share: float, value: float, loss: float) -> None:
-        """Take back what `enter` was given."""
+        """Take back an `enter`."""
         self._values[share].remove(value)
         self._losses[share].remove(loss)
 
     def value(self, share: float, value: float, loss: float) -> float:
-        """The value that counts of a trial that has entered at this share."""
+        """The value that counts for a trial that has entered at this share."""
         losses = self._losses[share]
         if len(losses) < LEAST_TRIALS:
             return value

@@ -1,10 +1,9 @@
 """The evidence of trials for the model of learning curves.
 
 It is each trial's value at a few marks along its curve, and its latest value, so that paused and
-pruned trials count for what they showed. Resources are shares of the full trial budget. Below the
-full budget the validation loss counts beside the objective (`blend`). Values are stretched at the
-good end, where differences matter. The cost of a decision grows with the cube of the rows, so there
-are at most `MOST_ROWS`.
+pruned trials count too. Resources are shares of the full trial budget. Below the full budget the
+validation loss counts beside the objective (`blend`). Values are stretched at the good end, where
+differences matter.
 """
 
 from __future__ import annotations
@@ -31,36 +30,30 @@ budget."""
 MARKS = (1 / 17, 3 / 17, 9 / 17)
 """The shares of the full budget at which the values of a curve are evidence."""
 RANGE = 50.0
-"""Tau is 1 at the full budget, and 0 at a share of one in so many and below."""
+"""Tau is 1 at the full budget, and 0 at 1/RANGE of it and below."""
 DIGITS = 6
-"""Of a share of the full budget, so that levels which are the same in two units look the same."""
+"""Digits of a share of the full budget, so that levels which are the same in two units look so."""
 FLOOR, BELOW, WORST = 0.1, 0.08, 20.0
-"""Of the warp: how strongly the good end is stretched, how far below the best it reaches, and where
-the bad end is cut."""
+"""The warp's parameters: the stretch of the good end (smaller is stronger), its reach below the
+best value, and the cut of the bad end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownCurve:
-    """The curve that one trial showed; values are minimised.
-
-    Args:
-        number: The trial's.
-        point: (parameters,) Its configuration.
-        shares: Of the full budget, ascending.
-        values: The objective there.
-        best: The best of all its values.
-        outside: True if it failed or exceeds a limit, so that configurations like it are useless.
-        losses: The validation loss there, NaN where there is none; empty where the trial reports
-            none.
-    """
+    """The curve that one trial showed; values are minimised."""
 
     number: int
     point: Floats
+    """(parameters,) Its configuration."""
     shares: tuple[float, ...]
+    """Of the full budget, ascending."""
     values: tuple[float, ...]
+    """The objective there."""
     best: float
     outside: bool
+    """True if it failed or exceeds a limit, so that configurations like it are useless."""
     losses: tuple[float, ...] = ()
+    """The validation loss there, NaN where there is none; empty where the trial reports none."""
 
     @property
     def goodness(self) -> tuple[bool, float, int]:
@@ -75,10 +68,8 @@ class ShownCurve:
 
 @dataclass(frozen=True)
 class Warp:
-    """Stretches the good end: ln(0.1 + (y - low) / (middle - low)), less ln 0.1.
-
-    That is 0 at `low`, and 2.4 at `middle`.
-    """
+    """Stretches the good end: ln(0.1 + (y - low) / (middle - low)), less ln 0.1; 0 at `low`, 2.4 at
+    `middle`."""
 
     low: float
     middle: float
@@ -104,8 +95,8 @@ class CurveReader:
 
     Args:
         total: The full trial budget, in its unit.
-        losses: Names of a validation loss, which counts beside the objective; the first one that
-            is reported.
+        losses: Names of a validation loss; the first one that is reported counts beside the
+            objective.
     """
 
     def __init__(
@@ -125,11 +116,8 @@ class CurveReader:
         """The number of changes of all curves."""
 
     def curves(self) -> list[ShownCurve]:
-        """The curves of all trials with a finite value, and of those that failed.
-
-        The best one first: those that keep the limits by their best value, then those that do not,
-        and those that failed.
-        """
+        """The curves of all trials with a finite value, those that keep the limits first, each by
+        its best value; and of those that failed."""
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
             before, now = self._known.get(number), self.read(self._history.trials[number])
@@ -151,7 +139,7 @@ class CurveReader:
                 self._blend.enter(*row)
 
     def blended(self, curve: ShownCurve) -> ShownCurve:
-        """A curve with the values that count: the validation loss has its part in them."""
+        """A curve with the values that count, in which the validation loss has its part."""
         counting = dict(zip(curve.shares, curve.values, strict=True))
         for share, value, loss in curve.with_losses():
             counting[share] = self._blend.value(share, value, loss)
@@ -179,10 +167,6 @@ class CurveReader:
         return ShownCurve(number, point, tuple(shares), shown, best, outside, losses)
 
     def _loss_at(self, trial: Trial, shares: Sequence[float]) -> tuple[float, ...]:
-        """The validation loss at each share of the full budget, NaN where there is none.
-
-        Empty where the trial reports none.
-        """
         first = next(iter(trial.reports.values()), None)
         reported = () if first is None else first.metrics
         name = next((name for name in self._losses if name in reported), None)
@@ -206,7 +190,7 @@ class CurveReader:
         return {1.0: self._sign * final}
 
     def _at_marks(self, shares: list[float]) -> list[float]:
-        """Of ascending shares, the last one up to each mark, and the last one of all."""
+        """The last of ascending shares up to each mark, and the last one of all."""
         chosen = {shares[-1]}
         for mark in MARKS:
             place = bisect.bisect_right(shares, round(mark, DIGITS)) - 1
@@ -215,7 +199,7 @@ class CurveReader:
 
 
 def _shown(curve: ShownCurve | None) -> str:
-    """Tells curves apart; NaN is equal to itself here."""
+    """A text that differs if curves do; NaN is equal to itself in it."""
     return "" if curve is None else repr((curve.shares, curve.values, curve.losses, curve.goodness))
 
 
@@ -229,10 +213,8 @@ def seen_of(curves: Sequence[ShownCurve]) -> int:
 
 
 def warp_of(curves: Sequence[ShownCurve]) -> Warp:
-    """The warp between the best value and the middle one; the curves have the best first.
-
-    Those that exceed a limit count as the worst value that was seen.
-    """
+    """The warp between the best value and the middle one, of curves with the best first; those that
+    exceed a limit count as the worst value that was seen."""
     seen = seen_of(curves)
     inside = bisect.bisect_left(curves, True, key=lambda curve: curve.outside)
     last_ones = [curves[place - 1].best for place in {inside, seen} if place > 0]
@@ -252,13 +234,10 @@ def evidence_of(
     counting: Callable[[ShownCurve], ShownCurve] = lambda curve: curve,
     most: int = MOST_ROWS,
 ) -> tuple[Evidence, float]:
-    """The rows that the model is shown.
+    """The rows that the model is shown, and the mean that was taken off their values.
 
     Args:
         counting: Puts the values that count into a curve; those of the objective without it.
-
-    Returns: The evidence, and the mean that was taken off its values. The trials of its points are
-        those with these numbers.
     """
     chosen = [(counting(curve), since) for curve, since in _chosen(curves, most)]
     features = encoding.features(np.array([curve.point for curve, _ in chosen]))
@@ -279,11 +258,8 @@ def evidence_of(
 
 
 def _chosen(curves: Sequence[ShownCurve], most: int) -> list[tuple[ShownCurve, int]]:
-    """Curves, and from which of their values on they are rows.
-
-    Of the best trials these are all values, up to half of the rows; of the others the latest one,
-    evenly by rank.
-    """
+    """Curves, each with the index of the first value that is a row: 0 for the best trials, up to
+    half of the rows; the last index for the others, which are chosen evenly by rank."""
     # Every curve has a row at least, so that no more of them need to be counted.
     lengths = [len(curve.values) for curve in curves[: most + 1]]
     if sum(lengths) <= most:

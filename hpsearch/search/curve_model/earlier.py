@@ -1,4 +1,4 @@
-"""Earlier studies as evidence: where they found good configurations, and how far this study agrees.
+"""Earlier studies as evidence: their good configurations, and their agreement with this study.
 
 The evidence of an earlier study is fixed when the new one is created (`earlier_study_of`). Its
 values are stretched as those of curves are, so that studies of different data and metrics can be
@@ -32,35 +32,35 @@ from hpsearch.study_file.space import Space
 from hpsearch.study_file.types import is_number
 
 MOST_TRIALS = 64
-"""So many trials of an earlier study are evidence."""
+"""The most trials of an earlier study that are evidence."""
 FEWEST_TRIALS = 4
-"""With fewer results a study tells nothing."""
+"""The fewest results of a study that are evidence."""
 DIGITS = 6
-"""Of a standing."""
+"""Digits of a standing."""
 ROWS = MOST_ROWS // 3
-"""So many rows of evidence are of earlier studies, all together."""
+"""The most rows of evidence that are of earlier studies, all together."""
 AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75])
-"""The values that an agreement is the mean of."""
+"""An agreement is a weighted mean of these values."""
 FADING_FROM = 16
-"""With more results of its own than this, a study believes the others less with each of them, and
-sees fewer of their rows."""
+"""The number of a study's own results from which on each further one makes the others count less,
+with fewer rows."""
 OPENINGS = 3
-"""So many of the first proposals are configurations of earlier studies."""
+"""The number of first proposals that are configurations of earlier studies."""
 LEADING = 8
-"""So many configurations of each earlier study are among the first proposals or near candidates."""
+"""The best configurations of each earlier study, which first proposals and candidates come from."""
 CLOSE = 0.1
-"""Two points are close if no coordinate differs by more."""
+"""The largest difference in any coordinate between two points that are close."""
 
 
-# ------------------------------------------------------------------------- what a study has to tell
+# -------------------------------------------------------------------- the evidence that is recorded
 
 
 def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     """The evidence of a study with one objective for one that searches `space`; None if it has too
     few results there.
 
-    A trial with a value outside this space tells nothing. One that failed because of its
-    configuration counts as bad as can be. One that exceeds a limit is no better than the middle.
+    A trial with a value outside this space does not count. One that failed because of its
+    configuration has the worst standing. One that exceeds a limit is no better than the middle.
     """
     sign = sign_of(history.study.directions[0])
     configurations, values, outside = [], [], []
@@ -87,12 +87,10 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
 
 
 def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """The part of a configuration that both spaces have; empty if none, or if a value is outside
-    this one."""
+    """The part of a configuration that both spaces have; empty if a value is outside this one."""
     shared = {name: value for name, value in params.items() if name in space}
-    if all(_has(space[name], value) for name, value in shared.items()):
-        return shared
-    return {}
+    is_inside = all(_has(space[name], value) for name, value in shared.items())
+    return shared if is_inside else {}
 
 
 def _has(parameter: Parameter, value: Any) -> bool:
@@ -103,7 +101,7 @@ def _has(parameter: Parameter, value: Any) -> bool:
 
 
 def _thinned(count: int, most: int) -> Ints:
-    """(at most `most`,) Ranks of the best half of so many, and of others evenly from there on."""
+    """(at most `most`,) Ranks: the best ones for one half, and others evenly from there on."""
     if count <= most:
         return np.arange(count)
     best = most - most // 2
@@ -111,7 +109,7 @@ def _thinned(count: int, most: int) -> Ints:
     return np.concatenate([np.arange(best), others.astype(np.int64)])
 
 
-# ---------------------------------------------------------------------------- what the model learns
+# ------------------------------------------------------------------------ the evidence in the model
 
 
 class EarlierStudies:
@@ -137,16 +135,16 @@ class EarlierStudies:
 
     @property
     def usual(self) -> list[float]:
-        """(studies,) Their agreements before anything is known."""
+        """(studies,) Their agreements as long as nothing is known."""
         return [float(AGREEMENTS.mean())] * len(self)
 
     def rows(self, seen: int) -> int:
-        """The most rows of evidence that there are once this study has so many results."""
+        """The most rows of evidence once this study has so many results."""
         most = min(ROWS, sum(map(len, self._values)))
         return int(most * _left(seen))
 
     def beside(self, own: Evidence, agreements: Sequence[float], most: int) -> Evidence:
-        """The study's own rows, followed by those of the others: the more they agree, the more."""
+        """The study's own rows, and those of the others: the more of each, the more it agrees."""
         total = sum(agreements)
         if total == 0:
             return own
@@ -154,7 +152,7 @@ class EarlierStudies:
         return _joined([own, *self._evidence(rows)])
 
     def agreements(self, model: CurveModel, own: Evidence) -> list[float]:
-        """(studies,) How far each agrees with this one, from 0 to 1, by the model that fits this
+        """(studies,) The agreement of each with this one, from 0 to 1, by the model that fits this
         study and by its rows."""
         only = np.eye(len(self))
         each = []
@@ -169,7 +167,6 @@ class EarlierStudies:
         return [float(scale * agreement) for agreement in together]
 
     def _evidence(self, rows: Sequence[int] | Ints) -> list[Evidence]:
-        """At most so many rows of each study."""
         found = []
         number = -2  # below those of this study's trials, and of new ones
         for study, count in enumerate(rows):
@@ -184,18 +181,18 @@ class EarlierStudies:
             found.append(Evidence(points, self._values[study][chosen]))
         return found
 
-    # ---------------------------------------------------------------------------- what to try first
+    # ---------------------------------------------------------------------------- first proposals
 
     def opening(self, index: int, otherwise: Floats) -> Floats | None:
         """(parameters,) The configuration to try after so many proposals; None if there is none.
-        Parameters that the earlier study did not have are those of `otherwise`."""
+        `otherwise` has the parameters that the earlier study did not have."""
         if index >= len(self._openings):
             return None
         study, rank = self._openings[index]
         return np.where(self._known[study][rank], self._points[study][rank], otherwise)
 
     def leading(self, agreements: Sequence[float]) -> tuple[Floats, Floats]:
-        """(n, parameters) and (n,): the best configurations, and a weight for each of them."""
+        """(n, parameters) The best configurations, and (n,) a weight for each of them."""
         points = [each[:LEADING] for each in self._points]
         weights = np.repeat(np.array(agreements) + 1e-3, [len(each) for each in points])
         return np.concatenate(points), weights / weights.sum()
@@ -224,7 +221,7 @@ class EarlierStudies:
         return chosen
 
     def _expected(self, points: Floats) -> Floats:
-        """(studies, n) What is expected of n points in each study, in standings."""
+        """(studies, n) The standings that are expected of n points in each study."""
         encoding = self._encoding
         model = CurveModel(encoding.dimensions, encoding.parameters, None, [0.0] * len(self))
         features = encoding.features(points)
@@ -239,24 +236,23 @@ class EarlierStudies:
 
 
 def faded(agreements: Sequence[float], seen: int) -> list[float]:
-    """(studies,) What is left of agreements once so many trials have shown something.
+    """(studies,) The agreements that are left once so many trials have shown a value.
 
-    What is best here is nowhere exactly what was best there, and rows that agree in most places
-    would keep the search from finding out.
+    The best configuration is nowhere exactly the same, and rows that agree in most places would
+    keep the search from it.
     """
     return [_left(seen) * agreement for agreement in agreements]
 
 
 def _left(seen: int) -> float:
-    """The share of earlier evidence that is left once so many trials have shown something."""
     return min(1.0, FADING_FROM / max(1, seen))
 
 
 def _mean_share(
     model: CurveModel, own: Evidence, others: Sequence[Evidence], agreements: Floats
 ) -> float:
-    """The mean of `AGREEMENTS`, each weighed by how probable it makes a study's own rows, where the
-    agreements are multiplied by it."""
+    """The mean of `AGREEMENTS`, each weighed by the probability that it gives to a study's own rows
+    where the agreements are multiplied by it."""
     if not others:
         return 0.0
     theirs = _joined(others)
@@ -271,7 +267,6 @@ def _mean_share(
 
 
 def _joined(parts: Sequence[Evidence]) -> Evidence:
-    """Rows of several studies as one, in their order."""
     points = [part.points for part in parts]
     joined = Points(
         np.concatenate([each.x for each in points]),

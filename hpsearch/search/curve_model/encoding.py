@@ -44,7 +44,7 @@ class SpaceEncoding:
         self.dimensions = sum(map(_width, space.values()))
         is_category = [isinstance(each, CategoricalDistribution) for each in space.values()]
         self.categorical = np.array(is_category)
-        """(parameters,) Which coordinates have no order."""
+        """(parameters,) True for coordinates that have no order."""
         self.drawn = {name: each for name, each in space.items() if not each.single()}
         """The parameters that have more than one value."""
 
@@ -70,7 +70,7 @@ class SpaceEncoding:
         return np.concatenate(columns, axis=1)
 
     def active(self, points: Floats) -> dict[str, Bools]:
-        """(n,) By parameter, at which of (n, parameters) points it is active."""
+        """By parameter, (n,) true where it is active, of (n, parameters) points."""
         active: dict[str, Bools] = {}
         for name in self._names:
             active[name] = np.ones(len(points), dtype=bool)
@@ -91,7 +91,7 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
 
 
 def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
-    """(n,) At which coordinates a parameter has one of the wanted values."""
+    """(n,) True at coordinates where a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
         of_choices = np.array([is_one_of(choice, wanted) for choice in distribution.choices])
         index = choice_index(distribution, u)
@@ -107,7 +107,7 @@ def _width(distribution: BaseDistribution) -> int:
 
 
 def choice_index(distribution: CategoricalDistribution, u: Floats) -> Ints:
-    """The index of the choice at a coordinate: all choices have equal shares of the range."""
+    """The index of the choice at each coordinate; all choices have equal shares of the range."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)
 
@@ -158,7 +158,7 @@ def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Fl
 
 
 def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
-    """Coordinates moved to those of the values that they mean."""
+    """The coordinates of the values that coordinates mean."""
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     if distribution.single():
         return np.full(len(u), INACTIVE)

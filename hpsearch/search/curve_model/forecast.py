@@ -1,8 +1,8 @@
-"""The forecast: what trials will have reached at the full budget, as far as their curves tell.
+"""The forecast of the values that trials will have reached at the full budget.
 
-One model serves the whole search of a study, whichever sampler draws its configurations. It is
-fitted again as the evidence grows, and what was fitted is kept in the study's records, so that a
-driver that resumes the study expects the same.
+One model serves the whole search of a study, with any sampler. It is fitted again as the evidence
+grows, and its hyperparameters are kept in the study's records, so that a driver that resumes the
+study expects the same.
 """
 
 from __future__ import annotations
@@ -33,43 +33,42 @@ from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Posterior
 
 LEAST = 4
-"""With fewer trials that have shown a value, nothing is expected of any."""
+"""The fewest trials with a value for which there is a forecast."""
 FIT_FROM = 8
 FIT_GROWTH = 1.25
-"""Hyperparameters are fitted once there are this many values, and again when their number has grown
-by this factor."""
+"""Hyperparameters are fitted once there are `FIT_FROM` values, and again when their number has
+grown by this factor."""
 DOUBT, DOUBTED = 2.0, 8
-"""The model's standard deviations are taken for this many times too small before a study shows how
-far they are, and how many values this assumption is worth (measured on recorded curves:
-docs/search.md)."""
+"""The factor by which the model's standard deviations are assumed to be too small, and the number
+of values that this assumption is worth (measured on recorded curves: docs/search.md)."""
 SURPRISE = 6.0
 """The standard deviations at which a single surprise is cut off."""
 FITTED = "hpsearch:curve_model"
-"""System attribute of a study: the hyperparameters, and how many values they were fitted to."""
+"""System attribute of a study: the hyperparameters, and the number of values they are fitted to."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """The knowledge of one moment.
-
-    Args:
-        curves: What trials have shown, the best first.
-        level: What was taken off the stretched values.
-        posterior: The model that has seen them.
-        points: By trial, (parameters,) its configuration.
-        sign: -1 where the objective is maximised, so that less is always better here.
-        agreements: (studies,) Of each earlier study with this one.
-    """
+    """The forecast at one moment."""
 
     curves: Sequence[ShownCurve]
+    """Of all trials, the best first."""
     warp: Warp
     level: float
+    """The mean that was taken off the stretched values."""
     posterior: Posterior
-    points: Mapping[int, Floats]
+    """The model that has seen the curves."""
     encoding: SpaceEncoding
     sign: float
+    """-1 where the objective is maximised, so that less is always better here."""
     agreements: Sequence[float] = ()
+    """(studies,) Of each earlier study with this one."""
     metric: str = ""
+
+    @cached_property
+    def points(self) -> Mapping[int, Floats]:
+        """By trial, (parameters,) its configuration."""
+        return {curve.number: curve.point for curve in self.curves}
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
@@ -81,10 +80,11 @@ class Outlook:
 
     @cached_property
     def doubt(self) -> float:
-        """By what the model's standard deviations are multiplied, so that they hold what they say.
+        """The factor by which the model's standard deviations are too small.
 
-        It is measured on the evidence: how far the last value of each trial is from what the rest
-        of the evidence says of it, in standard deviations. A few such values are assumed at first.
+        It is the root mean square of the surprises of the evidence: the distances of each trial's
+        last value from its prediction by the rest, in standard deviations. A few such values are
+        assumed at first.
         """
         trial = self.posterior.trial
         ends = np.append(trial[1:] != trial[:-1], True)
@@ -95,12 +95,9 @@ class Outlook:
         return max(1.0, math.sqrt(total / (len(squares) + DOUBTED)))
 
     def values(self, numbers: Sequence[int]) -> list[tuple[float, float, float, float]]:
-        """The expectations of trials in full, in the objective's own terms: the value, its standard
-        deviation, and the lower and the upper end of its 90% interval.
-
-        Nothing worse is expected than the worst value that any trial has shown, and nothing that
-        the metric cannot be.
-        """
+        """The expectations of trials in full, in the objective's own unit: the value, its standard
+        deviation, and the lower and the upper end of its 90% interval. They are neither worse than
+        any value that was seen, nor beyond the range of the metric."""
         means, deviations = self.in_full(numbers)
         steps = np.array([[0.0], [1.0], [-REACH], [REACH]])
         lines = self.warp.undone(means + self.level + steps * deviations)
@@ -127,12 +124,12 @@ class Outlook:
 
 
 class Forecast:
-    """Keeps the outlook of one study up to date.
+    """Keeps the outlook of one study up to date, and the fitted hyperparameters in its history.
 
     Args:
-        history: The study's records: what is fitted is kept in them.
-        losses: Names of a validation loss, which counts beside the objective; the first one that
-            is reported.
+        total: The full trial budget, in its unit.
+        losses: Names of a validation loss; the first one that is reported counts beside the
+            objective.
     """
 
     def __init__(
@@ -152,16 +149,15 @@ class Forecast:
         """The evidence of earlier studies."""
         self._read_at = -1
         self._is_unfitted = False
-        """True if the outlook was made for someone who only looks."""
+        """True if the outlook was made without permission to fit."""
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:
         """The present outlook; None while too few trials have shown a value.
 
         Args:
-            fit: Whether the hyperparameters may be fitted again. Decisions may, since when they are
-                made follows from the history; whoever only looks may not, since a study that is
-                watched more often must not decide otherwise.
+            fit: True if the hyperparameters may be fitted again, as for decisions, which follow
+                from the history. False for a mere look: watching a study must not change it.
         """
         curves = self.reader.curves()
         changed = self.reader.changes != self._read_at
@@ -186,13 +182,12 @@ class Forecast:
             model = model.with_agreements(agreements)
             evidence = self.earlier.beside(evidence, agreements, earlier_rows)
         posterior = model.condition(evidence)
-        points = {curve.number: curve.point for curve in curves}
-        known = (points, self.encoding, self._sign, agreements, self._metric)
+        known = (self.encoding, self._sign, agreements, self._metric)
         return Outlook(curves, warp, level, posterior, *known)
 
     def _model(self, evidence: Evidence, values: int, fit: bool) -> CurveModel:
-        """The model with the study's hyperparameters, fitted again when all curves together have
-        enough new values."""
+        """The model with the study's hyperparameters, fitted again if there are enough new
+        values."""
         shape = self.encoding.dimensions, self.encoding.parameters
         study = self._history.study
         fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}

@@ -1,4 +1,4 @@
-"""A Gaussian process over learning curves: what will be measured, and how sure that is.
+"""A Gaussian process over learning curves, which foretells values and their uncertainty.
 
 A row of evidence is one value of one trial at one resource. The covariance of two rows says in what
 they may agree:
@@ -61,20 +61,16 @@ ROOT5 = math.sqrt(5.0)
 
 @dataclass(frozen=True)
 class Points:
-    """The places at which n values of trials were, or would be, measured.
-
-    Args:
-        x: (n, d) encoded configurations, each coordinate from 0 to 1.
-        tau: (n,) The logarithm of the share of the full budget, from 0 to 1.
-        trial: (n,) which trial each is of; -1 for new ones.
-        study: (n,) which study each is of: 0 is this one, and earlier ones follow; None if all are
-            of this one.
-    """
+    """The places at which n values of trials were, or would be, measured."""
 
     x: Floats
+    """(n, d) Encoded configurations, each coordinate from 0 to 1."""
     tau: Floats
+    """(n,) The logarithm of the share of the full budget, from 0 to 1."""
     trial: Ints
+    """(n,) The trials; -1 for new ones."""
     study: Ints | None = None
+    """(n,) The studies: 0 is this one, and earlier ones follow; None if all are this one."""
 
     def __len__(self) -> int:
         return len(self.tau)
@@ -94,17 +90,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Distances:
-    """The distances between n rows of evidence, which do not depend on the hyperparameters.
-
-    Args:
-        squares: (d, n, n) squared differences of coordinates.
-        lags: (n, n) squared differences of tau.
-        same: (n, n) 1 where two rows are of one trial.
-    """
+    """The distances between n rows of evidence, which do not depend on the hyperparameters."""
 
     squares: Floats
+    """(d, n, n) Squared differences of coordinates."""
     lags: Floats
+    """(n, n) Squared differences of tau."""
     same: Floats
+    """(n, n) 1 where two rows are of one trial."""
 
     @classmethod
     def among(cls, points: Points) -> Distances:
@@ -121,7 +114,7 @@ class CurveModel:
 
     Args:
         dimensions: Of an encoded configuration.
-        parameters: Their number; the prior of a length scale grows with its root.
+        parameters: Of a configuration; the prior of a length scale grows with the root.
         theta: (dimensions + 7,) logarithms of the length scales, tau's length scale, s0..s4 and the
             noise; None for the medians of the priors.
         agreements: (studies,) from 0 to 1, of each earlier study with this one.
@@ -266,7 +259,7 @@ class Posterior:
         self._model = model
         self._points = evidence.points
         self.trial = evidence.points.trial
-        """(n,) Which trial each row of the evidence is of."""
+        """(n,) The trial of each row of the evidence."""
         covariance = model.covariance(self._points, self._points)
         covariance[np.diag_indices(len(evidence))] += model.noise + JITTER
         self._factor = cholesky(covariance, lower=True, check_finite=False)
@@ -280,7 +273,7 @@ class Posterior:
         return float(-0.5 * self._z @ self._weights - log_determinant)
 
     def predict(self, points: Points) -> tuple[Floats, Floats]:
-        """(m,) each: mean and standard deviation of what is measured at m points, without noise."""
+        """(m,) each: mean and standard deviation of the noiseless values at m points."""
         cross = self._model.covariance(self._points, points)
         mean = cross.T @ self._weights
         whitened = solve_triangular(self._factor, cross, lower=True, check_finite=False)
@@ -289,7 +282,7 @@ class Posterior:
         return mean, np.sqrt(variance)
 
     def surprises(self) -> Floats:
-        """(n,) By how many standard deviations each row differs from what the others say of it.
+        """(n,) The distance of each row from its prediction by the others, in standard deviations.
 
         Source: Rasmussen and Williams (2006), equations 5.10 to 5.12.
         """
@@ -298,7 +291,7 @@ class Posterior:
 
 
 def studies_of(points: Points) -> Ints:
-    """(n,) Which study each point is of."""
+    """(n,) The study of each point."""
     return np.zeros(len(points), dtype=np.int64) if points.study is None else points.study
 
 

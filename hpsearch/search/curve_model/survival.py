@@ -1,4 +1,4 @@
-"""The probability that a configuration survives, from where trials have failed.
+"""The probability that a configuration survives, learnt from trials that have failed.
 
 A Gaussian process on the labels 0 and 1, with the overall share of failures as its mean
 (classification by regression, Rasmussen and Williams 2006, section 6.5), is cheap, and calibrated
@@ -17,16 +17,15 @@ from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.model import LENGTH, matern
 
 MOST = 300
-"""Trials it learns from: the failed and the others get up to half each, the latest ones."""
+"""The most trials that it learns from: the latest, half of them failed ones."""
 NOISE = 0.1
-"""Variance of a label, where the kernel's is 1: one configuration may fail once and not the next
-time."""
+"""Variance of a label, where the kernel's is 1: a configuration may fail once and then work."""
 LEAST = 0.01
-"""No region is written off entirely."""
+"""The least probability of survival."""
 
 
 def share_of(failed: int, all_tried: int) -> float:
-    """The share of trials that fails, when so many of them have; never 0 or 1."""
+    """The expected share of trials that fail, when so many of them have; never 0 or 1."""
     return (failed + 0.5) / (all_tried + 5.0)
 
 
@@ -36,8 +35,8 @@ class SurvivalModel:
     Args:
         failed: (f, dimensions) Encoded configurations that failed, the latest `MOST` // 2 at most.
         worked: (w, dimensions) Those that worked, as many at most.
-        share: Which share of all trials failed.
-        parameters: How many parameters the features encode.
+        share: Of all trials, the share that failed.
+        parameters: The number of parameters that the features encode.
     """
 
     def __init__(self, failed: Floats, worked: Floats, share: float, parameters: int) -> None:

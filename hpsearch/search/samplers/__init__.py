@@ -1,4 +1,4 @@
-"""Samplers: what draws the configurations of new trials.
+"""Samplers, which draw the configurations of new trials.
 
 `curve_gp`  our own sampler, which uses the model of learning curves
 `design`    a quasi-random sequence over the whole space

@@ -1,9 +1,9 @@
-"""The `curve_gp` sampler: proposes what a model of whole learning curves thinks worth a look.
+"""The `curve_gp` sampler, which proposes configurations by a model of whole learning curves.
 
-The model (`model`) learns from what trials have shown so far (`curves`). Candidates are drawn over
-the whole space and around the best trials. All are scored at one random horizon by the probability
-of being better than a random target a little below the best value seen, times the probability of
-not failing (`survival`); the best one is proposed. One proposal in seven is drawn at random.
+The model (`model`) learns from the curves of trials (`curves`). Candidates are drawn over the whole
+space and around the best trials. All are scored at one random horizon by the probability of being
+better than a random target a little below the best value seen, times the probability of not failing
+(`survival`); the best one is proposed. One proposal in seven is drawn at random.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
@@ -35,30 +35,28 @@ from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
 from hpsearch.study_file.space import Prior
 
 DESIGN = 8
-"""The first proposals are spread evenly over the space."""
+"""The number of first proposals that are spread evenly over the space."""
 UNIFORM, LOCAL, AROUND = 32, 80, 8
-"""Candidates over the whole space, and around so many of the best trials."""
+"""Candidates over the whole space, candidates near the best trials, and the number of these."""
 BELIEVED = 24
 """Candidates that follow the priors, if there are any; so does every other one of the first
 proposals."""
 WARM = 24
 """Candidates around the best configurations of earlier studies, if there are any."""
 BLIND = 0.15
-"""The share of proposals that are drawn at random, whatever the model says: it can be wrong."""
+"""The share of proposals that are drawn at random, because the model can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
 SAFE = 0.5
-"""Candidates are skipped if their probability of survival is less than this share of the safest
-one's. Where only failures were seen, little is known and much is expected, and no factor would make
-up for that (measured: benchmarks/failing.py)."""
+"""The least probability of survival of a candidate, as a share of the safest one's. Where only
+failures were seen, little is known and much is expected, and no factor would make up for that
+(measured: benchmarks/failing.py)."""
 
 
 class CurveGPSampler(BaseSampler):
-    """Proposes configurations by a Gaussian process over learning curves.
-
-    Its draws depend on the seed, the trial's number and the study's history, and on nothing else.
-    """
+    """Proposes configurations by a Gaussian process over learning curves. Its draws depend on the
+    seed, the trial's number and the study's history, and on nothing else."""
 
     def __init__(
         self,
@@ -74,12 +72,13 @@ class CurveGPSampler(BaseSampler):
         self._seed = seed
         self._clock = 0
         self._has_failed: dict[int, bool] = {}
-        """By trial that failed because of its configuration, exceeds a limit or has reported."""
+        """By trial, true if it failed because of its configuration or exceeds a limit, and false if
+        it has reported and did not."""
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The whole space, inactive parameters with it, which are not asked for."""
+        """The whole space, including inactive parameters."""
         return self._encoding.drawn
 
     def sample_relative(
@@ -96,7 +95,7 @@ class CurveGPSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Never called: other samplers draw what the space does not name."""
+        """Never called: other samplers draw parameters that the space does not name."""
         raise NotImplementedError(param_name)
 
     def propose(self, number: int) -> Floats:
@@ -149,7 +148,8 @@ class CurveGPSampler(BaseSampler):
         return np.asarray(self._belief.drawn(point[None])[0])
 
     def _is_untried(self, number: int, mode: Floats) -> bool:
-        """True if trial `number` is the first to be drawn, and none before it is at this point."""
+        """True if trial `number` is the first that is drawn, and none before it is at this
+        point."""
         encoding = self._encoding
         earlier = self._history.trials[:number]
         if any(trial.role is Role.SEARCH for trial in earlier):
@@ -159,8 +159,6 @@ class CurveGPSampler(BaseSampler):
         return not any(np.allclose(each, first) for each in others)
 
     def _opening(self, number: int) -> Floats | None:
-        """A good configuration of an earlier study, for the first trials that the search draws;
-        None for all others."""
         drawn = sum(trial.role is Role.SEARCH for trial in self._history.trials[:number])
         return self._forecast.earlier.opening(drawn, self._designed(number))
 
@@ -202,7 +200,6 @@ class CurveGPSampler(BaseSampler):
         return SurvivalModel(*features, share, self._encoding.parameters)
 
     def _features_of(self, numbers: list[int]) -> Floats:
-        """(n, dimensions) Of the latest of some trials."""
         encoding = self._encoding
         if not numbers:
             return np.zeros((0, encoding.dimensions))
@@ -232,15 +229,13 @@ def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -
 
 
 def _among_the_safe(score: Floats, survival: Floats) -> Floats:
-    """(n,) The scores, weighed by how likely each candidate is to survive; unsafe ones are last."""
+    """(n,) The scores times the probabilities of survival; unsafe candidates are last."""
     unsafe = survival < SAFE * survival.max()
     return np.where(unsafe, -np.inf, score + np.log(survival))
 
 
 def _anywhere(rng: np.random.Generator, count: int) -> Floats:
-    """(count,) Scores by which any candidate over the whole space may be first, and no other.
-
-    They lie so far apart that the probability to survive changes their order only where it is tiny.
-    """
+    """(count,) Random scores by which any candidate over the whole space may be first. They lie so
+    far apart that only a tiny probability of survival changes their order."""
     score = 1e3 * rng.random(count)
     return np.where(np.arange(count) < UNIFORM, score, -np.inf)

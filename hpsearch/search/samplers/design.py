@@ -14,14 +14,11 @@ from hpsearch.search.curve_model.encoding import SpaceEncoding
 
 
 class Design(QMCSampler):
-    """A quasi-random sequence over the whole space, for one proposal.
+    """A quasi-random sequence over the whole space, for trial `number`, which has that point.
 
     Optuna's own leaves out the parameters that its first trial did not have. Here each parameter
-    has a coordinate in every point, and a trial leaves out those that are not active in it.
-
-    Args:
-        number: The trial that is proposed: it has the point of that number.
-        seed: The same for all trials of a study.
+    has a coordinate in every point, and a trial leaves out those that are not active in it. The
+    seed is the same for all trials of a study.
     """
 
     def __init__(self, encoding: SpaceEncoding, number: int, seed: int, **arguments: Any) -> None:

@@ -36,16 +36,11 @@ OVER, WITHIN = 1.0, -1.0
 
 
 class SamplerView(optuna.Study):
-    """A study for one proposal; what it shows stays as it was when it was first read. The limits
-    are the metrics that the study limits, for a sampler that heeds constraints; None for one that
-    does not."""
+    """A study for one proposal, as it is when it is first read. The limits are the metrics that the
+    study limits, for a sampler that takes constraints; None for any other."""
 
     def __init__(
-        self,
-        name: str,
-        storage: BaseStorage,
-        sampler: BaseSampler,
-        limits: Iterable[str] | None,
+        self, name: str, storage: BaseStorage, sampler: BaseSampler, limits: Iterable[str] | None
     ) -> None:
         super().__init__(name, underway(storage), sampler=sampler, pruner=NopPruner())
         self._limits = None if limits is None else tuple(limits)
@@ -94,7 +89,7 @@ class _Shown:
 
 
 def id_of(trial: Trial, storage: BaseStorage, history: History) -> int:
-    """The number that an Optuna storage knows a trial of this history by."""
+    """The id of a trial of this history in an Optuna storage."""
     return storage.get_trial_id_from_study_id_trial_number(history.study.id, trial.number)
 
 
@@ -104,8 +99,8 @@ def underway(storage: BaseStorage) -> BaseStorage:
 
 
 def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
-    """A storage without repeats, for Optuna's pruners and most of its samplers: repeats of the
-    leaders would count as additional good configurations."""
+    """A storage without repeats, for Optuna's pruners and most of its samplers, to which repeats of
+    the leaders would be additional good configurations."""
 
     def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
         records = history.trials
@@ -117,12 +112,8 @@ def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
 def _selected(
     trials: Iterable[FrozenTrial], deepcopy: bool, states: Container[TrialState] | None
 ) -> list[FrozenTrial]:
-    chosen = list(trials)
-    if states is not None:
-        chosen = [trial for trial in chosen if trial.state in states]
-    if deepcopy:
-        return copy.deepcopy(chosen)
-    return chosen
+    chosen = [trial for trial in trials if states is None or trial.state in states]
+    return copy.deepcopy(chosen) if deepcopy else chosen
 
 
 def _underway(trial: FrozenTrial) -> FrozenTrial:
@@ -144,11 +135,8 @@ def _changed(trial: FrozenTrial, **changes: Any) -> FrozenTrial:
 def _with_failure(
     trial: FrozenTrial, worst: list[float] | None, unknown: Mapping[str, float]
 ) -> FrozenTrial:
-    """The trial with a constraint that says whether it failed, on every trial alike.
-
-    A failed trial has the worst values that are known. Constraints of the study that are not on
-    record are `unknown`.
-    """
+    """The trial with a constraint on its failure, which every ended trial has; if it failed, with
+    the worst values that are known. `unknown` are values of constraints that are not on record."""
     failed = _has_failed(trial)
     if not failed and trial.state not in (TrialState.COMPLETE, TrialState.PRUNED):
         return trial

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Select, select
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
 from hpsearch.errors import SpecError
-from hpsearch.ranking.trust import RungTrust, TrialCourse, trust
+from hpsearch.ranking.trust import RungTrust, TrialCurve, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.schema import reports, trials
@@ -55,8 +55,8 @@ def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
     if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
         return StudyTrust([], spec)
     levels = rung_levels(spec)
-    courses = _courses(connection, study, spec, levels[0])
-    return StudyTrust(trust(courses, levels), spec)
+    curves = _curves(connection, study, spec, levels[0])
+    return StudyTrust(trust(curves, levels), spec)
 
 
 def spec_of(study: StudyHead) -> StudySpec | None:
@@ -69,9 +69,9 @@ def spec_of(study: StudyHead) -> StudySpec | None:
         return None
 
 
-def _courses(
+def _curves(
     connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
-) -> list[TrialCourse]:
+) -> list[TrialCurve]:
     """The trials that reached the lowest rung, without repeats."""
     scoring = Scoring(spec)
     scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
@@ -81,7 +81,7 @@ def _courses(
         scores[row.number][row.resource] = scoring.score(report)
         facts[row.number] = row
     return [
-        TrialCourse(number, row.state, row.rung, scores[number]) for number, row in facts.items()
+        TrialCurve(number, row.state, row.rung, scores[number]) for number, row in facts.items()
     ]
 
 

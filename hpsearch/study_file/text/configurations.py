@@ -11,7 +11,7 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.space import Space, contains
 
 OPTION = "--enqueue "
-"""What stands before a configuration that `run` and `resume` are given."""
+"""The option of `run` and `resume` before a configuration."""
 
 _SECOND_NAME = re.compile(r"\s[^\s=]+\s*=")
 _WORDS = {"true": True, "false": False, "null": None}
@@ -20,9 +20,8 @@ _WORDS = {"true": True, "false": False, "null": None}
 def configurations(
     texts: Iterable[str], space: Space, *, is_open: bool = False
 ) -> list[dict[str, Any]]:
-    """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``; parameters that
-    are left out are drawn. Raises UserError for a text that cannot be read as that, and for a
-    configuration outside the space."""
+    """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``, which may be
+    incomplete. Raises UserError for any other text, and for a configuration outside the space."""
     found = []
     for text in texts:
         params = parameters_of(text, OPTION)
@@ -34,8 +33,8 @@ def configurations(
 
 
 def parameters_of(text: str, before: str = "") -> dict[str, Any]:
-    """The parameters of one text. Raises UserError, with what stands `before` it on the command
-    line, if it cannot be read."""
+    """The parameters of one text. Raises UserError if it cannot be read; `before` is the option
+    before it on the command line."""
     params: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))

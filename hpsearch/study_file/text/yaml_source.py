@@ -1,7 +1,7 @@
 """YAML text as plain values, with the line of every key and item.
 
-Stricter than YAML: one document, no tags, no repeated keys, keys are text. Mistakes are returned as
-a list of problems, so that all of them can be reported at once.
+It is stricter than YAML: one document, no tags, no repeated keys, keys are text. All mistakes are
+returned, as a list of problems.
 """
 
 from __future__ import annotations
@@ -24,18 +24,14 @@ MOST_NODES = 100_000
 
 @dataclass
 class Source:
-    """The values of a YAML text, and the line of each.
-
-    Args:
-        value: The document as plain values; None for an empty one or one that does not parse.
-        lines: The line, from 1, of every key and item by its dotted place, such as
-            ``space.lr.choices[2]``.
-        problems: What is wrong with the YAML itself.
-    """
+    """The values of a YAML text, and the line of each."""
 
     value: Any = None
+    """The document as plain values; None for an empty one or one that does not parse."""
     lines: dict[str, int] = field(default_factory=lambda: {"": 1})
+    """The line, from 1, of every key and item by its dotted place, as ``space.lr.choices[2]``."""
     problems: list[Problem] = field(default_factory=list)
+    """The mistakes of the YAML itself."""
 
     def line_of(self, where: str) -> int:
         """The line of a place, or of the nearest part around it that the text has."""
@@ -45,12 +41,7 @@ class Source:
 
 
 def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:
-    """The text of a file that another program or a person wrote.
-
-    Args:
-        path: The file.
-        kind: What it is called in errors.
-        hint: What to do if there is none.
+    """The text of a file; errors name it by its kind, and give the hint if there is none.
 
     Raises:
         UserError: It cannot be read, or is not text.
@@ -97,7 +88,7 @@ class _Loader(yaml.SafeLoader):
     """PyYAML's safe loader, refusing tags."""
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """Compose the next node, which must not carry a tag."""
+        """Compose the next node, which must not have a tag."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
             problem = f"found the tag {event.tag}"

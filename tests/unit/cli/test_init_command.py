@@ -77,5 +77,5 @@ def test_a_line_with_nothing_to_search_is_refused(tmp_path: Path, line: str) -> 
 def test_it_says_what_is_still_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(tmp_path, "t --x 3 --gpus 2")
     said = capsys.readouterr().err
-    assert "write {budget} where the command is told how long to train" in said
+    assert "write {budget} where the command states how long to train" in said
     assert "left as they are: gpus" in said

@@ -10,10 +10,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from hpsearch.report.charts.style import shown
+from hpsearch.report.data import ReportData, report_data
+from hpsearch.report.page import html_report, markdown_report, summary
 from hpsearch.report.rendering import cell_in_markdown, code_span, fenced, in_markdown
-from hpsearch.report.story import StudyStory, study_story
 from hpsearch.report.wording import foreign
-from hpsearch.report.writing import html_report, markdown_report, summary
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from support.studies.reported import BEGAN, EVIL, HOSTILE, MARKDOWN
@@ -41,18 +41,18 @@ class _Elements(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def story(hostile_url: str) -> StudyStory:
+def data(hostile_url: str) -> ReportData:
     store = Store.open(hostile_url)
     try:
         with store.reading() as connection:
-            return study_story(connection, find_study(connection, EVIL), BEGAN + 5_000)
+            return report_data(connection, find_study(connection, EVIL), BEGAN + 5_000)
     finally:
         store.close()
 
 
 @pytest.fixture(scope="module")
-def html(story: StudyStory) -> str:
-    return html_report(story)
+def html(data: ReportData) -> str:
+    return html_report(data)
 
 
 def test_no_element_and_no_handler_comes_from_a_text(html: str) -> None:
@@ -84,16 +84,16 @@ def test_the_page_may_run_its_own_two_scripts_and_fetch_nothing(html: str) -> No
     assert "script-src &#39;sha256-" in policy[1]
 
 
-def test_a_notebook_sees_the_answer_without_markup(story: StudyStory) -> None:
+def test_a_notebook_sees_the_result_without_markup(data: ReportData) -> None:
     page = _Elements()
-    page.feed(summary(story))
+    page.feed(summary(data))
     of_tables = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
     assert set(page.tags) <= {"div", "p", "strong", "ul", "li"} | of_tables
 
 
-def test_markdown_has_no_markup_of_a_text(story: StudyStory) -> None:
+def test_markdown_has_no_markup_of_a_text(data: ReportData) -> None:
     reader = MarkdownIt("commonmark", {"html": True}).enable("table")
-    tokens = reader.parse(markdown_report(story))
+    tokens = reader.parse(markdown_report(data))
     inline = [child for token in tokens for child in token.children or ()]
     kinds = {token.type for token in [*tokens, *inline]}
     assert not {"html_block", "html_inline", "link_open", "image"} & kinds

@@ -28,7 +28,7 @@ from trials import tasks
 from trials.contract import Setting, TaskError
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import Field
-from unit.study_file.test_mistakes import MISTAKES
+from unit.study_file.test_checks import MISTAKES
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -1,4 +1,4 @@
-"""Everything that a page on a study shows, read once."""
+"""The data of a report: all that its page shows, read once."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.study_file.models import StudySpec
 
 TOP = 10
-"""So many of the best trials are listed."""
+"""The number of best trials that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
-class StudyStory:
+class ReportData:
     """The records of a study, as its page shows them."""
 
     study: StudyHead
@@ -31,13 +31,13 @@ class StudyStory:
     course: StudyCourse
     result: StudyResult
     now: float
-    """When it was read, in seconds since the epoch."""
+    """The time at which it was read, in seconds since the epoch."""
     until: float
-    """Until when it is known."""
+    """The time until which it is known."""
     attempts: pd.DataFrame
     """Its attempts, with an end each (`clocks.closed`)."""
     spans: Sequence[DrivenSpan]
-    """When it was driven."""
+    """The stretches of time in which it was driven."""
 
     @property
     def goal(self) -> CourseGoal:
@@ -76,13 +76,8 @@ class StudyStory:
         return not self.status.summary.state.is_over
 
 
-def study_story(connection: Connection, study: StudyHead, now: float) -> StudyStory:
-    """Read everything that a page on a study shows.
-
-    Args:
-        connection: To the database.
-        study: The study.
-        now: The time, in seconds since the epoch.
+def report_data(connection: Connection, study: StudyHead, now: float) -> ReportData:
+    """Read all that the report of a study shows; `now` is in seconds since the epoch.
 
     Raises:
         Damaged: The database holds what this program never writes.
@@ -91,7 +86,7 @@ def study_story(connection: Connection, study: StudyHead, now: float) -> StudySt
     course = study_course(connection, study, result.trust.spec)
     until = known_until(course, now, driven=study.driver is not None)
     attempts = closed(course.attempts, until)
-    return StudyStory(
+    return ReportData(
         study=study,
         status=study_status(connection, study, result.ranked),
         course=course,

@@ -1,4 +1,4 @@
-"""The parts of the page below the answer."""
+"""The page of a study as text, and its sections below the result."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hpsearch.report.charts.curves import curves
 from hpsearch.report.charts.front import front
 from hpsearch.report.charts.parameters import Configurations
 from hpsearch.report.charts.progress import best_so_far
+from hpsearch.report.data import ReportData
 from hpsearch.report.frames.spending import spending
+from hpsearch.report.rendering import as_html, as_markdown, summary_html
 from hpsearch.report.result import is_long, result_part, whole_configuration
-from hpsearch.report.story import StudyStory
 from hpsearch.report.wording import (
     PageSection,
     PageTable,
@@ -37,58 +38,71 @@ _STANDING = {
     Standing.FINISHED: "finished",
     Standing.FAILED: "given up",
 }
-"""The standing of a study, as the page says it."""
 
 
-def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
+def html_report(data: ReportData) -> str:
+    """The report of a study as HTML.
+
+    Raises:
+        UserError: Plotly is not installed.
+    """
+    return as_html(page(data))
+
+
+def markdown_report(data: ReportData) -> str:
+    """The report of a study as Markdown, without charts."""
+    return as_markdown(page(data, with_charts=False))
+
+
+def summary(data: ReportData) -> str:
+    """The result of a study as a piece of HTML; no importances are computed."""
+    return summary_html(_page(data, list(data.course.params.columns), ()))
+
+
+def page(data: ReportData, *, with_charts: bool = True) -> ReportPage:
     """The whole page, with or without pictures."""
-    of = parameters.configurations(story, story.goal)
-    drawn: list[PageSection | None] = [_progress(story), _curves(story)] if with_charts else []
+    of = parameters.configurations(data, data.goal)
+    drawn: list[PageSection | None] = [_progress(data), _curves(data)] if with_charts else []
     sections = [
         *drawn,
-        _parameters(story, of, with_charts),
-        _budget(story),
-        _requests(story),
-        _troubles(story),
-        _origin(story),
+        _parameters(data, of, with_charts),
+        _budget(data),
+        _requests(data),
+        _troubles(data),
+        _origin(data),
     ]
     names = [each.name for each in of.parameters]
-    return _page(story, names, [section for section in sections if section is not None])
-
-
-def answer_alone(story: StudyStory) -> ReportPage:
-    """The page without its sections; no importances are computed."""
-    return _page(story, list(story.course.params.columns), ())
+    return _page(data, names, [section for section in sections if section is not None])
 
 
 def _page(
-    story: StudyStory, parameters: Sequence[str], sections: Sequence[PageSection]
+    data: ReportData, parameters: Sequence[str], sections: Sequence[PageSection]
 ) -> ReportPage:
     return ReportPage(
-        name=foreign(story.study.name, 120),
-        subtitle=_subtitle(story),
-        answer=result_part(story, parameters),
+        name=foreign(data.study.name, 120),
+        subtitle=_subtitle(data),
+        result=result_part(data, parameters),
         sections=sections,
-        footer=(f"Made by hpsearch on {moment(story.now)}.",),
+        footer=(f"Made by hpsearch on {moment(data.now)}.",),
     )
 
 
-def _subtitle(story: StudyStory) -> Pieces:
-    study = story.study
+def _subtitle(data: ReportData) -> Pieces:
+    study = data.study
     parts: list[str] = []
-    for place, goal in enumerate(story.course.goals):
+    for place, goal in enumerate(data.course.goals):
         way = "maximizes" if goal.maximize else "minimizes"
         before = " and " if place else "Search that "
         parts += [f"{before}{way} ", foreign_name(goal.metric)]
-    state = story.status.summary.state
+    state = data.status.summary.state
     parts.append(f". Begun {moment(study.created)}; {_STANDING[state]}")
     if study.reason and study.reason != state:
         parts += [": ", foreign(study.reason)]
     return (*parts, ".")
 
 
-def _progress(story: StudyStory) -> PageSection | None:
-    charts = _drawn([front(story), *(best_so_far(story, goal) for goal in story.course.goals)])
+def _progress(data: ReportData) -> PageSection | None:
+    charts = _drawn([front(data), *(best_so_far(data, goal) for goal in data.course.goals)])
     line = "The best value that any trial had shown by then, after whatever training."
     return PageSection("progress", "Progress", [(line,)], charts) if charts else None
 
@@ -97,29 +111,26 @@ def _drawn(charts: Sequence[Chart | None]) -> list[Chart]:
     return [chart for chart in charts if chart is not None]
 
 
-def _curves(story: StudyStory) -> PageSection | None:
-    chart = curves(story, story.goal)
+def _curves(data: ReportData) -> PageSection | None:
+    chart = curves(data, data.goal)
     return None if chart is None else PageSection("curves", "Learning curves", charts=[chart])
 
 
-def _parameters(story: StudyStory, of: Configurations, with_charts: bool) -> PageSection | None:
-    """Importances, parallel coordinates and slices; and all parameters of a long configuration."""
-    winner = story.winner
+def _parameters(data: ReportData, of: Configurations, with_charts: bool) -> PageSection | None:
+    winner = data.winner
     whole = []
     if winner is not None and is_long(winner.trial):
         whole.append(whole_configuration(winner.trial))
     if not of.can_compare:
         return PageSection("parameters", "Parameters", tables=whole) if whole else None
-    goal = story.goal
-    charts: list[Chart] = []
-    tables = whole
+    goal = data.goal
+    lines = _parameter_lines(data, of)
     if with_charts:
         made = [parameters.importances(of), parameters.parallel_coordinates(goal, of)]
         charts = _drawn([*made, parameters.slices(goal, of)])
-    elif not of.importances.frame.empty:
-        tables = [_importances(of), *whole]
-    lines = _parameter_lines(story, of)
-    return PageSection("parameters", "Parameters", lines, charts, tables)
+        return PageSection("parameters", "Parameters", lines, charts, whole)
+    tables = whole if of.importances.frame.empty else [_importances(of), *whole]
+    return PageSection("parameters", "Parameters", lines, tables=tables)
 
 
 def _importances(of: Configurations) -> PageTable:
@@ -130,14 +141,13 @@ def _importances(of: Configurations) -> PageTable:
     return PageTable("Importance of parameters", heads, shares, frozenset({1}))
 
 
-def _parameter_lines(story: StudyStory, of: Configurations) -> list[Pieces]:
-    """The worth that trials are compared by, and the source of importances."""
-    several = " (the first objective)" if len(story.course.goals) > 1 else ""
+def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
+    several = " (the first objective)" if len(data.course.goals) > 1 else ""
     worth = (
         f"{several}: what is expected of them in full, or else the best value that they have "
         "shown. The best tenth is orange, the rest of the better half blue, the others are grey."
     )
-    lines: list[Pieces] = [("Trials are shown by ", foreign_name(story.goal.metric), worth)]
+    lines: list[Pieces] = [("Trials are shown by ", foreign_name(data.goal.metric), worth)]
     found = of.importances
     if found.why_not is not None:
         return [*lines, (f"Which parameters mattered cannot be said: {found.why_not}.",)]
@@ -154,8 +164,8 @@ def _parameter_lines(story: StudyStory, of: Configurations) -> list[Pieces]:
     return lines
 
 
-def _budget(story: StudyStory) -> PageSection | None:
-    spent = spending(story.attempts, story.course.trials, story.spans)
+def _budget(data: ReportData) -> PageSection | None:
+    spent = spending(data.attempts, data.course.trials, data.spans)
     if spent.empty:
         return None
     total = spent["gpu_seconds"].sum()
@@ -173,9 +183,8 @@ def _budget(story: StudyStory) -> PageSection | None:
     return PageSection("budget", "Where the time went", [(line,)], tables=[table])
 
 
-def _requests(story: StudyStory) -> PageSection | None:
-    """The requests of people while the study ran, and their results."""
-    requests = story.status.requests
+def _requests(data: ReportData) -> PageSection | None:
+    requests = data.status.requests
     if not requests:
         return None
     rows = []
@@ -189,22 +198,22 @@ def _requests(story: StudyStory) -> PageSection | None:
     return PageSection("asked", "What was asked while it ran", tables=[table])
 
 
-def _troubles(story: StudyStory) -> PageSection | None:
-    tables = [table for table in (_failures(story), _findings(story)) if table.rows]
+def _troubles(data: ReportData) -> PageSection | None:
+    tables = [table for table in (_failures(data), _findings(data)) if table.rows]
     return PageSection("troubles", "Findings and failures", tables=tables) if tables else None
 
 
-def _failures(story: StudyStory) -> PageTable:
+def _failures(data: ReportData) -> PageTable:
     rows = []
-    for each in story.status.failures:
+    for each in data.status.failures:
         kind, message = each.kind.replace("_", " "), foreign(first_line(each.text))
         rows.append((kind, f"{each.count:,}", str(each.trial), message))
     heads = ("cause", "trials", "latest", "its message")
     return PageTable("Failed trials by cause", heads, rows, frozenset({1, 2}))
 
 
-def _findings(story: StudyStory) -> PageTable:
-    found = story.course.findings
+def _findings(data: ReportData) -> PageTable:
+    found = data.course.findings
     times = Counter((finding.severity.value, finding.name) for _, finding in found)
     latest = {(each.severity.value, each.name): (number, each.evidence) for number, each in found}
     rows = []
@@ -215,8 +224,8 @@ def _findings(story: StudyStory) -> PageTable:
     return PageTable("Findings about the health of trainings", heads, rows, frozenset({2, 3}))
 
 
-def _origin(story: StudyStory) -> PageSection | None:
-    environments = story.course.environments
+def _origin(data: ReportData) -> PageSection | None:
+    environments = data.course.environments
     lines: list[Pieces] = []
     tables = []
     if environments:
@@ -232,7 +241,7 @@ def _origin(story: StudyStory) -> PageSection | None:
         if len(environments) > 1:
             begun = f"Its driver began {len(environments)} times; this is the latest environment."
             lines.append((begun,))
-    code = [("Study file", story.study.spec)] if story.study.spec else []
+    code = [("Study file", data.study.spec)] if data.study.spec else []
     if not tables and not code:
         return None
     return PageSection("origin", "Environment and study file", lines, tables=tables, code=code)

@@ -13,9 +13,8 @@ import pytest
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.report.sections import page
-from hpsearch.report.story import StudyStory, study_story
-from hpsearch.report.writing import html_report, markdown_report
+from hpsearch.report.data import ReportData, report_data
+from hpsearch.report.page import html_report, markdown_report, page
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from support.studies.reported import (
@@ -32,91 +31,93 @@ from support.studies.reported import (
 
 SPEC = spec_of("flowers", SPACE)
 MONTHS = ("January", "February", "March", "April", "May")
-Told = Callable[..., StudyStory]
+Reporting = Callable[..., ReportData]
 
 
 @pytest.fixture
-def told(sqlite_url: str) -> Told:
-    """Saves a study and reads its story."""
+def report_on(sqlite_url: str) -> Reporting:
+    """Saves a study and reads its data."""
 
-    def tell(trials: Sequence[Trial], spec: str = SPEC, **more: Any) -> StudyStory:
+    def tell(trials: Sequence[Trial], spec: str = SPEC, **more: Any) -> ReportData:
         name = save(sqlite_url, "flowers", trials, spec, **more)
         with closing(Store.open(sqlite_url)) as store, store.reading() as connection:
-            return study_story(connection, find_study(connection, name), BEGAN + 5_000)
+            return report_data(connection, find_study(connection, name), BEGAN + 5_000)
 
     return tell
 
 
-def texts(story: StudyStory) -> str:
+def texts(data: ReportData) -> str:
     """The page as Markdown; it is also made as HTML, which must not fail."""
-    assert "</html>" in html_report(story)
-    return markdown_report(story)
+    assert "</html>" in html_report(data)
+    return markdown_report(data)
 
 
-def keys(story: StudyStory) -> list[str]:
-    return [section.key for section in page(story).sections]
+def keys(data: ReportData) -> list[str]:
+    return [section.key for section in page(data).sections]
 
 
-def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(told: Told) -> None:
+def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(
+    report_on: Reporting,
+) -> None:
     trials = ordinary_trials()
     best = max((t for t in trials if t.value is not None), key=lambda t: t.value or 0.0)
-    story = told([*trials, *repeats_of(best, 40, [0.84, 0.85, 0.86])])
-    said = texts(story)
+    data = report_on([*trials, *repeats_of(best, 40, [0.84, 0.85, 0.86])])
+    said = texts(data)
     assert f"Trial {best.number}: `accuracy` 0.85 ± " in said
     assert "Confirmed by 3 trainings with fresh seeds: mean 0.85, 90% interval" in said
     assert f'`hpsearch best --where "number = {best.number}" --format yaml flowers' in said
     assert "luck" not in said
-    assert page(story).answer.is_sure
+    assert page(data).result.is_sure
 
 
-def test_a_winner_that_was_not_repeated_may_be_luck(told: Told) -> None:
-    said = texts(told(ordinary_trials()))
+def test_a_winner_that_was_not_repeated_may_be_luck(report_on: Reporting) -> None:
+    said = texts(report_on(ordinary_trials()))
     assert "Trained once: part of its value may be luck; search.confirm measures that." in said
 
 
-def test_before_any_trial_has_started_the_page_says_so(told: Told) -> None:
-    story = told([], state=StudyState.RUNNING, reason=None)
-    assert "## No trial has started yet" in texts(story)
-    assert keys(story) == ["origin"]
+def test_before_any_trial_has_started_the_page_says_so(report_on: Reporting) -> None:
+    data = report_on([], state=StudyState.RUNNING, reason=None)
+    assert "## No trial has started yet" in texts(data)
+    assert keys(data) == ["origin"]
 
 
-def test_a_single_trial_has_no_parameters_to_compare(told: Told) -> None:
-    story = told([a_trial(0, State.COMPLETE, PARAMS[0], 0.7)])
-    said = texts(story)
+def test_a_single_trial_has_no_parameters_to_compare(report_on: Reporting) -> None:
+    data = report_on([a_trial(0, State.COMPLETE, PARAMS[0], 0.7)])
+    said = texts(data)
     assert "Trial 0: `accuracy` 0.7" in said
-    assert "parameters" not in keys(story)
+    assert "parameters" not in keys(data)
 
 
-def test_where_all_trials_failed_there_is_no_best_but_their_causes(told: Told) -> None:
+def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on: Reporting) -> None:
     failed = {"error_kind": ErrorKind.OUT_OF_MEMORY, "error_text": "CUDA out of memory"}
     trials = [a_trial(n, State.FAILED, PARAMS[n], None, **failed) for n in range(5)]
-    story = told(trials, state=StudyState.FAILED, reason="5 trials failed the same way")
-    said = texts(story)
+    data = report_on(trials, state=StudyState.FAILED, reason="5 trials failed the same way")
+    said = texts(data)
     assert "All 5 trials failed, so there is no best configuration" in said
     assert "| out of memory | 5 | 4 | `CUDA out of memory` |" in said
     assert "| failed or lost |" in said
 
 
-def test_trials_on_their_way_without_a_value_are_not_called_best(told: Told) -> None:
-    story = told([a_trial(0, State.RUNNING, PARAMS[0], None)], state=StudyState.INTERRUPTED)
-    assert "No trial has a value yet" in texts(story)
+def test_trials_on_their_way_without_a_value_are_not_called_best(report_on: Reporting) -> None:
+    data = report_on([a_trial(0, State.RUNNING, PARAMS[0], None)], state=StudyState.INTERRUPTED)
+    assert "No trial has a value yet" in texts(data)
 
 
-def test_a_study_that_was_interrupted_tells_what_is_known_so_far(told: Told) -> None:
+def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Reporting) -> None:
     trials = [*ordinary_trials(20), a_trial(20, State.RUNNING, PARAMS[20], 0.5)]
-    story = told(trials, state=StudyState.INTERRUPTED, reason=None)
-    said = texts(story)
+    data = report_on(trials, state=StudyState.INTERRUPTED, reason=None)
+    said = texts(data)
     assert "all of this is so far, and it can be resumed" in said
     assert "Cost so far:" in said
     assert "| not ended |" in said
 
 
-def test_no_complete_trial_is_said_of_the_best(told: Told) -> None:
+def test_no_complete_trial_is_said_of_the_best(report_on: Reporting) -> None:
     trials = [a_trial(n, State.PAUSED, PARAMS[n], 0.3 + n / 50) for n in range(12)]
-    assert "It has not been trained in full: it is paused." in texts(told(trials))
+    assert "It has not been trained in full: it is paused." in texts(report_on(trials))
 
 
-def test_several_objectives_have_a_front_and_no_best(told: Told) -> None:
+def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> None:
     goals = [
         {"metric": "accuracy", "direction": "maximize"},
         {"metric": "latency", "direction": "minimize"},
@@ -130,15 +131,15 @@ def test_several_objectives_have_a_front_and_no_best(told: Told) -> None:
         trials.append(trial)
     search = {"sampler": "random", "pruner": "none"}
     spec = spec_of("flowers", SPACE, objective=goals, search=search)
-    story = told(trials, spec, directions=("maximize", "minimize"))
-    said = texts(story)
+    data = report_on(trials, spec, directions=("maximize", "minimize"))
+    said = texts(data)
     assert "6 trials that none beats in all of: `accuracy, latency`" in said
-    titles = [chart.title for chart in page(story).sections[0].charts]
+    titles = [chart.title for chart in page(data).sections[0].charts]
     assert titles[0] == "The front"
-    assert story.winner is None
+    assert data.winner is None
 
 
-def test_a_space_of_categories_alone_is_drawn(told: Told) -> None:
+def test_a_space_of_categories_alone_is_drawn(report_on: Reporting) -> None:
     names = ("red", "green", "blue")
     space = {
         "colour": {"type": "categorical", "choices": list(names)},
@@ -149,28 +150,30 @@ def test_a_space_of_categories_alone_is_drawn(told: Told) -> None:
     for n in range(18):
         params = {"colour": names[n % 3], "deep": n % 2 == 0, "month": MONTHS[n % 5]}
         trials.append(a_trial(n, State.COMPLETE, params, 0.5 + n % 3 / 9))
-    story = told(trials, spec_of("flowers", space))
-    parameters = next(s for s in page(story).sections if s.key == "parameters")
+    data = report_on(trials, spec_of("flowers", space))
+    parameters = next(s for s in page(data).sections if s.key == "parameters")
     slices = next(chart for chart in parameters.charts if chart.title == "Slices")
     layout = slices.figure.layout
     axes = {axis.title.text: axis for axis in (layout.xaxis, layout.xaxis2, layout.xaxis3)}
     assert axes["colour"].categoryarray == names
     assert axes["month"].categoryarray == MONTHS
-    assert "Importance of parameters" in texts(story)
+    assert "Importance of parameters" in texts(data)
 
 
-def test_values_that_are_not_numbers_are_left_out(told: Told) -> None:
+def test_values_that_are_not_numbers_are_left_out(report_on: Reporting) -> None:
     trials = ordinary_trials(12)
     spoilt = trials[0]
     spoilt.value = None
     for report in spoilt.reports.values():
         report.value, report.metrics = None, {"accuracy": math.nan}
-    story = told(trials)
-    assert 0 not in story.course.trials.index[story.course.trials["standing_0"].notna()]
-    assert '"accuracy": NaN' not in html_report(story)
+    data = report_on(trials)
+    assert 0 not in data.course.trials.index[data.course.trials["standing_0"].notna()]
+    assert '"accuracy": NaN' not in html_report(data)
 
 
-def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(told: Told) -> None:
+def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(
+    report_on: Reporting,
+) -> None:
     names = [f"{'a_very_long_name_of_a_parameter_' * 3}{n}" for n in range(60)]
     drawn = random.Random(1)
     trials = []
@@ -178,41 +181,41 @@ def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(told:
         params = {name: drawn.uniform(0.01, 1.0) for name in names}
         trials.append(a_trial(n, State.COMPLETE, params, params[names[7]]))
     space = {name: {**RATE, "low": 0.01, "high": 1.0} for name in names}
-    story = told(trials, spec_of("flowers", space))
-    parameters = next(s for s in page(story).sections if s.key == "parameters")
+    data = report_on(trials, spec_of("flowers", space))
+    parameters = next(s for s in page(data).sections if s.key == "parameters")
     slices = next(chart for chart in parameters.charts if chart.title == "Slices")
     assert slices.figure.layout.xaxis12.title.text
     assert "12 of 60 parameters are drawn" in (slices.remark or "")
     assert f"against {names[7]}" in slices.alternative
-    said = markdown_report(story)
+    said = markdown_report(data)
     assert "the 12 most important of 60 parameters" in said
     for name in names:
         assert f"| `{name}` | `" in said, "all of them are in a table of their own"
 
 
-def test_a_single_long_configuration_is_told_in_full(told: Told) -> None:
+def test_a_single_long_configuration_is_told_in_full(report_on: Reporting) -> None:
     params = {f"x{n}": n / 60 for n in range(60)}
     space = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in params}
-    said = texts(told([a_trial(0, State.COMPLETE, params, 0.5)], spec_of("flowers", space)))
+    said = texts(report_on([a_trial(0, State.COMPLETE, params, 0.5)], spec_of("flowers", space)))
     for name in params:
         assert f"| `{name}` | `" in said
 
 
-def test_a_study_made_through_optuna_has_a_page_without_a_study_file(told: Told) -> None:
+def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on: Reporting) -> None:
     trials = [
         Trial(n, State.COMPLETE, {"x": n / 9}, value=n / 9, ended=BEGAN + n) for n in range(9)
     ]
-    story = told(trials, "")
-    said = texts(story)
+    data = report_on(trials, "")
+    said = texts(data)
     assert "Trial 8: `value` 0.8889\n" in said, said
     assert "To train it" not in said
-    assert "budget" not in keys(story)
+    assert "budget" not in keys(data)
 
 
 def test_conditional_parameters_are_not_measured_where_not_every_trial_has_them(
-    told: Told,
+    report_on: Reporting,
 ) -> None:
     trials = ordinary_trials(30)
     for trial in trials[::2]:
         trial.params = {**trial.params, "momentum": 0.5 + trial.number / 100}
-    assert "never differ: `momentum`" in texts(told(trials))
+    assert "never differ: `momentum`" in texts(report_on(trials))

@@ -14,7 +14,7 @@ from hpsearch.ranking.trust import (
     Correlation,
     RungTrust,
     RungVerdict,
-    TrialCourse,
+    TrialCurve,
     interval,
     rank_correlation,
     trust,
@@ -24,22 +24,22 @@ from hpsearch.ranking.trust import (
 LEVELS = (1.0, 3.0, 9.0)
 
 
-def course(
+def curve(
     number: int,
     scores: Mapping[float, float],
     *,
     state: State = State.COMPLETE,
     rung: int = 1,
-) -> TrialCourse:
-    return TrialCourse(number, state, rung, scores)
+) -> TrialCurve:
+    return TrialCurve(number, state, rung, scores)
 
 
-def in_full(number: int, at_one: float, at_end: float) -> TrialCourse:
-    return course(number, {1.0: at_one, 3.0: (at_one + at_end) / 2, 9.0: at_end})
+def in_full(number: int, at_one: float, at_end: float) -> TrialCurve:
+    return curve(number, {1.0: at_one, 3.0: (at_one + at_end) / 2, 9.0: at_end})
 
 
-def paused(number: int, at_one: float) -> TrialCourse:
-    return course(number, {1.0: at_one}, state=State.PRUNED, rung=0)
+def paused(number: int, at_one: float) -> TrialCurve:
+    return curve(number, {1.0: at_one}, state=State.PRUNED, rung=0)
 
 
 def test_the_rank_correlation_is_the_one_of_scipy_also_with_ties() -> None:
@@ -83,17 +83,17 @@ def test_a_correlation_among_the_selected_is_corrected_to_that_among_all() -> No
 
 
 def test_with_fewer_than_four_trials_in_full_nothing_is_said() -> None:
-    courses = [in_full(n, float(n), float(n)) for n in range(3)] + [paused(9, 5.0)]
-    for rung in trust(courses, LEVELS):
+    curves = [in_full(n, float(n), float(n)) for n in range(3)] + [paused(9, 5.0)]
+    for rung in trust(curves, LEVELS):
         assert (rung.correlation, rung.finished) == (None, 3)
         assert rung.verdict is RungVerdict.UNKNOWN
 
 
 def test_trials_that_still_run_or_have_failed_say_nothing_of_the_end() -> None:
-    courses = [in_full(n, float(n), float(n)) for n in range(4)]
-    courses += [course(4, {1.0: 9.0, 3.0: 0.0}, state=State.RUNNING)]
-    courses += [course(5, {1.0: 9.0, 3.0: 0.0}, state=State.FAILED)]
-    first, second = trust(courses, LEVELS)
+    curves = [in_full(n, float(n), float(n)) for n in range(4)]
+    curves += [curve(4, {1.0: 9.0, 3.0: 0.0}, state=State.RUNNING)]
+    curves += [curve(5, {1.0: 9.0, 3.0: 0.0}, state=State.FAILED)]
+    first, second = trust(curves, LEVELS)
     assert (first.reached, first.finished, first.paused) == (6, 4, 0)
     assert first.correlation is not None
     assert first.correlation.trials == 4
@@ -101,7 +101,7 @@ def test_trials_that_still_run_or_have_failed_say_nothing_of_the_end() -> None:
 
 
 def test_the_report_that_counts_is_the_first_one_at_or_past_the_rung() -> None:
-    past = [course(n, {1.0: -1.0, 2.0: float(n), 2.5: -float(n), 9.0: float(n)}) for n in range(5)]
+    past = [curve(n, {1.0: -1.0, 2.0: float(n), 2.5: -float(n), 9.0: float(n)}) for n in range(5)]
     (rung, _) = trust(past, (1.5, 3.0, 9.0))
     assert rung.correlation is not None
     assert rung.correlation.value == pytest.approx(-1.0), "2.5 is after it, and is the best there"
@@ -111,18 +111,18 @@ def test_the_report_that_counts_is_the_first_one_at_or_past_the_rung() -> None:
 def test_the_report_at_the_rung_does_not_count_as_the_end() -> None:
     """Each trial's best report is its first one: that would be a perfect correlation."""
     ends = np.random.default_rng(5).normal(size=40)
-    courses = []
+    curves = []
     for number, end in enumerate(ends):
-        courses.append(course(number, {1.0: number - 1000.0, 9.0: float(end)}))
-    first, _ = trust(courses, LEVELS)
+        curves.append(curve(number, {1.0: number - 1000.0, 9.0: float(end)}))
+    first, _ = trust(curves, LEVELS)
     assert first.correlation is not None
     assert abs(first.correlation.value) < 0.4
 
 
 def test_a_trial_without_a_value_at_the_rung_is_left_out() -> None:
-    courses = [in_full(n, float(n), float(n)) for n in range(5)]
-    courses.append(course(5, {1.0: math.inf}, state=State.PAUSED, rung=0))
-    assert trust(courses, LEVELS)[0].reached == 5
+    curves = [in_full(n, float(n), float(n)) for n in range(5)]
+    curves.append(curve(5, {1.0: math.inf}, state=State.PAUSED, rung=0))
+    assert trust(curves, LEVELS)[0].reached == 5
 
 
 def test_the_spread_of_the_selected_ones_is_corrected() -> None:

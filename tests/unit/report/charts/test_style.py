@@ -1,0 +1,21 @@
+"""Axes: ranges that leave little out, and units that suit the values."""
+
+from __future__ import annotations
+
+from hpsearch.report.charts.style import time_scale, value_range
+
+
+def test_a_few_values_far_worse_than_all_others_lie_outside() -> None:
+    usual = [0.8 + n / 1000 for n in range(100)]
+    limits = value_range([*usual, -50.0, -80.0], maximize=True)
+    assert limits is not None
+    assert limits[0] > 0.7
+    assert limits[1] > max(usual), "the best are never outside"
+    assert value_range(usual, maximize=True) is None
+    assert value_range([], maximize=False) is None
+
+
+def test_times_are_in_a_unit_that_suits_them() -> None:
+    assert time_scale(90.0) == (1.0, "seconds")
+    assert time_scale(3 * 3600.0) == (3600.0, "hours")
+    assert time_scale(5 * 86400.0)[1] == "days"
