@@ -676,7 +676,7 @@ def test_an_unknown_key_of_a_function_task_is_told(tmp_path):
 
 
 def test_the_digits_example_learns_and_continues(tmp_path):
-    examples = Path(__file__).parents[4] / "examples"
+    examples = Path(__file__).parents[5] / "examples"
     task = tasks.load({"kind": "digits:train"}, examples)
     params = {"width": 64, "dropout": 0.1, "learning_rate": 1e-2, "batch_size": 64}
     first = Runner(task, None, setup_in(tmp_path, total=4.0, params=params))
