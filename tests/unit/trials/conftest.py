@@ -7,12 +7,15 @@ import dataclasses
 import math
 import os
 import random
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import transformers
 
 from trials.contract import Report, Setup
 from trials.loop import saves
@@ -105,6 +108,21 @@ def lab(tmp_path: Path) -> TextLab:
     return TextLab(tmp_path)
 
 
+@pytest.fixture
+def pretrained(lab: TextLab) -> Path:
+    """A local folder as `save_pretrained` writes it: a body with another classifier on it."""
+    task = lab.task()
+    run = task.start(lab.setup("pretraining", {"epochs": 1}), task.prepare({}))
+    *_, last = run
+    folder = lab.folder / "pretrained"
+    shutil.copytree(last.checkpoint, folder)
+    transformers.logging.disable_progress_bar()
+    config = transformers.AutoConfig.from_pretrained(folder)
+    body = transformers.BertModel.from_pretrained(folder, config=config)
+    body.save_pretrained(folder)
+    return folder
+
+
 TIMINGS = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
 
 
@@ -123,3 +141,17 @@ def without_timings() -> Callable[[list[Report]], list[tuple[float, int | None, 
         ]
 
     return strip
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+    """Writes a module into the study file's folder; gone with its name after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(text: str, name: str = "their_training") -> Path:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return tmp_path
+
+    yield write
+    sys.modules.pop("their_training", None)

@@ -1,11 +1,8 @@
-"""The model of a text classification task: warm starts, pretrained weights, checkpoints others can
-load."""
+"""The training of a text classification: learning, checkpoints others can load, rehearsals."""
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
-import shutil
 
 import numpy as np
 import pytest
@@ -13,9 +10,7 @@ import torch
 import transformers
 
 from trials.contract import TaskError
-from trials.descriptions.models import Scratch
 from trials.descriptions.text import CLASS, METRICS
-from trials.tasks.huggingface import templates
 
 
 def reports_of(run):
@@ -24,21 +19,6 @@ def reports_of(run):
 
 def model_of(lab, task, data, **params):
     return task.start(lab.setup("run", {"epochs": 1}, **params), data)._workload.model
-
-
-@pytest.fixture
-def pretrained(lab):
-    """A local folder as `save_pretrained` writes it: a body with another classifier on it."""
-    task = lab.task()
-    run = task.start(lab.setup("pretraining", {"epochs": 1}), task.prepare({}))
-    *_, last = run
-    folder = lab.folder / "pretrained"
-    shutil.copytree(last.checkpoint, folder)
-    transformers.logging.disable_progress_bar()
-    config = transformers.AutoConfig.from_pretrained(folder)
-    body = transformers.BertModel.from_pretrained(folder, config=config)
-    body.save_pretrained(folder)
-    return folder
 
 
 def test_a_small_model_learns_its_topics(lab):
@@ -69,55 +49,6 @@ def test_a_checkpoint_is_a_model_that_transformers_loads(lab):
     assert all(torch.equal(loaded[name], trained[name]) for name in trained)
 
 
-def test_a_warm_process_needs_the_models_files_only_once(lab, pretrained):
-    templates.pretrained.cache_clear()
-    task = lab.task(model="pretrained")
-    data = task.prepare({})
-    first = reports_of(task.start(lab.setup("a", {"epochs": 1}), data))
-    shutil.rmtree(pretrained)
-    second = reports_of(task.start(lab.setup("b", {"epochs": 1}), data))
-    assert first[0].metrics["loss"] == second[0].metrics["loss"]
-    assert templates.pretrained.cache_info().misses == 1
-
-
-def test_a_trained_run_leaves_the_template_as_it_was(lab):
-    task = lab.task()
-    data = task.prepare({})
-    before = model_of(lab, task, data).state_dict()
-    reports_of(
-        task.start(
-            lab.setup("a", {"epochs": 1}, dropout=0.5, freeze_layers=1, learning_rate=0.1), data
-        )
-    )
-    after = model_of(lab, task, data)
-    assert all(torch.equal(before[name], tensor) for name, tensor in after.state_dict().items())
-    assert all(parameter.requires_grad for parameter in after.parameters())
-    assert after.config.hidden_dropout_prob == 0.1
-
-
-def test_weights_from_scratch_derive_from_the_trials_seed(lab):
-    task = lab.task()
-    data = task.prepare({})
-    setup = lab.setup("run", {"epochs": 1})
-    runs = [task.start(dataclasses.replace(setup, seed=seed), data) for seed in (1, 1, 2)]
-    one, same, other = (run._workload.model.state_dict()["classifier.weight"] for run in runs)
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-
-
-def test_a_pretrained_body_is_kept_and_its_classifier_derives_from_the_seed(lab, pretrained):
-    task = lab.task(model="pretrained")
-    data = task.prepare({})
-    setup = lab.setup("run", {"epochs": 1})
-    one, other = (
-        task.start(dataclasses.replace(setup, seed=seed), data)._workload.model for seed in (1, 2)
-    )
-    body = transformers.BertModel.from_pretrained(pretrained).state_dict()
-    for name, tensor in body.items():
-        assert torch.equal(one.bert.state_dict()[name], tensor), name
-    assert not torch.equal(one.classifier.weight, other.classifier.weight)
-
-
 def test_a_searched_model_replaces_the_tasks_own(lab, pretrained):
     task = lab.task()
     params = {"model": "pretrained"}
@@ -127,39 +58,6 @@ def test_a_searched_model_replaces_the_tasks_own(lab, pretrained):
         model.bert.state_dict()["embeddings.word_embeddings.weight"],
         body["embeddings.word_embeddings.weight"],
     )
-
-
-def test_a_model_that_cannot_be_loaded_is_the_users_mistake(lab):
-    broken = lab.folder / "broken"
-    broken.mkdir()
-    (broken / "config.json").write_text("{}")
-    with pytest.raises(TaskError, match=r"task\.model: .*broken' cannot be loaded"):
-        lab.task(model="broken").prepare({})
-
-
-def test_dropout_reaches_every_module_and_the_configuration(lab):
-    task = lab.task()
-    model = model_of(lab, task, task.prepare({}), dropout=0.35)
-    assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == {0.35}
-    assert model.config.attention_probs_dropout_prob == 0.35
-
-
-def test_frozen_layers_and_embeddings_do_not_move(lab):
-    task = lab.task(model={"scratch": {"layers": 2, "width": 16, "vocabulary": 120}})
-    params = {"freeze_layers": 1, "learning_rate": 0.01}
-    run = task.start(lab.setup("run", {"epochs": 1}, **params), task.prepare(params))
-    before = {name: tensor.clone() for name, tensor in run._workload.model.state_dict().items()}
-    reports_of(run)
-    moved = {
-        name
-        for name, tensor in run._workload.model.state_dict().items()
-        if not torch.equal(before[name], tensor)
-    }
-    assert not any("embeddings" in name or "layer.0." in name for name in moved)
-    assert any("layer.1." in name for name in moved)
-    assert "classifier.weight" in moved
-    with pytest.raises(TaskError, match=r"settings\.freeze_layers: must be at most 2, .* not 3"):
-        model_of(lab, task, task.prepare(params), freeze_layers=3)
 
 
 def test_the_evaluation_batch_size_changes_no_metric(lab):
@@ -218,11 +116,6 @@ def test_a_rehearsal_takes_the_longest_texts(lab):
     found = task.rehearse(lab.setup("run", {"epochs": 1}, batch_size=8), data)
     assert found["parameters"] > 1000
     assert not (lab.folder / "run").exists()
-
-
-def test_heads_and_feed_forward_follow_the_width():
-    assert Scratch.parse({"width": 256}) == Scratch(layers=2, width=256, heads=4, feed_forward=1024)
-    assert Scratch.parse({}) == Scratch()
 
 
 def test_labels_are_numbers_of_their_names(lab):
