@@ -9,14 +9,16 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 import transformers
 
+from trials import tasks
 from trials.contract import Report, Setup
 from trials.loop import saves
 from trials.optim import precision
@@ -99,6 +101,25 @@ class TextLab:
     ) -> Setup:
         """A setup whose checkpoints go to the folder `out`."""
         return Setup(params, 5, budget_from(per_trial), self.folder / out, resume_from)
+
+    def problems(self, **changes: Any) -> dict[str, str]:
+        """The problems of `part`, by the key of the study file."""
+        return {p.where: p.what for p in tasks.inspect(self.part(**changes), self.folder)}
+
+    def write(self, name: str, rows: Sequence[tuple[str | None, Any]]) -> Path:
+        """Write texts and topics, in the format that the file's name says."""
+        path = self.folder / name
+        frame = pd.DataFrame(rows, columns=["text", "topic"])
+        match path.suffix:
+            case ".csv":
+                frame.to_csv(path, index=False)
+            case ".tsv":
+                frame.to_csv(path, index=False, sep="\t")
+            case ".parquet":
+                frame.to_parquet(path)
+            case ".jsonl":
+                frame.to_json(path, orient="records", lines=True)
+        return path
 
 
 @pytest.fixture

@@ -7,10 +7,6 @@ import pytest
 from trials import tasks
 
 
-def problems(lab, **changes):
-    return {p.where: p.what for p in tasks.inspect(lab.part(**changes), lab.folder)}
-
-
 @pytest.mark.parametrize(
     ("changes", "where", "said"),
     [
@@ -58,7 +54,7 @@ def problems(lab, **changes):
     ],
 )
 def test_a_mistake_in_the_task_part_says_where_and_what(lab, changes, where, said):
-    found = problems(lab, **changes)
+    found = lab.problems(**changes)
     assert said in found[where]
 
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trials import tasks
 from trials.contract import TaskError
 from trials.tasks.datasets.data_set import stratified
 
 
-def problems(lab, **changes):
-    return {p.where: p.what for p in tasks.inspect(lab.part(**changes), lab.folder)}
-
-
 def test_a_broken_validation_file_does_not_hide_a_broken_training_file(lab):
-    assert problems(lab, train="no.csv", validation="neither.csv").keys() == {
+    assert lab.problems(train="no.csv", validation="neither.csv").keys() == {
         "task.train",
         "task.validation",
     }

@@ -5,51 +5,31 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trials import tasks
 from trials.tasks.datasets.labels import class_names
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 
 
-def write(path, rows):
-    frame = pd.DataFrame(rows, columns=["text", "topic"])
-    match path.suffix:
-        case ".csv":
-            frame.to_csv(path, index=False)
-        case ".tsv":
-            frame.to_csv(path, index=False, sep="\t")
-        case ".parquet":
-            frame.to_parquet(path)
-        case ".jsonl":
-            frame.to_json(path, orient="records", lines=True)
-    return path
-
-
-def problems(lab, **changes):
-    return {p.where: p.what for p in tasks.inspect(lab.part(**changes), lab.folder)}
-
-
 def test_a_single_class_is_told(lab):
-    write(lab.folder / "one.csv", [("a text", "card")] * 5)
-    assert problems(lab, train="one.csv") == {
+    lab.write("one.csv", [("a text", "card")] * 5)
+    assert lab.problems(train="one.csv") == {
         "task.label": "all training rows have one class, 'card'; two are needed"
     }
 
 
 def test_labels_unseen_in_training_are_named(lab):
-    write(lab.folder / "other.csv", [*GOOD, ("where is my loan", "loan"), ("a loan", "loan")])
-    found = problems(lab, train="train.csv", validation="other.csv", test="other.csv")
+    lab.write("other.csv", [*GOOD, ("where is my loan", "loan"), ("a loan", "loan")])
+    found = lab.problems(train="train.csv", validation="other.csv", test="other.csv")
     said = "has 1 class that no training row has: 'loan' (rows: 2); remove them, or train them too"
     assert found == {"task.validation": said, "task.test": said}
 
 
 def test_numbers_are_labels_in_the_order_of_numbers(lab):
-    write(lab.folder / "numbers.parquet", [(f"text {n}", n) for n in (10, 9, 2, 1)] * 3)
+    lab.write("numbers.parquet", [(f"text {n}", n) for n in (10, 9, 2, 1)] * 3)
     assert lab.task(train="numbers.parquet").prepare({}).labels == ("1", "2", "9", "10")
 
 

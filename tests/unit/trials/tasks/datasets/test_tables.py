@@ -5,38 +5,18 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from trials import tasks
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.entries import digest_of
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 
 
-def write(path, rows):
-    frame = pd.DataFrame(rows, columns=["text", "topic"])
-    match path.suffix:
-        case ".csv":
-            frame.to_csv(path, index=False)
-        case ".tsv":
-            frame.to_csv(path, index=False, sep="\t")
-        case ".parquet":
-            frame.to_parquet(path)
-        case ".jsonl":
-            frame.to_json(path, orient="records", lines=True)
-    return path
-
-
-def problems(lab, **changes):
-    return {p.where: p.what for p in tasks.inspect(lab.part(**changes), lab.folder)}
-
-
 @pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.parquet", "data.jsonl"])
 def test_every_format_gives_the_same_data(lab, name):
-    write(lab.folder / "reference.csv", GOOD)
-    write(lab.folder / name, GOOD)
+    lab.write("reference.csv", GOOD)
+    lab.write(name, GOOD)
     a, b = (lab.task(train=file, validation=file).prepare({}) for file in ("reference.csv", name))
     assert digest_of(a) == digest_of(b)
     assert np.array_equal(a.train.tokens, b.train.tokens)
@@ -44,14 +24,14 @@ def test_every_format_gives_the_same_data(lab, name):
 
 
 def test_a_missing_file_names_its_neighbour(lab):
-    found = problems(lab, train="trian.csv")
+    found = lab.problems(train="trian.csv")
     assert found["task.train"] == f"no such file: {lab.folder}/trian.csv; did you mean train.csv?"
-    found = problems(lab, train="deta/train.csv")
+    found = lab.problems(train="deta/train.csv")
     assert "paths are relative to the study file" in found["task.train"]
 
 
 def test_a_missing_column_names_those_there_are(lab):
-    found = problems(lab, text="texts", label="class")
+    found = lab.problems(text="texts", label="class")
     assert found["task.text"].endswith(
         "has no column 'texts', it has text, topic; did you mean text?"
     )
@@ -63,13 +43,13 @@ def test_a_missing_column_names_those_there_are(lab):
 @pytest.mark.parametrize("content", ["", "text,topic\n"])
 def test_an_empty_file_is_told(lab, content):
     (lab.folder / "empty.csv").write_text(content)
-    assert "name a file with data" in problems(lab, train="empty.csv")["task.train"]
+    assert "name a file with data" in lab.problems(train="empty.csv")["task.train"]
 
 
 def test_rows_without_text_or_label_are_counted_and_the_first_named(lab):
     rows = [*GOOD, *[("", "card"), ("  ", "fee")] * 4, ("a text", None)]
-    path = write(lab.folder / "gaps.csv", rows)
-    assert problems(lab, train="gaps.csv") == {
+    path = lab.write("gaps.csv", rows)
+    assert lab.problems(train="gaps.csv") == {
         "task.text": f"8 rows of {path} without 'text': rows 13, 14, 15, 16, 17, ... "
         "(the first after the header is row 1); fill or remove them",
         "task.label": f"1 row of {path} without 'topic': row 21 "
@@ -81,22 +61,22 @@ def test_an_unreadable_encoding_or_format_is_told(lab):
     (lab.folder / "latin.csv").write_bytes("text,topic\ncafé,card\n".encode("latin-1"))
     assert (
         "is not UTF-8 text (byte 0xe9); save it as UTF-8"
-        in problems(lab, train="latin.csv")["task.train"]
+        in lab.problems(train="latin.csv")["task.train"]
     )
     (lab.folder / "no.parquet").write_text("text,topic")
-    assert "cannot be read as PARQUET" in problems(lab, train="no.parquet")["task.train"]
+    assert "cannot be read as PARQUET" in lab.problems(train="no.parquet")["task.train"]
     (lab.folder / "no.jsonl").write_text('{"text": "a", "topic": "b"}\n{"text"\n')
-    assert "cannot be read as JSONL: line 2: " in problems(lab, train="no.jsonl")["task.train"]
+    assert "cannot be read as JSONL: line 2: " in lab.problems(train="no.jsonl")["task.train"]
     (lab.folder / "data.xlsx").write_text("")
     assert (
         "use a file that ends in .csv, .tsv, .parquet, .jsonl"
-        in problems(lab, train="data.xlsx")["task.train"]
+        in lab.problems(train="data.xlsx")["task.train"]
     )
 
 
 def test_words_for_nothing_are_texts(lab):
-    write(lab.folder / "na.csv", [("NA", "null"), ("none", "None")] * 4)
-    assert problems(lab, train="na.csv") == {}
+    lab.write("na.csv", [("NA", "null"), ("none", "None")] * 4)
+    assert lab.problems(train="na.csv") == {}
 
 
 ODD_BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
@@ -111,7 +91,7 @@ def test_a_json_line_ends_at_a_line_feed_only(lab, end):
         for text, topic in zip(texts, ["card", "fee"] * 3, strict=True)
     ]
     (lab.folder / "odd.jsonl").write_bytes((end.join(rows) + end).encode())
-    assert problems(lab, train="odd.jsonl") == {}
+    assert lab.problems(train="odd.jsonl") == {}
     table = tables.read(lab.folder / "odd.jsonl", "task.train")
     assert table["text"].tolist() == texts
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 
-import pandas as pd
 import pytest
 
 from trials.contract import TaskError
@@ -15,23 +14,9 @@ from trials.contract import TaskError
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 
 
-def write(path, rows):
-    frame = pd.DataFrame(rows, columns=["text", "topic"])
-    match path.suffix:
-        case ".csv":
-            frame.to_csv(path, index=False)
-        case ".tsv":
-            frame.to_csv(path, index=False, sep="\t")
-        case ".parquet":
-            frame.to_parquet(path)
-        case ".jsonl":
-            frame.to_json(path, orient="records", lines=True)
-    return path
-
-
 def test_the_tokenizer_learns_from_training_texts_only(lab):
-    write(lab.folder / "train2.csv", GOOD)
-    write(lab.folder / "validation.csv", [("zzzz qqqq", "card")])
+    lab.write("train2.csv", GOOD)
+    lab.write("validation.csv", [("zzzz qqqq", "card")])
     data = lab.task(train="train2.csv", validation="validation.csv").prepare({})
     pieces = json.loads(data.tokenizer_files["tokenizer.json"])["model"]["vocab"]
     assert "z" not in pieces
@@ -41,7 +26,7 @@ def test_the_tokenizer_learns_from_training_texts_only(lab):
 
 
 def test_texts_are_lower_cased_and_cut_at_the_longest_length(lab):
-    write(lab.folder / "upper.csv", [("CARD card Card " * 20, "card"), ("rate", "rate")] * 4)
+    lab.write("upper.csv", [("CARD card Card " * 20, "card"), ("rate", "rate")] * 4)
     data = lab.task(train="upper.csv").prepare({"max_length": 8})
     assert data.train.lengths.max() == 8
     assert len(set(data.train.tokens[1:7].tolist())) == 1

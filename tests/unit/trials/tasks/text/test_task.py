@@ -5,34 +5,13 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
-import pandas as pd
-
-from trials import tasks
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 
 
-def write(path, rows):
-    frame = pd.DataFrame(rows, columns=["text", "topic"])
-    match path.suffix:
-        case ".csv":
-            frame.to_csv(path, index=False)
-        case ".tsv":
-            frame.to_csv(path, index=False, sep="\t")
-        case ".parquet":
-            frame.to_parquet(path)
-        case ".jsonl":
-            frame.to_json(path, orient="records", lines=True)
-    return path
-
-
-def problems(lab, **changes):
-    return {p.where: p.what for p in tasks.inspect(lab.part(**changes), lab.folder)}
-
-
 def test_good_data_has_no_problems(lab):
-    write(lab.folder / "test.csv", GOOD)
-    assert problems(lab, test="test.csv") == {}
+    lab.write("test.csv", GOOD)
+    assert lab.problems(test="test.csv") == {}
 
 
 def test_data_is_keyed_by_what_changes_it(lab):
