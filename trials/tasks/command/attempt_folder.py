@@ -1,9 +1,8 @@
-"""The folder that a program writes into: one for each attempt, and the checkpoints that are made of
-it.
+"""The folder that a program writes into: one for each attempt, with its checkpoints.
 
-It begins with what the checkpoint holds that the attempt continues from. A program of an earlier
-attempt that still runs somewhere has another folder, so what it writes spoils nothing. The
-program's files are in a folder of their own inside a checkpoint, beside the progress of the trial.
+It begins with the files of the checkpoint that the attempt continues from. A program of an earlier
+attempt that still runs somewhere has another folder, so it spoils nothing. Inside a checkpoint, the
+program's files are in a folder of their own, beside the progress of the trial.
 """
 
 from __future__ import annotations
@@ -22,14 +21,9 @@ from trials.checkpoints.manifests import Label
 from trials.contract import Setup
 from trials.disk import drafts, trees
 from trials.disk.whole_folders import make_folder, removed_on_error
-from trials.tasks.command.output import Output
 from trials.tasks.function.report_history import ReportHistory
 
-FILES = "folder"
-"""The program's own files, in a checkpoint and in the attempt's folder."""
-PROGRESS = "progress.json"
-"""The file of a checkpoint with the progress of the trial."""
-PARAMS = "params.json"
+FILES, PROGRESS, PARAMS = "folder", "progress.json", "params.json"
 SHARE = 0.01
 """The share of the time that a program may be suspended for checkpoints that nobody waits for."""
 FIRST_COST_S = 0.05
@@ -37,8 +31,7 @@ FIRST_COST_S = 0.05
 _PREFIX = "attempt-"
 
 Signature = tuple[tuple[str, int, int, int], ...]
-"""The name of each file, its number in the file system, its size and the time of its last
-change."""
+"""The name, inode, size and time of change of each file."""
 
 
 class AttemptFolder:
@@ -47,20 +40,18 @@ class AttemptFolder:
     Attributes:
         path: The folder that the program writes into.
         progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
-        history: The reports of the trial.
         newest: The newest checkpoint of this attempt; None if there is none.
         saved_at: The resource of that checkpoint.
 
     Args:
-        resumes: Whether a program continues from what it has written.
+        resumes: Whether the program continues from its own files.
 
     Raises:
         CheckpointError: The checkpoint is damaged.
     """
 
-    def __init__(self, setup: Setup, output: Output, *, resumes: bool) -> None:
+    def __init__(self, setup: Setup, *, resumes: bool) -> None:
         self._trial = setup.folder
-        self._output = output
         self._checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
         self._home = _new_home(setup.folder, setup.attempt)
         self.path = self._home / FILES
@@ -75,7 +66,6 @@ class AttemptFolder:
         self.saved_at: float | None = None
         self._saved_time = time.monotonic()
         self._cost_s = FIRST_COST_S
-        self._has_noted = False
 
     def _fill(self, source: Path | str) -> None:
         with removed_on_error(self._home), opened(source) as checkpoint:
@@ -84,13 +74,13 @@ class AttemptFolder:
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
     def write_params(self, params: Mapping[str, Any]) -> Path:
-        """Write all parameters as JSON beside the program's files; the file is returned."""
+        """Write all parameters as JSON beside the program's files, and return the file."""
         file = self._home / PARAMS
         file.write_text(json.dumps(dict(params), indent=1))
         return file
 
     def signature(self) -> Signature:
-        """The state of all files, which differs if the program has written something since."""
+        """The state of all files; another one if the program has changed something."""
         found = []
         for entry in trees.entries(self.path):
             facts = entry.facts
@@ -99,7 +89,7 @@ class AttemptFolder:
 
     @property
     def is_due(self) -> bool:
-        """There is something new to save, and time for it although nobody waits for it."""
+        """There is something new to save, and time for it although nobody waits."""
         allowed_s = SHARE * (time.monotonic() - self._saved_time)
         return self._cost_s <= allowed_s and self.signature() != self._saved_signature
 
@@ -109,14 +99,13 @@ class AttemptFolder:
         return None if self.newest is None else self._checkpoints.best_until(self.newest)
 
     def recorded(self, resource: float) -> None:
-        """Remove checkpoints that are older than a report that is recorded."""
+        """Remove checkpoints that are older than a recorded report."""
         self._checkpoints.recorded(resource)
 
     def save(self, progress: Mapping[str, Any], metrics: Mapping[str, float]) -> Path | str | None:
-        """Make a checkpoint of what the program has written; None if that is nothing.
+        """Make a checkpoint of the program's files; None if there are none.
 
         Args:
-            progress: The progress of the trial.
             metrics: The last report.
         """
         signature = self.signature()
@@ -124,9 +113,8 @@ class AttemptFolder:
             return None
         began = time.monotonic()
         with self._checkpoints.drafting() as draft:
-            left_out = trees.copy(self.path, draft / FILES)
+            trees.copy(self.path, draft / FILES)
             (draft / PROGRESS).write_text(json.dumps(progress))
-        self._note_left_out(left_out)
         reached: float = progress["reached"]
         path = self._checkpoints.commit(draft, Label(reached))
         self.history.mark_best(metrics, path)
@@ -136,13 +124,6 @@ class AttemptFolder:
         self._saved_time = time.monotonic()
         self._cost_s = self._saved_time - began
         return path
-
-    def _note_left_out(self, names: list[str]) -> None:
-        """Say once that pipes and sockets are not in the checkpoints."""
-        if names and not self._has_noted:
-            self._has_noted = True
-            listed = ", ".join(map(repr, names))
-            self._output.note(f"left out of the checkpoint: {listed} (not files)")
 
     def remove(self) -> None:
         """Remove everything that is not in a checkpoint."""

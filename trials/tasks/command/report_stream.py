@@ -12,7 +12,7 @@ from trials.tasks.command.program import Source
 from trials.tasks.command.readers import CsvRows, JsonLines, LineReader, PatternLines, ReportLine
 
 LONGEST_LINE = 1 << 20
-"""Bytes of a line. One that is longer is not a report, and is passed on in pieces."""
+"""Bytes. A longer line is not a report, and goes to the log in pieces."""
 
 
 class ReportStream:
@@ -21,7 +21,7 @@ class ReportStream:
     Args:
         patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
         file: The file with the reports; None for standard output.
-        resource: The key of a report that says how far the trial has trained.
+        resource: The key of a report with its resource.
         metric: The study's objective; None for a trial without a study.
         output: The log.
     """
@@ -65,7 +65,7 @@ class ReportStream:
         yield from self._in_file(ended=False)
 
     def last_reports(self) -> Iterator[ReportLine]:
-        """The reports in last lines, whose ends never came."""
+        """The reports in last lines, which have no line end."""
         for source, rest in self._rests.items():
             if rest:
                 yield from self._printed(rest, source)
@@ -83,7 +83,7 @@ class ReportStream:
             self._output.write(line)
 
     def _in_file(self, *, ended: bool) -> Iterator[ReportLine]:
-        """All reports of the file, where it has changed: it may have been written anew."""
+        # All reports of a changed file: the program may write the whole file again.
         if self._file is None or not self._file.exists():
             return
         try:

@@ -1,7 +1,7 @@
 """The reports of a training function or a command: health checks and the best checkpoint.
 
-A function reports less about itself than a built-in task does: only checks whose numbers it always
-reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`.
+A function reports less than a built-in task, so only the checks of numbers in all of its reports
+are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from trials.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
 VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
-"""Names of the loss on validation data; the first that is reported is taken."""
+"""Names of the loss on validation data; the first that is reported counts."""
 
 
 class ReportHistory:
     """The reports of a trial, over all its attempts.
 
     Args:
-        setup: The goal.
-        state: Of the history before, from that checkpoint; None for a trial that starts afresh.
+        state: The state of the history in the checkpoint; None for a trial that starts afresh.
     """
 
     def __init__(
@@ -44,11 +43,11 @@ class ReportHistory:
             self._always = frozenset(state["always"])
 
     def note(self, metrics: Mapping[str, float], elapsed: float, saved: Path | str | None) -> None:
-        """Take in a report.
+        """Add a report.
 
         Args:
-            elapsed: Seconds it has trained, over all its attempts.
-            saved: The checkpoint that belongs to the report; None if there is none.
+            elapsed: Seconds trained, over all attempts.
+            saved: The checkpoint of the report, if any.
         """
         self._count += 1
         self._always &= frozenset(metrics)
@@ -62,7 +61,7 @@ class ReportHistory:
             self.mark_best(metrics, saved)
 
     def mark_best(self, metrics: Mapping[str, float], saved: Path | str) -> None:
-        """Let `best` name a checkpoint, if its report is the best so far."""
+        """Make a checkpoint the best one, if its report is the best so far."""
         goal = self._goal
         value = None if goal is None else metrics.get(goal.metric)
         if goal is None or value is None or not math.isfinite(value):
@@ -86,8 +85,7 @@ class ReportHistory:
         return diagnose(history, checks)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values, for a checkpoint. The report that the checkpoint belongs to is yet to come:
-        a trial that continues from it has one report less."""
+        """Plain values, for a checkpoint, without the report that follows it."""
         return {
             "trace": self._trace.state_dict(),
             "count": self._count,
