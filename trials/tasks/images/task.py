@@ -1,5 +1,5 @@
-"""Image classification: a small residual network, or a pretrained model, learns which class an
-image belongs to."""
+"""Image classification: a small residual network, or a pretrained model, learns the class of an
+image."""
 
 from __future__ import annotations
 
