@@ -34,10 +34,9 @@ LARGER_IS_BETTER = frozenset({
 
 
 def setting(default: Any, about: str, **limits: Any) -> Any:
-    """A field of `Settings` or a subclass, with its row of the table.
+    """A field of `Settings` or a subclass, with the other fields of its `Setting` as limits.
 
-    Args:
-        limits: Other fields of a `Setting`. The field's annotation gives `type` and `nullable`.
+    The field's annotation gives `type` and `nullable`.
     """
     return field(default=default, metadata={"about": about, **limits})
 
@@ -133,15 +132,11 @@ class Settings:
         low=0,
     )
     lora: bool = setting(
-        False,
-        "Train low-rank adapters of the layers, and a classifier's head, on a frozen base.",
+        False, "Train low-rank adapters of the layers, and a classifier's head, on a frozen base."
     )
     lora_rank: int = setting(8, "Rank of the adapters (lora).", low=1, high=1024)
     lora_alpha: float = setting(
-        16.0,
-        "An adapter's output is multiplied by this over its rank (lora).",
-        above=0,
-        high=65536,
+        16.0, "An adapter's output is multiplied by this over its rank (lora).", above=0, high=65536
     )
     lora_targets: str = setting(
         "auto",

@@ -99,11 +99,9 @@ def _problem_with_list(value: Sequence[Any], limits: Mapping[str, Any]) -> str |
 
 def _problem_with_number(value: float, limits: Mapping[str, Any]) -> str | None:
     least, above = limits.get("minimum"), limits.get("exclusiveMinimum")
-    most, below = limits.get("maximum"), limits.get("exclusiveMaximum")
+    below = limits.get("exclusiveMaximum")
     if least is not None and not value >= least:
         return f"must be at least {least}, not {value}"
-    if most is not None and not value <= most:
-        return f"must be at most {most}, not {value}"
     if above is not None and below is not None and not above < value < below:
         return f"must be between {above} and {below}, not {value}"
     return None

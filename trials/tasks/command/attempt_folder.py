@@ -43,16 +43,13 @@ class AttemptFolder:
         newest: The newest checkpoint of this attempt; None if there is none.
         saved_at: The resource of that checkpoint.
 
-    Args:
-        resumes: Whether the program continues from its own files.
-
     Raises:
         CheckpointError: The checkpoint is damaged.
     """
 
     def __init__(self, setup: Setup, *, resumes: bool) -> None:
         self._trial = setup.folder
-        self._checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
+        self.checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
         self._home = _new_home(setup.folder, setup.attempt)
         self.path = self._home / FILES
         self.progress: dict[str, Any] = {}
@@ -61,7 +58,7 @@ class AttemptFolder:
         else:
             self.path.mkdir()
         self._saved_signature = self.signature()
-        self.history = ReportHistory(setup, self._checkpoints, self.progress.get("history"))
+        self.history = ReportHistory(setup, self.checkpoints, self.progress.get("history"))
         self.newest: Path | str | None = None
         self.saved_at: float | None = None
         self._saved_time = time.monotonic()
@@ -69,7 +66,7 @@ class AttemptFolder:
 
     def _fill(self, source: Path | str) -> None:
         with removed_on_error(self._home), opened(source) as checkpoint:
-            self._checkpoints.continue_from(source, checkpoint.path)
+            self.checkpoints.continue_from(source, checkpoint.path)
             trees.copy(checkpoint.files / FILES, self.path)
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
@@ -96,29 +93,21 @@ class AttemptFolder:
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report; None if this attempt has made none."""
-        return None if self.newest is None else self._checkpoints.best_until(self.newest)
-
-    def recorded(self, resource: float) -> None:
-        """Remove checkpoints that are older than a recorded report."""
-        self._checkpoints.recorded(resource)
+        return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def save(self, progress: Mapping[str, Any], metrics: Mapping[str, float]) -> Path | str | None:
-        """Make a checkpoint of the program's files; None if there are none.
-
-        Args:
-            metrics: The last report.
-        """
+        """Make a checkpoint of the program's files after a report; None if there are none."""
         signature = self.signature()
         if not signature:
             return None
         began = time.monotonic()
-        with self._checkpoints.drafting() as draft:
+        with self.checkpoints.drafting() as draft:
             trees.copy(self.path, draft / FILES)
             (draft / PROGRESS).write_text(json.dumps(progress))
         reached: float = progress["reached"]
-        path = self._checkpoints.commit(draft, Label(reached))
+        path = self.checkpoints.commit(draft, Label(reached))
         self.history.mark_best(metrics, path)
-        self._checkpoints.reported(reached, path)
+        self.checkpoints.reported(reached, path)
         self.newest, self.saved_at = path, reached
         self._saved_signature = signature
         self._saved_time = time.monotonic()

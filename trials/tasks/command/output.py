@@ -16,11 +16,7 @@ LETTERS = 500
 
 
 class Output:
-    """The log of one attempt. A log that cannot be written does not end a training.
-
-    Args:
-        log: Its file; None for standard error.
-    """
+    """The log of one attempt: a file, or standard error for None. A full disk ends no run."""
 
     def __init__(self, log: Path | None) -> None:
         self._last: collections.deque[str] = collections.deque(maxlen=LAST_LINES)

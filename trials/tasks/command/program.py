@@ -78,8 +78,6 @@ class Program:
         self._selector.register(handle, selectors.EVENT_READ, source)
         self._open.add(handle)
 
-    # --------------------------------------------------------------------------------- listening
-
     @property
     def over(self) -> bool:
         """Nothing is left of the program, and all that it has printed was read."""
@@ -148,8 +146,6 @@ class Program:
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process, signal.SIGKILL)
-
-    # ------------------------------------------------------------------------------------ asking
 
     def suspend(self) -> list[tuple[Source, bytes]]:
         """Suspend all of its processes, and return its output until then."""

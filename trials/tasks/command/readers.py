@@ -1,4 +1,8 @@
-"""Readers of reports, by their form: JSON, patterns, CSV."""
+"""Readers of reports, by their form: JSON, patterns, CSV.
+
+Each has the method `report_in`, which gives the report that a line completes, or raises
+`ProgramFailed` for an impossible one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import RESOURCE, ReportPattern, visible
@@ -25,17 +29,6 @@ class ReportLine:
 
     resource: float
     metrics: dict[str, float]
-
-
-class LineReader(Protocol):
-    """A reader of one line after another."""
-
-    def report_in(self, line: bytes) -> ReportLine | None:
-        """The report that this line completes, if any.
-
-        Raises:
-            ProgramFailed: It is a report that cannot be right.
-        """
 
 
 class JsonLines:

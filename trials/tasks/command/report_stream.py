@@ -9,7 +9,7 @@ from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
-from trials.tasks.command.readers import CsvRows, JsonLines, LineReader, PatternLines, ReportLine
+from trials.tasks.command.readers import CsvRows, JsonLines, PatternLines, ReportLine
 
 LONGEST_LINE = 1 << 20
 """Bytes. A longer line is not a report, and goes to the log in pieces."""
@@ -19,9 +19,8 @@ class ReportStream:
     """The reports of one start of a program. Its other output goes to the log.
 
     Args:
-        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
+        patterns, resource: As in `run.Command`.
         file: The file with the reports; None for standard output.
-        resource: The key of a report with its resource.
         metric: The study's objective; None for a trial without a study.
         output: The log.
     """
@@ -41,7 +40,7 @@ class ReportStream:
         self._reader = self._new_reader()
         self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
 
-    def _new_reader(self) -> LineReader:
+    def _new_reader(self) -> JsonLines | PatternLines | CsvRows:
         if self._patterns:
             return PatternLines(self._patterns)
         if self._file is None or self._file.suffix != ".csv":

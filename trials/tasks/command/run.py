@@ -82,21 +82,16 @@ class CommandRun:
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        self._stream = self._new_stream()
+        goal, reports = setup.goal, command.reports
+        metric = None if goal is None else goal.metric
+        file = None if reports is None else self._folder.path / reports
+        self._stream = ReportStream(command.patterns, file, command.resource, metric, self._output)
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._is_at_report = False
         """The run was not iterated since its last report."""
         self._end_by: float | None = None
         self._began_again_at: float | None = None
-
-    def _new_stream(self) -> ReportStream:
-        command, goal = self._command, self._setup.goal
-        metric = None if goal is None else goal.metric
-        file = None if command.reports is None else self._folder.path / command.reports
-        return ReportStream(command.patterns, file, command.resource, metric, self._output)
-
-    # ---------------------------------------------------------------------------------- training
 
     def __iter__(self) -> Iterator[Report | None]:
         """The program's reports; None while it takes its time between two of them.
@@ -189,8 +184,6 @@ class CommandRun:
         best = None if saved is None else self.best
         return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
 
-    # ------------------------------------------------------------------------------------- ending
-
     def _finish(self, program: Program) -> None:
         code = program.code
         assert code is not None
@@ -254,8 +247,6 @@ class CommandRun:
                 self._output.note("a process of it cannot be killed")
         self._watch.pause()
         return is_complete
-
-    # ------------------------------------------------------------------------------- checkpoints
 
     def save(self) -> Path | str | None:
         """Save the program's files.
@@ -337,9 +328,7 @@ class CommandRun:
         return self._folder.best
 
     def recorded(self, resource: float) -> None:
-        self._folder.recorded(resource)
-
-    # ------------------------------------------------------------------------------ health, end
+        self._folder.checkpoints.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
         found = self._folder.history.findings()

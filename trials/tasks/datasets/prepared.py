@@ -14,15 +14,13 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import trials
 from trials.data import cache
 from trials.descriptions.models import Pretrained, Scratch
 from trials.disk.whole_folders import digest_of_file
 from trials.tasks.datasets import entries
-
-Data = TypeVar("Data")
 
 LIBRARIES = ("numpy", "pandas", "pillow", "tokenizers", "transformers")
 _HUB_FILES = (
@@ -36,7 +34,7 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
 
 
 @dataclass(frozen=True)
-class Recipe(Generic[Data]):
+class Recipe:
     """The preparation of data, and everything that decides on its result.
 
     Args:
@@ -54,24 +52,19 @@ class Recipe(Generic[Data]):
     facts: tuple[object, ...]
     model: Pretrained | Scratch | None
     types: tuple[type, ...]
-    build: Callable[[], Data]
+    build: Callable[[], Any]
 
 
-def prepare(recipe: Recipe[Data]) -> Data:
-    """The data of a recipe, from the cache if it is there.
-
-    Raises:
-        TaskError: With every problem of the data or the model.
-    """
+def prepare(recipe: Recipe) -> Any:
+    """The data of a recipe, from the cache if it is there."""
     name = fingerprint(recipe)
     if name is None:
         return recipe.build()
     entry = cache.cached(name, lambda: entries.entry_of(recipe.build()))
-    data: Data = entries.data_in(entry, recipe.types)
-    return data
+    return entries.data_in(entry, recipe.types)
 
 
-def fingerprint(recipe: Recipe[Any]) -> str | None:
+def fingerprint(recipe: Recipe) -> str | None:
     """The name of prepared data; None if a file or the tokenizer is missing."""
     model: object = None
     if recipe.model is not None:

@@ -74,11 +74,7 @@ def with_columns(wanted: Mapping[str, Iterable[str]], path: Path, where: str) ->
 def missing_columns(
     table: pd.DataFrame, wanted: Mapping[str, Iterable[str]], path: Path
 ) -> list[Problem]:
-    """The problem of each column that a file does not have.
-
-    Args:
-        wanted: The columns, by their study file's keys.
-    """
+    """The problem of each column that a file does not have; `wanted` is as for `with_columns`."""
     shown = [_shown(name) for name in table.columns]
     named = ", ".join(shown[:MOST_NAMED])
     if len(shown) > MOST_NAMED:
@@ -152,9 +148,6 @@ def _as_text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip() or None
-
-
-# ----------------------------------------------------------------------------------------- files
 
 
 def demand_plain(path: Path, where: str, *, text: bool) -> None:

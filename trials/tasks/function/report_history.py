@@ -22,11 +22,7 @@ VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 
 
 class ReportHistory:
-    """The reports of a trial, over all its attempts.
-
-    Args:
-        state: The state of the history in the checkpoint; None for a trial that starts afresh.
-    """
+    """The reports of all attempts of a trial, continued from the state in a checkpoint, if any."""
 
     def __init__(
         self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None
@@ -43,12 +39,7 @@ class ReportHistory:
             self._always = frozenset(state["always"])
 
     def note(self, metrics: Mapping[str, float], elapsed: float, saved: Path | str | None) -> None:
-        """Add a report.
-
-        Args:
-            elapsed: Seconds trained, over all attempts.
-            saved: The checkpoint of the report, if any.
-        """
+        """Add a report after some seconds of training in all attempts, with its checkpoint."""
         self._count += 1
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)

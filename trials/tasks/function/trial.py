@@ -14,12 +14,7 @@ from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
-from trials.tasks.function.reported import (
-    MOST_RESOURCE,
-    Stopwatch,
-    metric_name,
-    number_of,
-)
+from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, metric_name, number_of
 
 _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 

@@ -229,9 +229,6 @@ def read(model: nn.Module, folder: Path, device: torch.device) -> None:
     peft.set_peft_model_state_dict(model, found)
 
 
-# ------------------------------------------------------------------------------------ whole models
-
-
 def merge(model: transformers.PreTrainedModel, base: Base, folder: Path) -> None:
     """Write a plain model, equal to the model with adapters, into the folder of its checkpoint.
 

@@ -225,11 +225,7 @@ def _trust_batches(model: transformers.PreTrainedModel) -> None:
     device, and warn of a text that ends in the padding token."""
     for module in model.modules():
         if isinstance(module, transformers.PreTrainedModel):
-            module.warn_if_padding_and_no_attention_mask = _no_warning
-
-
-def _no_warning(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> None:
-    pass
+            module.warn_if_padding_and_no_attention_mask = lambda *_: None
 
 
 def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:

@@ -24,9 +24,7 @@ class Perceptron(nn.Module):
     """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
 
     Args:
-        numbers: The numbers in a row.
-        classes: The classes of each categorical column, without 0 (missing or unknown).
-        outputs: The numbers that come out.
+        classes: The number of classes of each column, without 0 (missing or unknown).
     """
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from trials.tasks.huggingface import lora, templates
 from trials.tasks.huggingface.model_files import TransformerFiles
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
 from trials.tasks.text.task import TextData
-from trials.tasks.text.text_model import DESCRIPTION, described_as
+from trials.tasks.text.text_model import DESCRIPTION
 from trials.tasks.workloads import metrics
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead
 from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet
@@ -46,8 +47,7 @@ class TextWorkload(OneTargetWorkload):
         self._model = templates.build(source, settings, setup.seed).to(device)
         self._uncached = templates.uncached(self._model)
         self._head, self._targets = _head_of(data, device), data.validation_labels
-        description = described_as(data, settings.max_length)
-        beside = {**data.tokenizer_files, DESCRIPTION: description}
+        beside = {**data.tokenizer_files, DESCRIPTION: _description(data, settings)}
         files = TransformerFiles(self._model, source.base, beside, device)
         residence = Residence.of(data, device)
         masked = templates.always_masked(self._model, settings)
@@ -68,6 +68,13 @@ class TextWorkload(OneTargetWorkload):
         """The scores of the classes or labels, or a number, shape (texts, labels)."""
         scores: torch.Tensor = self._model(**batch.inputs, **self._uncached).logits.float()
         return scores
+
+
+def _description(data: TextData, settings: Settings) -> bytes:
+    names = ("target", "pairs", "mean", "deviation")
+    content = {name: getattr(data, name) for name in names}
+    content["max_length"] = settings.max_length
+    return json.dumps(content, indent=1).encode()
 
 
 def _head_of(data: TextData, device: torch.device) -> Head:

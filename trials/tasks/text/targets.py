@@ -66,11 +66,7 @@ class TextTarget(abc.ABC):
         """Reasons why the training rows cannot be learnt from."""
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
-        """The problem of other data with targets that no training row has.
-
-        Args:
-            where: The study file's key of the other data.
-        """
+        """The problem of other data with targets that no training row has."""
         return []
 
     def strata(self, values: Values) -> Sequence[str]:

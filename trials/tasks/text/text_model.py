@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trials.descriptions.text import CLASS, LABELS
 from trials.tasks.workloads.network_files import described
-
-if TYPE_CHECKING:
-    from trials.tasks.text.task import TextData
 
 DESCRIPTION = "text.json"
 """The file of a checkpoint with the form of a model's texts and scores."""
 
 Prediction = str | list[str] | float
-
-
-def described_as(data: TextData, max_length: int) -> bytes:
-    """The content of that file.
-
-    Args:
-        max_length: Of texts, in tokens.
-    """
-    content = {
-        "target": data.target,
-        "pairs": data.pairs,
-        "max_length": max_length,
-        "mean": data.mean,
-        "deviation": data.deviation,
-    }
-    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 class TextModel:

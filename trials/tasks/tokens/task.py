@@ -152,9 +152,6 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
     return sentences
 
 
-# --------------------------------------------------------------------------------------- tokenising
-
-
 def _tokenise(
     tokenizer: PreTrainedTokenizerBase,
     sentences: Sequence[Sentence],

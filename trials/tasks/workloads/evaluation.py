@@ -50,11 +50,8 @@ class Batches:
         self, model: nn.Module, lengths: Ints, settings: Settings, device: torch.device
     ) -> None:
         self._model, self._lengths, self._settings, self._device = model, lengths, settings, device
+        self.size = settings.eval_batch_size
         self._limits: dict[str, MicroBatch] = {}
-
-    @property
-    def size(self) -> int:
-        return self._settings.eval_batch_size
 
     def parts(self, order: Ints) -> list[Ints]:
         """Rows in batches of `eval_batch_size`."""

@@ -59,17 +59,13 @@ class FinalParts:
         return replace(data, **joined)
 
     def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
-        """The data with test samples in place of the validation; None without a test file.
-
-        Raises:
-            TaskError: With every problem of the files.
-        """
         task = self._task
         if task.spec.test is None:
             return None
         if problems := task.problems():
             raise TaskError(problems)
-        return task.on_test(data, task.SETTINGS.parse(params))
+        settings = task.SETTINGS.parse(params)
+        return task.DATA(task.spec_for(settings)).on_test(data, settings)
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
         if not (folder / ADAPTER_CONFIG).is_file():
@@ -92,11 +88,6 @@ class FinalParts:
         return workload.evaluate(precision)
 
     def export(self, folder: Path, data: Any, setup: Setup) -> dict[str, Any]:
-        """Export the model in `folder` to a file beside it: from a batch's inputs to its scores.
-
-        Raises:
-            ExportError: It cannot be exported, or would not compute the same.
-        """
         params = _unpacked(setup.params)
         workload = self._workload(data, setup, params)
         portable = self._task.portable(folder, workload.model)

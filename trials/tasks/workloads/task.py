@@ -75,14 +75,10 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         return self.DATA(self.spec).problems()
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
-        """Read, split and encode the data, or find it in the cache.
-
-        Raises:
-            TaskError: With every problem of the data or the model.
-        """
+        """Read, split and encode the data, or find it in the cache."""
         return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
 
-    def recipe(self, settings: Settings) -> prepared.Recipe[Any]:
+    def recipe(self, settings: Settings) -> prepared.Recipe:
         """The recipe of the prepared data."""
         spec = self.spec_for(settings)
         data = self.DATA(spec)
@@ -95,10 +91,6 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
             types=data.TYPES,
             build=lambda: data.prepare(settings),
         )
-
-    def on_test(self, data: Any, settings: Settings) -> Any:
-        """Prepared data with test samples, which have no problems, in place of the validation."""
-        return self.DATA(self.spec_for(settings)).on_test(data, settings)
 
     def final(self) -> Parts:
         """The parts of its final training."""

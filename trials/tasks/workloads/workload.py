@@ -24,12 +24,7 @@ from trials.tasks.workloads.network_files import Stored
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Samples of one split.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,); or of its separately padded parts, shape (n,
-            parts).
-    """
+    """The samples of one split; `lengths` are as in `trials.data.workload.Workload`."""
 
     samples: Samples
     lengths: Ints

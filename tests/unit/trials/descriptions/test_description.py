@@ -18,12 +18,12 @@ from trials import tasks
         (
             {"validation": 1.5},
             "task.validation",
-            "must be a fraction between 0 and 1 or a file, not 1.5",
+            "must be between 0 and 1, not 1.5",
         ),
         (
             {"validation": 1},
             "task.validation",
-            "must be a fraction between 0 and 1 or a file, not 1",
+            "must be between 0 and 1, not 1",
         ),
         ({"validation": True}, "task.validation", "must be a number or text, not True"),
         (
@@ -41,12 +41,12 @@ from trials import tasks
             "task.model.scratch.heads",
             "do not divide the width",
         ),
-        ({"model": {"scratch": 5}}, "task.model.scratch", "must be a mapping of sizes such as"),
-        ({"split_seed": -1}, "task.split_seed", "must be 0 or more, not -1"),
+        ({"model": {"scratch": 5}}, "task.model", "must be a name, or sizes such as scratch:"),
+        ({"split_seed": -1}, "task.split_seed", "must be at least 0, not -1"),
         (
             {"model": {"layers": 3}},
             "task.model",
-            "as a mapping has the one key scratch, not layers",
+            "must be a name, or sizes such as scratch:",
         ),
         ({"model": "./nowhere"}, "task.model", "write a folder's path or a hub id"),
         ({"model": "."}, "task.model", "name a folder that save_pretrained wrote"),
