@@ -172,13 +172,14 @@ def save_classifier(
     import transformers
 
     from trials.tasks.huggingface import tokenizer as text_tokenizer
-    from trials.tasks.text.model import template
+    from trials.tasks.huggingface.templates import ModelKind, small_bert, template
 
     tokenizer = text_tokenizer.load(source, texts, max_length)
     transformers.set_seed(0)
     transformers.utils.logging.disable_progress_bar()
     padding = text_tokenizer.padding_of(tokenizer)
-    built = template(source, labels, len(tokenizer), padding).model
+    kind = ModelKind(transformers.AutoModelForSequenceClassification, labels, padding)
+    built = template(source, kind, lambda shape: small_bert(shape, kind, len(tokenizer))).model
     built.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return tokenizer

@@ -2,9 +2,8 @@
 
 A *task* is built once from the `task` part of a study file. It prepares data (once a node), and
 starts *runs*: one run is one attempt to train one configuration. A run is an iterator: it trains,
-and hands control back after every optimizer step with None, and whenever it has measured itself
-with a `Report`. The caller decides how far it goes; `save` may be called between any two
-steps.
+and hands control back with None after every optimizer step, and with a `Report` at each evaluation.
+The caller decides how far it goes, and may call `save` between any two steps.
 
 Resources (how far a trial has trained) are floats in the unit of the trial's `Budget`.
 """
@@ -32,11 +31,10 @@ class Unit(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """The length of a trial's training, and where on the way it measures itself.
+    """The length of a trial's training, and its evaluations on the way.
 
     Args:
-        total: The full trial budget: the horizon of every schedule, whatever rung the trial
-            reaches.
+        total: The horizon of every schedule, whatever rung the trial reaches.
         report_at: Ascending resource levels at which the trial evaluates and reports; the last one
             is `total`.
     """
@@ -70,15 +68,14 @@ class Setup:
     Args:
         params: Every setting of the run: the fixed ones and the searched ones, merged.
         seed: The trial's own seed; everything random in the run derives from it.
-        folder: The trial's own folder, for its checkpoints; made on the first save. A path, or the
-            URL of a store.
-        resume_from: A checkpoint's folder or URL to continue from, or None to start afresh.
+        folder: The path or URL for the trial's checkpoints; made on the first save.
+        resume_from: The checkpoint to continue from, or None to start afresh.
         device: A torch device name, such as cpu or cuda:0.
         goal: The objective that decides on the best checkpoint; None without one. Built-in tasks
             may follow another metric, by the setting `monitor`.
-        attempt: The number of the attempt, from 1.
-        log: The file for what the run's own programs print; None for standard error.
-        number: The trial's in its study; 0 without a study.
+        attempt: Counted from 1.
+        log: The file for the output of the run's programs; None for standard error.
+        number: The trial's number in its study; 0 without a study.
         goals: All objectives, `goal` first; empty without one.
     """
 
@@ -97,7 +94,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Question:
-    """A parameter that a run needs and that nobody named before: only the study can draw it.
+    """A parameter without a value, which only the study can draw.
 
     Args:
         distribution: In the JSON that Optuna writes distributions in.
@@ -112,9 +109,8 @@ class Note:
     """Facts about a trial, for people, beside its reports.
 
     Args:
-        attributes: By name; values that JSON has.
-        constraints: By name, how far the trial exceeds a limit of its own; 0 or less if it keeps
-            it.
+        attributes: Values that JSON has.
+        constraints: The excess over each limit of the trial; 0 or less if it keeps the limit.
         metrics: Measured after the last report, to which they are added.
     """
 
@@ -132,9 +128,9 @@ class Report:
             grid, so that trials can be compared at equal resource.
         step: Optimizer steps taken.
         elapsed: Seconds trained, over all attempts of the trial.
-        checkpoint: The newest whole checkpoint: the state at exactly this point or, where that is
-            still being written, the one before.
-        best: Of the whole checkpoints, the one of the best report.
+        checkpoint: The newest whole checkpoint: the state at this point or, while that is being
+            saved, the one before.
+        best: The whole checkpoint of the best report.
     """
 
     resource: float
@@ -146,7 +142,7 @@ class Report:
 
 
 Item = Report | Question | Note | None
-"""An item of a run; None after a step."""
+"""None after a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +150,9 @@ class Held:
     """The size of a trial's checkpoints on the disk, in bytes.
 
     Args:
-        now: All that is there.
-        waiting: The part that a paused trial keeps: its newest checkpoint and the weights of its
-            best.
-        ended: The part that an ended trial keeps: the weights of its best checkpoint.
+        now: All of them.
+        waiting: The part of a paused trial: its newest checkpoint and the weights of its best.
+        ended: The part of an ended trial: the weights of its best checkpoint.
     """
 
     now: int
@@ -170,25 +165,22 @@ class Run(Protocol):
 
     @property
     def finished(self) -> str | None:
-        """Why the iteration ended by itself ("budget used", "no improvement for 3 reports"); None
-        until then."""
+        """The reason for the end ("budget used", "no improvement for 3 reports"); None before."""
 
     @property
     def best(self) -> Path | str | None:
-        """Of the checkpoints that are whole by now, the one of the best report; None if it keeps
-        none."""
+        """The whole checkpoint of the best report; None if there is none."""
 
     def __iter__(self) -> Iterator[Item]:
         """Train: yields None after every optimizer step, and a Report at every level of the
-        budget's grid. A run that is `Asking` may also yield a Question, which must be answered
-        before it is iterated further, and a Note."""
+        budget's grid. An `Asking` run may also yield Notes and Questions."""
 
     def save(self) -> Path | str | None:
         """Write a checkpoint of this moment and return its folder once it is whole; None if the
         task cannot."""
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: what only older ones named may be removed.
+        """Remove checkpoints that only reports before `resource` named.
 
         Without this call a run keeps every checkpoint, because the process that continues it may
         only know of an old one.
@@ -202,18 +194,18 @@ class Run(Protocol):
 class Asking(Protocol):
     """A run that has questions."""
 
-    def answer(self, value: Any) -> None:
-        """Give it the value that its last Question asked for."""
+    def give(self, value: Any) -> None:
+        """Give the value that the last Question asked for, before the run is iterated further."""
 
 
 class Task(Protocol):
     """A training job, built from the `task` part of a study file."""
 
     metrics: frozenset[str] | None
-    """Names of the metrics it reports; None if only a run knows them."""
+    """The metrics of its reports; None if only a run knows them."""
 
     settings: Mapping[str, Setting] | None
-    """The settings it understands, by name; None if it takes any."""
+    """Its settings, by name; None if it takes any."""
 
     def data_key(self, params: Mapping[str, Any]) -> str:
         """Name the prepared data that these settings need: equal keys share one copy."""
@@ -236,15 +228,13 @@ class Rehearsed(Protocol):
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Run one training step and one evaluation step on the longest batch.
 
-        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`, and what a
-            checkpoint takes, `checkpoint_bytes`, of which `weights_bytes` are the model's; as far
-            as known.
+        Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`, the size
+            of a checkpoint `checkpoint_bytes`, and of its weights `weights_bytes`; as far as known.
         """
 
 
 class Severity(enum.StrEnum):
-    """The weight of a finding: worth knowing; costs time or quality; or the result cannot be
-    trusted."""
+    """A finding is worth knowing, costs time or quality, or spoils the result."""
 
     NOTICE = "notice"
     WARNING = "warning"
@@ -253,7 +243,7 @@ class Severity(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about a run's health, by name, with the numbers that show it."""
+    """A fact on a run's health, with the numbers that show it."""
 
     name: str
     evidence: str
@@ -274,8 +264,7 @@ class Diagnosed(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a task: its type, default and limits; fixed under `settings` or searched under
-    `space`.
+    """One setting of a task: its type, default and limits.
 
     Args:
         low, high: The smallest and the largest value.
@@ -298,7 +287,7 @@ class Setting:
     largest_of: str | None = None
 
     def problem_with(self, value: Any) -> str | None:
-        """The problem of a value for this setting, as half a sentence; None if it has none."""
+        """The problem of a value, as half a sentence; None if it has none."""
         if value is None:
             return None if self.nullable else "must have a value"
         if self.word is not None and isinstance(value, str):
@@ -342,8 +331,8 @@ class Problem:
     """A mistake in a task's part of a study file.
 
     Args:
-        where: The key it is about, dotted from the top of the study file, such as ``task.train``.
-        what: What is wrong, with the facts; and what to do, after a semicolon.
+        where: The key, dotted from the top of the study file, such as ``task.train``.
+        what: The facts and, after a semicolon, the advice.
     """
 
     where: str
@@ -371,10 +360,9 @@ class Diverged(Exception):
 
 
 class ProgramFailed(Exception):
-    """A program that a run has started did not do what it should.
+    """A program of a run did not do what it should.
 
     Args:
-        what: What went wrong, in a sentence.
         details: The last lines that the program printed.
     """
 
@@ -387,7 +375,7 @@ class ProgramFailed(Exception):
 
 
 class Pruned(Exception):
-    """A run gives up its trial, which is not worth more training. Its text says why."""
+    """A run gives up its trial; the text says why."""
 
 
 class TrialStopped(BaseException):
@@ -398,14 +386,15 @@ class TrialStopped(BaseException):
     """
 
 
-FailureKind = str
-"""diverged, out_of_memory, disk_full, timeout or error."""
-
-
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a run, in words that fit in a table; `details` are a traceback."""
+    """The failure of a run, in words that fit in a table.
 
-    kind: FailureKind
+    Args:
+        kind: diverged, out_of_memory, disk_full, timeout or error.
+        details: A traceback.
+    """
+
+    kind: str
     text: str
     details: str = field(default="", compare=False)

@@ -7,9 +7,8 @@
         ...
         trial.report(epoch, {"accuracy": accuracy})
 
-In a study, `trial` is the running trial (`trials.tasks.function.trial.FunctionTrial`). In a script
-that is started by hand it stands in for one: it records nothing, and every parameter has the value
-that the script gives it.
+In a study, `trial` is the running trial (`trials.tasks.function.trial.FunctionTrial`). By hand, it
+records nothing, and every parameter has the value that the script gives it.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ Value = TypeVar("Value")
 _running: ContextVar[Any] = ContextVar("running_trial", default=None)
 """A `FunctionTrial`, which is in a room above this one; None outside of a study."""
 _importing: ContextVar[str | None] = ContextVar("importing_module", default=None)
-"""The name of the user's module that is being imported for its functions."""
 
 
 class ImportEnds(BaseException):
-    """Ends the import of a user's module, which is taken as it is by then."""
+    """Ends the import of a user's module, which is used as it is by then."""
 
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module)
@@ -43,7 +41,7 @@ def running() -> Any:
     """The trial that this thread trains; None outside of a study.
 
     Raises:
-        RuntimeError: A module asks that is imported for one of its functions: it is not called yet.
+        RuntimeError: A module asks while it is imported for one of its functions.
     """
     name = _importing.get()
     if name is not None:
@@ -65,7 +63,7 @@ def importing(name: str) -> Iterator[None]:
 def end_import() -> None:
     """End the import of a user's module here, if one is under way, by `ImportEnds`.
 
-    What begins a search calls it: a script that does so is imported by each worker of a study.
+    Each worker of a study imports the script that began the search: it must not begin another.
     """
     name = _importing.get()
     if name is not None:
@@ -104,7 +102,6 @@ def parsed_arguments() -> Iterator[None]:
 
 @contextmanager
 def _values_of_trial(arguments: Sequence[Action]) -> Iterator[None]:
-    """Make the values of the running trial the defaults of the arguments of the same names."""
     before = [(each, each.default, each.required) for each in arguments]
     unknown = object()
     for each in arguments:
@@ -119,7 +116,7 @@ def _values_of_trial(arguments: Sequence[Action]) -> Iterator[None]:
 
 
 class ScriptTrial:
-    """The running trial, or what stands in for it where a script is started by hand."""
+    """The running trial, or its stand-in for a script that is started by hand."""
 
     def __bool__(self) -> bool:
         return running() is not None
@@ -134,8 +131,7 @@ class ScriptTrial:
         return getattr(of_trial, name)
 
     def get(self, name: str, default: Value) -> Value:
-        """A parameter of the trial by its name, or the default: the trial has no such parameter, or
-        the script is started by hand."""
+        """A parameter of the trial; the default if it has none of that name, and by hand."""
         of_trial = running()
         return default if of_trial is None else of_trial.get(name, default)
 

@@ -1,7 +1,7 @@
 """The settings of the built-in training loop: one table, and the frozen object parsed from it.
 
-Each field of `Settings` is one row of `TABLE`: its type, default, limits and meaning are all there,
-and nowhere else. A setting may be fixed under `settings` or searched under `space` of a study file.
+Each field of `Settings` is one row of `TABLE`. A setting may be fixed under `settings` or searched
+under `space` of a study file.
 """
 
 from __future__ import annotations
@@ -34,23 +34,19 @@ LARGER_IS_BETTER = frozenset({
 
 
 def setting(default: Any, about: str, **limits: Any) -> Any:
-    """A field of `Settings` or a subclass that carries its own row of the table.
+    """A field of `Settings` or a subclass, with the other fields of its `Setting` as limits.
 
-    Args:
-        default: The value where a study states none.
-        about: The meaning, for people.
-        limits: Other fields of a `Setting`. The field's annotation gives `type` and `nullable`.
+    The field's annotation gives `type` and `nullable`.
     """
     return field(default=default, metadata={"about": about, **limits})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting of one run. Build it with `Settings.parse`, which checks names, types and
-    limits.
+    """Every setting of one run; `Settings.parse` builds it.
 
-    A task with settings of its own adds them in a subclass, and names in `LEFT_OUT` those that mean
-    nothing to it.
+    A task adds its own settings in a subclass, and names in `LEFT_OUT` those that mean nothing to
+    it.
     """
 
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset()
@@ -136,15 +132,11 @@ class Settings:
         low=0,
     )
     lora: bool = setting(
-        False,
-        "Train low-rank adapters of the layers, and a classifier's head, on a frozen base.",
+        False, "Train low-rank adapters of the layers, and a classifier's head, on a frozen base."
     )
     lora_rank: int = setting(8, "Rank of the adapters (lora).", low=1, high=1024)
     lora_alpha: float = setting(
-        16.0,
-        "An adapter's output is multiplied by this over its rank (lora).",
-        above=0,
-        high=65536,
+        16.0, "An adapter's output is multiplied by this over its rank (lora).", above=0, high=65536
     )
     lora_targets: str = setting(
         "auto",
@@ -206,9 +198,9 @@ class Settings:
     )
 
     def peak_learning_rate(self) -> float:
-        """The learning rate at the peak of its schedule, scaled to the batch size where that is
-        asked for: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the square root
-        (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers)."""
+        """The learning rate at the peak of its schedule, scaled to the batch size by
+        `scale_learning_rate`: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the
+        square root (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers)."""
         powers = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}
         power = powers[self.scale_learning_rate]
         ratio = self.batch_size / REFERENCE_BATCH
@@ -233,7 +225,7 @@ class Settings:
 
     @classmethod
     def table(cls) -> dict[str, Setting]:
-        """The settings that a study file may name, by name."""
+        """All settings of a study file, by name."""
         hints = get_type_hints(cls)
         specs = [spec for spec in dataclasses.fields(cls) if spec.name not in cls.LEFT_OUT]
         return {spec.name: _row(spec, hints[spec.name]) for spec in specs}
@@ -261,7 +253,6 @@ class Settings:
 
 
 def _clashes(settings: Settings) -> Iterator[Problem]:
-    """Settings that fit by themselves, but not together."""
     norm, value = settings.max_grad_norm, settings.max_grad_value
     if norm is not None and value is not None:
         other = f"max_grad_norm ({norm:g})"
@@ -278,7 +269,6 @@ def _row(spec: dataclasses.Field[Any], hint: Any) -> Setting:
 
 
 TABLE: dict[str, Setting] = Settings.table()
-"""Every setting by name."""
 
 
 def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABLE) -> list[Problem]:

@@ -15,7 +15,6 @@ from trials.contract import TaskError
 from trials.descriptions.tabular import OBJECTIVES
 from trials.tasks.datasets import tables
 from trials.tasks.tabular import columns as tabular_columns
-from trials.tasks.tabular.spec import TabularSpec
 
 TEXTS = ("text_classification", "text_regression")
 """The kinds of task on texts in a column."""
@@ -159,7 +158,7 @@ def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:
 def _predicted(table: pd.DataFrame, target: str) -> str:
     """The objective that the target of a table asks for: classification or regression."""
     task = {"train": "", "validation": 0.1, "target": target}
-    return tabular_columns.objective(TabularSpec.parse(task, Path()), table)
+    return tabular_columns.objective(tabular_columns.TabularSpec.parse(task, Path()), table)
 
 
 def _validation(table: pd.DataFrame) -> float:

@@ -1,5 +1,4 @@
-"""The built-in kinds of task by name, and the description of any kind, commands and training
-functions included."""
+"""The built-in kinds of task by name, and the description of any kind."""
 
 from __future__ import annotations
 
@@ -32,15 +31,15 @@ _DESCRIPTIONS = (
 BUILT_IN: dict[str, TaskDescription] = {
     description.kind: description for description in _DESCRIPTIONS
 }
-"""The built-in kinds by name: those that the training loop trains."""
+"""The kinds that the training loop trains, by name."""
 
 
 def describe(kind: Any) -> TaskDescription:
-    """The fields, settings and metrics of a kind of task.
+    """The description of a kind of task.
 
     Args:
-        kind: The name of a built-in kind, ``command``, ``ask`` for trials that are asked
-            for in Python, or ``package.module:function``.
+        kind: The name of a built-in kind, ``command``, ``ask`` for trials that are asked for in
+            Python, or ``package.module:function``.
 
     Raises:
         TaskError: There is no such kind.
@@ -55,11 +54,7 @@ def describe(kind: Any) -> TaskDescription:
         if ":" in kind:
             return of_function(kind)
     known = [*BUILT_IN, COMMAND.kind, ASK.kind]
-    if kind is None:
-        what = "is missing"
-        hint = f"known are {', '.join(known)}"
-    else:
-        what = f"{kind!r} is not a kind of task"
-        hint = nearest(kind, known)
+    what = "is missing" if kind is None else f"{kind!r} is not a kind of task"
+    hint = f"known are {', '.join(known)}" if kind is None else nearest(kind, known)
     function = "or name your own function as package.module:function, or script as module:__main__"
     raise TaskError.at("task.kind", f"{what}; {hint}, {function}")

@@ -62,7 +62,6 @@ class CommandDescription(TaskDescription):
     """The description of a command."""
 
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:
-        """Every unknown, missing or unfit key of a `task` part, and the mistakes in its command."""
         found = super().problems_with(task)
         if found:
             return found
@@ -75,7 +74,6 @@ class CommandDescription(TaskDescription):
     def problems_with_names(
         self, task: Mapping[str, Any], settings: Mapping[str, Any], space: Mapping[str, bool]
     ) -> list[Problem]:
-        """Placeholders that stand for nothing, and settings and parameters that change nothing."""
         if self.problems_with(task):
             return []
         line = CommandLine(task["run"])
@@ -134,4 +132,3 @@ COMMAND = CommandDescription(
     metrics=None,
     metrics_of=report_pattern.metrics_of,
 )
-"""The description of every command."""

@@ -1,7 +1,6 @@
-"""A command line with placeholders: what is wrong with it, and the words that it stands for.
+"""A command line with placeholders.
 
-The text is split as a shell would split it, and only then are values put in: no value is ever read
-by a shell.
+The text is split as by a shell, and only then are values put in: no shell ever reads a value.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from typing import Any
 from trials.contract import TaskError
 
 BUDGET, FOLDER, RESUME, SEED, PARAMS = GIVEN = ("budget", "folder", "resume", "seed", "params")
-"""Placeholders that every trial has a value for, beside those of its parameters."""
+"""Placeholders with a value in every trial, beside its parameters."""
 
 _EXAMPLE = "write {{ and }} for braces of the command's own"
 _FLAG = re.compile(r"--?[A-Za-z][^=]*")
 _Parts = list[tuple[str, str | None]]
-"""Pieces of a word: a text, and the name of the placeholder after it."""
+"""The pieces of a word: a text, and the name of the placeholder after it."""
 
 
 class CommandLine:
@@ -46,28 +45,24 @@ class CommandLine:
 
     @property
     def program(self) -> str | None:
-        """The program that it starts; None if a placeholder names it."""
+        """The program; None if a placeholder names it."""
         first = self._words[0]
         return None if _names_in(first) else _joined(first, {})
 
     @property
     def plain_words(self) -> list[str]:
-        """The words without a placeholder, which may be the names of files."""
+        """The words without a placeholder, which may be files."""
         return [_joined(word, {}) for word in self._words if not _names_in(word)]
 
     def shares_its_word(self, name: str) -> bool:
-        """True if a placeholder is in one word with another one, so that it cannot be left out
-        alone."""
+        """True if a placeholder is in one word with another one: it cannot be left out alone."""
         in_words = map(_names_in, self._words)
         return any(name in names and len(names) > 1 for names in in_words)
 
     def filled(self, values: Mapping[str, Any]) -> list[str]:
         """The words of a trial's command.
 
-        A value of None leaves out the word that its placeholder is in, and the flag before it.
-
-        Args:
-            values: A value for each placeholder, by name.
+        A value of None leaves out the word of its placeholder, and the flag before it.
         """
         texts = {name: _text_of(value) for name, value in values.items() if value is not None}
         words: list[str] = []
@@ -86,7 +81,6 @@ class CommandLine:
 
 
 def _text_of(value: Any) -> str:
-    """A value as a command line has it: true and false in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -26,8 +26,8 @@ LOOP_METRICS = frozenset(
         "learning_rate", "peak_memory_bytes", "skipped_steps", "micro_batch",
     }
 )  # fmt: skip
-"""The metrics that every built-in task reports beside its own, as `instruments.METRICS`, which is
-heavier to import."""
+"""The common metrics of all built-in tasks, as `instruments.METRICS`, which is heavier to
+import."""
 
 TABLE_FILES = "a CSV, Parquet or JSONL file"
 
@@ -37,7 +37,7 @@ WITHOUT_TOKENS = frozenset(
         "gradient_checkpointing", "lora", "lora_rank", "lora_alpha", "lora_targets",
     }
 )  # fmt: skip
-"""The loop's settings that tasks whose samples are not made of tokens do not have."""
+"""The loop's settings that need samples of tokens."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Field:
     """One key of the `task` part of a study file.
 
     Args:
-        limits: The limits of a value beside its type, in keywords of JSON Schema.
+        limits: Keywords of JSON Schema beside the type.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Field:
     limits: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def problem_with(self, value: Any) -> str | None:
-        """The problem of a value for this field, as half a sentence; None if it has none."""
+        """The problem of a value, as half a sentence; None if it has none."""
         if not self._has_type(value):
             wanted = " or ".join(_IN_WORDS[kind] for kind in self.types)
             return f"must be {wanted}, not {value!r}"
@@ -99,23 +99,21 @@ def _problem_with_list(value: Sequence[Any], limits: Mapping[str, Any]) -> str |
 
 def _problem_with_number(value: float, limits: Mapping[str, Any]) -> str | None:
     least, above = limits.get("minimum"), limits.get("exclusiveMinimum")
-    most, below = limits.get("maximum"), limits.get("exclusiveMaximum")
+    below = limits.get("exclusiveMaximum")
     if least is not None and not value >= least:
         return f"must be at least {least}, not {value}"
-    if most is not None and not value <= most:
-        return f"must be at most {most}, not {value}"
     if above is not None and below is not None and not above < value < below:
         return f"must be between {above} and {below}, not {value}"
     return None
 
 
 def files(train: str, validation: str = "a file", test: str = "a file that") -> tuple[Field, ...]:
-    """The fields that say where the data is.
+    """The fields of the data files.
 
     Args:
-        train: What the training data may be, in words.
-        validation: The same of the validation data, where it is not a fraction.
-        test: The same of the test data, with the word that joins it to what follows.
+        train: The kinds of training data, in words.
+        validation: The kinds of validation data beside a fraction.
+        test: The kinds of test data, with the word before "the search never sees".
     """
     about = f"a fraction of the training data such as 0.15, or {validation}"
     fraction = {"exclusiveMinimum": 0, "exclusiveMaximum": 1}
@@ -127,7 +125,7 @@ def files(train: str, validation: str = "a file", test: str = "a file that") -> 
 
 
 def split_seed(samples: str) -> Field:
-    """The field that decides which samples are split off for validation."""
+    """The field of the seed that splits samples off for validation."""
     about = f"which {samples} a validation fraction picks; the same for every trial"
     return Field("split_seed", (int,), about, limits={"minimum": 0})
 
@@ -153,13 +151,13 @@ class TaskDescription:
     """A kind of task.
 
     Args:
-        kind: Its name, as `task.kind` states it.
-        fields: The keys it allows beside `kind`, by name.
-        settings: The settings it understands, by name; None if it takes any.
-        metrics: The metrics it reports; None if only a run knows them.
+        kind: The value of `task.kind`.
+        fields: The keys beside `kind`, by name.
+        settings: The settings, by name; None if it takes any.
+        metrics: The reported metrics; None if only a run knows them.
         tokens: Whether its samples are made of tokens, which a budget can count.
-        metrics_of: The metrics that it reports for a `task` part, which may have mistakes; None if
-            they are the same for every part.
+        metrics_of: The metrics for a `task` part, which may have mistakes; None if all parts have
+            the same.
     """
 
     kind: str
@@ -170,14 +168,13 @@ class TaskDescription:
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None
 
     def of_part(self, task: Mapping[str, Any]) -> TaskDescription:
-        """The description of a task with this part: with the metrics that it reports, and no
-        others."""
+        """The description with the metrics of a `task` part alone."""
         if self.metrics_of is None:
             return self
         return dataclasses.replace(self, metrics=self.metrics_of(task))
 
     def problems_with_budget(self, unit: Unit) -> list[Problem]:
-        """The mistake that a trial's budget counts what the task's samples do not have."""
+        """The problem of a budget in tokens for samples without tokens."""
         if unit is not Unit.TOKENS or self.tokens:
             return []
         what = f"a {self.kind} task has no tokens to count; give steps, epochs, samples or seconds"
@@ -186,7 +183,7 @@ class TaskDescription:
     def problems_with_names(
         self, task: Mapping[str, Any], settings: Mapping[str, Any], space: Mapping[str, bool]
     ) -> list[Problem]:
-        """The mistakes in the names of settings and parameters that only the task part shows.
+        """The mistakes in names of settings and parameters that depend on the `task` part.
 
         Args:
             space: For each parameter, whether every trial has a value for it.
@@ -215,5 +212,4 @@ class TaskDescription:
 
 
 ASK = TaskDescription(kind="ask", fields={}, settings=None, metrics=None)
-"""The kind of a study whose trials are asked for in Python, and trained by code that the study does
-not know."""
+"""The kind of a study whose trials are asked for in Python."""

@@ -17,7 +17,6 @@ from trials.descriptions.models import TRUST
 from trials.settings import setting
 
 METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
-"""All metrics of a report."""
 
 _FIELDS = (
     *files(
@@ -43,23 +42,16 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class ImageSettings(NetworkSettings):
-    """The loop's settings, the shape of the network, and how training images are changed at
-    random."""
+    """The loop's settings, the shape of the network, and random changes of training images."""
 
     dropout: float | None = setting(
         None, "Dropout probability before the last layer; null for no dropout.", low=0, high=0.95
     )
     depth: int = setting(
-        3,
-        "Residual stages; each one except the first halves the image.",
-        low=1,
-        high=8,
+        3, "Residual stages; each one except the first halves the image.", low=1, high=8
     )
     width: int = setting(
-        32,
-        "Channels of the first stage; each further stage has twice as many.",
-        low=1,
-        high=1024,
+        32, "Channels of the first stage; each further stage has twice as many.", low=1, high=1024
     )
     flip: bool = setting(False, "Mirror half of the training images, left to right.")
     shift: int = setting(0, "Move each training image by up to this many pixels.", low=0, high=1024)

@@ -1,8 +1,7 @@
 """The model that a `task` part names: a shape to build from scratch, or a pretrained one.
 
-Nothing is loaded here. Some models bring Python files of their own, which run with the user's
-rights as soon as the model is loaded. transformers refuses them, unless the study file says
-`trust_remote_code: true`.
+Nothing is loaded here. Some models bring Python files, which would run with the user's rights.
+transformers refuses them, unless the study file says `trust_remote_code: true`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ TRUST = Field(
 """The field of every kind of task that can name a pretrained model."""
 CONFIG = "config.json"
 ADAPTER_CONFIG = "adapter_config.json"
-"""The file that shows that a folder holds adapters, by the name that peft gives it."""
+"""Peft's file in a folder of adapters."""
 LONGEST_SHOWN = 60
 """Characters of a name that an error repeats."""
 
@@ -40,8 +39,7 @@ class Scratch:
 
     @staticmethod
     def parse(shape: Mapping[str, Any]) -> Scratch:
-        """Check a mapping of sizes; `heads` and `feed_forward` follow the width where they are not
-        given.
+        """Check a mapping of sizes; `heads` and `feed_forward` follow the width by default.
 
         Raises:
             TaskError: It has unknown or unfit sizes.
@@ -69,7 +67,7 @@ MODEL: Mapping[str, Any] = {
     "required": ["scratch"],
     "additionalProperties": False,
 }
-"""The limits of a field that names a model or states its shape, in keywords of JSON Schema."""
+"""The keywords of JSON Schema for a model's name or shape."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Pretrained:
 
     Args:
         name: A hub id, or the absolute path of a local folder.
-        trusted: Whether the study file lets code that it brings run.
+        trusted: Whether the model's own code may run.
     """
 
     name: str
@@ -95,12 +93,11 @@ class Pretrained:
 
 
 def parse_model(model: Any, base: Path, trusted: bool) -> Pretrained | Scratch:
-    """The model that a study file names. The path of a local folder becomes absolute; a hub id
-    stays as it is.
+    """The model that a study file names; the path of a local folder becomes absolute.
 
     Args:
         base: The folder that a relative path starts from.
-        trusted: Whether the study file lets code that the model brings run.
+        trusted: Whether the model's own code may run.
 
     Raises:
         TaskError: It is neither a shape nor a name, or there is no such folder.

@@ -1,9 +1,8 @@
-"""Patterns that find reports in what any program prints.
+"""Patterns that find reports in the output of any program.
 
 A pattern, such as ``epoch {resource} .* val_acc {accuracy}``, is a regular expression in which
-``{name}`` stands for a number. ``{resource}`` says how far the trial has trained, ``{resource+1}``
-the same for a program that counts from 0, and every other name is a metric. All other braces are
-the expression's own, as in ``\\d{3}``.
+``{name}`` stands for a number: ``{resource}``, ``{resource+1}`` for a program that counts from 0,
+or the name of a metric. All other braces are the expression's own, as in ``\\d{3}``.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from trials.contract import Problem
 
 RESOURCE = "resource"
 NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?|NaN|Inf(?:inity)?)"
-"""A number, as programs print it. Of ``81.2%``, it is 81.2."""
+"""A number in the forms that programs print; 81.2 in ``81.2%``."""
 LONGEST = 10_000
-"""Letters of a line in which a pattern is looked for."""
+"""Letters of a line that are searched."""
 
 _NAME = re.compile(r"\{([^\W\d][\w./@-]*)(\+1)?\}")
 _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
@@ -26,7 +25,7 @@ _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
 
 
 class ReportPattern:
-    """One pattern, ready to be looked for in lines.
+    """One compiled pattern.
 
     Raises:
         ValueError: It is not a regular expression, or it has a name twice.
@@ -51,7 +50,7 @@ class ReportPattern:
         self._offset = 1.0 if f"{{{RESOURCE}+1}}" in text else 0.0
 
     def numbers_in(self, line: str) -> dict[str, float]:
-        """The numbers of a line by their names; empty if the pattern is not in it."""
+        """The numbers of a line by their names; empty without a match."""
         found = self._expression.search(line[:LONGEST])
         if found is None:
             return {}
@@ -64,19 +63,19 @@ class ReportPattern:
 
 
 def visible(line: bytes) -> str:
-    """A line as a terminal would show it: of a progress bar, the last state."""
+    """A line as on a terminal: the last state of a progress bar, without colours."""
     text = line.decode(errors="replace").rstrip()
     return _ESCAPE_CODE.sub("", text).rstrip().rpartition("\r")[2]
 
 
 def texts_of(task: Mapping[str, Any]) -> list[Any]:
-    """The patterns of a command's `task` part as a list, which may have mistakes."""
+    """The patterns of a command's `task` part, which may have mistakes."""
     stated = task.get("report", [])
     return list(stated) if isinstance(stated, list) else [stated]
 
 
 def metrics_of(task: Mapping[str, Any]) -> frozenset[str] | None:
-    """The metrics that the patterns of a `task` part name; None if it has no patterns."""
+    """The metrics in the patterns of a `task` part; None without patterns."""
     texts = [text for text in texts_of(task) if isinstance(text, str)]
     named = {found[1] for text in texts for found in _NAME.finditer(text)}
     return frozenset(named - {RESOURCE}) or None

@@ -23,7 +23,7 @@ METRICS = {
     CLASSIFICATION: LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
     REGRESSION: LOOP_METRICS | {"loss", "rmse", "mae", "r2"},
 }
-"""The metrics of a report, by what the task predicts."""
+"""The metrics of a report, by the objective."""
 
 
 def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:

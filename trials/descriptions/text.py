@@ -21,25 +21,21 @@ from trials.settings import Settings, setting
 
 @dataclass(frozen=True)
 class PackingSettings(Settings):
-    """The loop's settings, and whether short samples share a row; for tasks that score each token
-    by itself."""
+    """The loop's settings, and packing for tasks that score each token by itself."""
 
     packing: bool = setting(
         False,
-        "Lay short samples end to end in rows of max_length: "
-        "less padding, same samples, same losses.",
+        "Lay short samples end to end in rows of max_length: less padding, same samples, same "
+        "losses.",
     )
 
 
 @dataclass(frozen=True)
 class SequenceToSequenceSettings(Settings):
-    """The loop's settings, and how long a target may be; `max_length` is that of a source."""
+    """The loop's settings, and the lengths of targets; `max_length` is the length of a source."""
 
     max_target_length: int = setting(
-        128,
-        "Longest text to write, in tokens; longer ones are cut.",
-        low=4,
-        high=65536,
+        128, "Longest text to write, in tokens; longer ones are cut.", low=4, high=65536
     )
     scored_target_length: int | None = setting(
         None,
@@ -52,14 +48,14 @@ class SequenceToSequenceSettings(Settings):
 
     @property
     def target_lengths(self) -> tuple[int, int]:
-        """The longest target that is trained, and that is scored, in tokens."""
+        """The longest targets for training and for scoring, in tokens."""
         scored = self.scored_target_length
         return self.max_target_length, self.max_target_length if scored is None else scored
 
 
 @dataclass(frozen=True)
 class TextRegressionSettings(Settings):
-    """The loop's settings, without what only classes have."""
+    """The loop's settings, without label smoothing."""
 
     LEFT_OUT: ClassVar[frozenset[str]] = frozenset({"label_smoothing"})
 
@@ -72,7 +68,6 @@ def _on_texts(
     train: str = TABLE_FILES,
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None,
 ) -> TaskDescription:
-    """The description of a task on texts."""
     about = "a hub id, a local folder, or scratch: {layers: 2, width: 128}"
     model = Field("model", (str, dict), about, required=True, limits=MODEL)
     fields = by_name([*files(train), *columns, model, TRUST, split_seed("samples")])
@@ -81,15 +76,15 @@ def _on_texts(
 
 
 CLASS, LABELS, NUMBER = ("class", "labels", "number")
-"""The targets of a text: its class, which of several labels it has, or a number."""
+"""The targets of a text: its class, any of several labels, or a number."""
 METRICS: Mapping[str, frozenset[str]] = {
     CLASS: LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
     LABELS: LOOP_METRICS | {"loss", "micro_f1", "macro_f1", "exact_match"},
     NUMBER: LOOP_METRICS | {"loss", "mse", "mae", "pearson", "spearman"},
 }
-"""The metrics of a report, by what is learnt of a text."""
+"""The metrics of a report, by the target."""
 BALANCED = "balanced"
-"""Class weights that follow from how often each class occurs."""
+"""Class weights by the frequency of each class."""
 
 
 def _metrics_of(task: Mapping[str, Any]) -> frozenset[str]:
@@ -146,8 +141,7 @@ TOKEN_CLASSIFICATION = _on_texts(
 )
 
 BLOCKS, DOCUMENTS = SAMPLES = ("blocks", "documents")
-"""The samples of a language model: a block of `max_length` tokens, of several documents where
-it takes them, or a document."""
+"""The samples of a language model: blocks of `max_length` tokens, or whole documents."""
 
 LANGUAGE_MODELING = _on_texts(
     "language_modeling",

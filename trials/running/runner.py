@@ -90,7 +90,7 @@ class Runner:
         values = self._ask(question)
         if question.name not in values:
             return False
-        cast(Asking, self._run).answer(values[question.name])
+        cast(Asking, self._run).give(values[question.name])
         return True
 
     def save(self) -> Path | str | None:

@@ -1,13 +1,12 @@
-"""The tasks by kind: build one, and look at its data before anything is trained.
+"""The tasks by kind. Nothing heavy is imported before one is built.
 
 A kind is the name of a built-in task (`descriptions.builtin.BUILT_IN`), ``command`` for a program
-of the user's own, or ``package.module:function`` for the user's own training function. Nothing
-heavy is imported before a task is built.
+of the user's own, or ``package.module:function`` for the user's own training function.
 
 - `workloads`: the parts that all built-in kinds share
 - `datasets`: data files, from reading to prepared data on the disk
 - `command`, `function`, `images`, `tabular`, `text`, `tokens`, `language`, `pairs`: the tasks
-- `huggingface`: what the tasks on texts share
+- `huggingface`: the parts that the tasks on texts share
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
     """Build the task that the `task` part of a study file states.
 
     Args:
-        base: The folder that its relative paths and modules are found in; None for the current one.
-        adapt: For a function that is written for a library, as its `library` says: turns it into
-            one that takes `(params, trial)`. Only for the kind ``package.module:function``.
+        base: The folder of its relative paths and modules; None for the current one.
+        adapt: Adapts a training function that is written for a library; only for functions.
 
     Raises:
         TaskError: With every mistake in it.
@@ -55,22 +53,18 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
         what = "nothing can train it here: its trials are asked for in Python, with study.ask()"
         raise TaskError.at("task.kind", what)
     base = Path.cwd() if base is None else base.absolute()
-    build = _class_of(description.kind)
+    name = _CLASSES.get(description.kind, "trials.tasks.function.task:FunctionTask")
+    build = pkgutil.resolve_name(name)
     built: Task = build(task, base) if adapt is None else build(task, base, adapt)
     return built
 
 
-def _class_of(kind: str) -> Any:
-    return pkgutil.resolve_name(_CLASSES.get(kind, "trials.tasks.function.task:FunctionTask"))
-
-
 def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
-    """Everything wrong with a task that can be seen before training: its fields, its data, its
-    function.
+    """The mistakes in a `task` part, in its data and its function, as far as they show before
+    training.
 
     Args:
-        task: The `task` part of a study file.
-        base: The folder that its relative paths and modules are found in; None for the current one.
+        base: As for `load`.
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)

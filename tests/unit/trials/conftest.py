@@ -7,13 +7,18 @@ import dataclasses
 import math
 import os
 import random
-from collections.abc import Callable
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
+import transformers
 
+from trials import tasks
 from trials.contract import Report, Setup
 from trials.loop import saves
 from trials.optim import precision
@@ -97,12 +102,46 @@ class TextLab:
         """A setup whose checkpoints go to the folder `out`."""
         return Setup(params, 5, budget_from(per_trial), self.folder / out, resume_from)
 
+    def problems(self, **changes: Any) -> dict[str, str]:
+        """The problems of `part`, by the key of the study file."""
+        return {p.where: p.what for p in tasks.inspect(self.part(**changes), self.folder)}
+
+    def write(self, name: str, rows: Sequence[tuple[str | None, Any]]) -> Path:
+        """Write texts and topics, in the format that the file's name says."""
+        path = self.folder / name
+        frame = pd.DataFrame(rows, columns=["text", "topic"])
+        match path.suffix:
+            case ".csv":
+                frame.to_csv(path, index=False)
+            case ".tsv":
+                frame.to_csv(path, index=False, sep="\t")
+            case ".parquet":
+                frame.to_parquet(path)
+            case ".jsonl":
+                frame.to_json(path, orient="records", lines=True)
+        return path
+
 
 @pytest.fixture
 def lab(tmp_path: Path) -> TextLab:
     """97 sentences: no batch size divides what a validation fraction leaves of them."""
     write_csv(tmp_path / "train.csv", sentences(97))
     return TextLab(tmp_path)
+
+
+@pytest.fixture
+def pretrained(lab: TextLab) -> Path:
+    """A local folder as `save_pretrained` writes it: a body with another classifier on it."""
+    task = lab.task()
+    run = task.start(lab.setup("pretraining", {"epochs": 1}), task.prepare({}))
+    *_, last = run
+    folder = lab.folder / "pretrained"
+    shutil.copytree(last.checkpoint, folder)
+    transformers.logging.disable_progress_bar()
+    config = transformers.AutoConfig.from_pretrained(folder)
+    body = transformers.BertModel.from_pretrained(folder, config=config)
+    body.save_pretrained(folder)
+    return folder
 
 
 TIMINGS = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
@@ -123,3 +162,17 @@ def without_timings() -> Callable[[list[Report]], list[tuple[float, int | None, 
         ]
 
     return strip
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+    """Writes a module into the study file's folder; gone with its name after the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(text: str, name: str = "their_training") -> Path:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return tmp_path
+
+    yield write
+    sys.modules.pop("their_training", None)

@@ -1,11 +1,8 @@
-"""A command of the user's own, in a process of its own: it prints its reports.
+"""A command: a program in a process of its own, which prints its reports.
 
-- `task`: the task, and what its part states
-- `run`: one attempt: its reports, when it saves, and how it ends
-- `program`: the program's processes: started, suspended, told to end and killed
-- `keeper`: the process between the worker and the program
-- `readers`: reports in lines: JSON, patterns, CSV
-- `report_stream`: reports as they come, in what a program prints or in a file that it writes
+- `task`, `run`: the task, and one attempt of it
+- `program`, `keeper`: the program's processes, and the process between them and the worker
+- `readers`, `report_stream`: reports in lines, and in the output or a file as they come
 - `attempt_folder`: the folder that a program writes into, and the checkpoints of it
 - `output`: the log of all other output
 """

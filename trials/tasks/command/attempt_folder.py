@@ -1,9 +1,8 @@
-"""The folder that a program writes into: one for each attempt, and the checkpoints that are made of
-it.
+"""The folder that a program writes into: one for each attempt, with its checkpoints.
 
-It begins with what the checkpoint holds that the attempt continues from. A program of an earlier
-attempt that still runs somewhere has another folder, so what it writes spoils nothing. The
-program's files are in a folder of their own inside a checkpoint, beside the progress of the trial.
+It begins with the files of the checkpoint that the attempt continues from. A program of an earlier
+attempt that still runs somewhere has another folder, so it spoils nothing. Inside a checkpoint, the
+program's files are in a folder of their own, beside the progress of the trial.
 """
 
 from __future__ import annotations
@@ -22,14 +21,9 @@ from trials.checkpoints.manifests import Label
 from trials.contract import Setup
 from trials.disk import drafts, trees
 from trials.disk.whole_folders import make_folder, removed_on_error
-from trials.tasks.command.output import Output
 from trials.tasks.function.report_history import ReportHistory
 
-FILES = "folder"
-"""The program's own files, in a checkpoint and in the attempt's folder."""
-PROGRESS = "progress.json"
-"""The file of a checkpoint with the progress of the trial."""
-PARAMS = "params.json"
+FILES, PROGRESS, PARAMS = "folder", "progress.json", "params.json"
 SHARE = 0.01
 """The share of the time that a program may be suspended for checkpoints that nobody waits for."""
 FIRST_COST_S = 0.05
@@ -37,8 +31,7 @@ FIRST_COST_S = 0.05
 _PREFIX = "attempt-"
 
 Signature = tuple[tuple[str, int, int, int], ...]
-"""The name of each file, its number in the file system, its size and the time of its last
-change."""
+"""The name, inode, size and time of change of each file."""
 
 
 class AttemptFolder:
@@ -47,21 +40,16 @@ class AttemptFolder:
     Attributes:
         path: The folder that the program writes into.
         progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
-        history: The reports of the trial.
         newest: The newest checkpoint of this attempt; None if there is none.
         saved_at: The resource of that checkpoint.
-
-    Args:
-        resumes: Whether a program continues from what it has written.
 
     Raises:
         CheckpointError: The checkpoint is damaged.
     """
 
-    def __init__(self, setup: Setup, output: Output, *, resumes: bool) -> None:
+    def __init__(self, setup: Setup, *, resumes: bool) -> None:
         self._trial = setup.folder
-        self._output = output
-        self._checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
+        self.checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
         self._home = _new_home(setup.folder, setup.attempt)
         self.path = self._home / FILES
         self.progress: dict[str, Any] = {}
@@ -70,27 +58,26 @@ class AttemptFolder:
         else:
             self.path.mkdir()
         self._saved_signature = self.signature()
-        self.history = ReportHistory(setup, self._checkpoints, self.progress.get("history"))
+        self.history = ReportHistory(setup, self.checkpoints, self.progress.get("history"))
         self.newest: Path | str | None = None
         self.saved_at: float | None = None
         self._saved_time = time.monotonic()
         self._cost_s = FIRST_COST_S
-        self._has_noted = False
 
     def _fill(self, source: Path | str) -> None:
         with removed_on_error(self._home), opened(source) as checkpoint:
-            self._checkpoints.continue_from(source, checkpoint.path)
+            self.checkpoints.continue_from(source, checkpoint.path)
             trees.copy(checkpoint.files / FILES, self.path)
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
     def write_params(self, params: Mapping[str, Any]) -> Path:
-        """Write all parameters as JSON beside the program's files; the file is returned."""
+        """Write all parameters as JSON beside the program's files, and return the file."""
         file = self._home / PARAMS
         file.write_text(json.dumps(dict(params), indent=1))
         return file
 
     def signature(self) -> Signature:
-        """The state of all files, which differs if the program has written something since."""
+        """The state of all files; another one if the program has changed something."""
         found = []
         for entry in trees.entries(self.path):
             facts = entry.facts
@@ -99,50 +86,33 @@ class AttemptFolder:
 
     @property
     def is_due(self) -> bool:
-        """There is something new to save, and time for it although nobody waits for it."""
+        """There is something new to save, and time for it although nobody waits."""
         allowed_s = SHARE * (time.monotonic() - self._saved_time)
         return self._cost_s <= allowed_s and self.signature() != self._saved_signature
 
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report; None if this attempt has made none."""
-        return None if self.newest is None else self._checkpoints.best_until(self.newest)
-
-    def recorded(self, resource: float) -> None:
-        """Remove checkpoints that are older than a report that is recorded."""
-        self._checkpoints.recorded(resource)
+        return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def save(self, progress: Mapping[str, Any], metrics: Mapping[str, float]) -> Path | str | None:
-        """Make a checkpoint of what the program has written; None if that is nothing.
-
-        Args:
-            progress: The progress of the trial.
-            metrics: The last report.
-        """
+        """Make a checkpoint of the program's files after a report; None if there are none."""
         signature = self.signature()
         if not signature:
             return None
         began = time.monotonic()
-        with self._checkpoints.drafting() as draft:
-            left_out = trees.copy(self.path, draft / FILES)
+        with self.checkpoints.drafting() as draft:
+            trees.copy(self.path, draft / FILES)
             (draft / PROGRESS).write_text(json.dumps(progress))
-        self._note_left_out(left_out)
         reached: float = progress["reached"]
-        path = self._checkpoints.commit(draft, Label(reached))
+        path = self.checkpoints.commit(draft, Label(reached))
         self.history.mark_best(metrics, path)
-        self._checkpoints.reported(reached, path)
+        self.checkpoints.reported(reached, path)
         self.newest, self.saved_at = path, reached
         self._saved_signature = signature
         self._saved_time = time.monotonic()
         self._cost_s = self._saved_time - began
         return path
-
-    def _note_left_out(self, names: list[str]) -> None:
-        """Say once that pipes and sockets are not in the checkpoints."""
-        if names and not self._has_noted:
-            self._has_noted = True
-            listed = ", ".join(map(repr, names))
-            self._output.note(f"left out of the checkpoint: {listed} (not files)")
 
     def remove(self) -> None:
         """Remove everything that is not in a checkpoint."""

@@ -2,8 +2,8 @@
 
     python -I -S keeper.py STATUS WORD...
 
-It starts the program and carries out what single letters on its standard input ask for. When that
-input ends, the worker is gone, and everything is killed. What happens goes to the file descriptor
+It starts the program, and carries out requests, single letters on its standard input. When that
+input ends, the worker is gone, and everything is killed. It writes events to the file descriptor
 STATUS, a line each:
 
     started 41           the program's process
@@ -13,12 +13,12 @@ STATUS, a line each:
     left 2               so many other processes of it were still there, and are killed
     clear                no descendant of it is left; the keeper ends
 
-It adopts processes that lose their parents, so that it finds those that have left the session of
-the program too.
+It adopts processes that lose their parents, so that it finds those outside of the program's session
+too.
 
-The keeper is the child of a process that waits for its end, and then kills what is left. Ray kills
-the children of a worker that it ends, but not their children. So whatever is killed of the worker
-and these two, one of them stays to clear up.
+The keeper is the child of a process that waits for its end, and then kills its descendants. Ray
+kills the children of a worker that it ends, but not their children. So one of the worker and these
+two stays to clear up.
 
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """
@@ -36,7 +36,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 SUSPEND, RESUME, TERMINATE, KILL = b"s", b"r", b"t", b"k"
-"""The letters."""
 POLL_S = 0.02
 """Between two looks at whether the program has ended."""
 SETTLE_S = 1.0
@@ -48,7 +47,7 @@ _PDEATHSIG, _CHILD_SUBREAPER = 1, 36
 
 
 class Keeper:
-    """Keeps one program."""
+    """The keeper of one program."""
 
     def __init__(self, status: int, words: list[str]) -> None:
         self._status = status
@@ -112,7 +111,7 @@ class Keeper:
             os._exit(127)
 
     def _suspend(self) -> None:
-        """Suspend every process, those that are started meanwhile too."""
+        # Processes may start others meanwhile.
         self._signal_group(signal.SIGSTOP)
         give_up = time.monotonic() + SETTLE_S
         while True:
@@ -150,8 +149,7 @@ class Keeper:
 
 
 def descendants(ancestor: int) -> dict[int, str]:
-    """The states of all processes below one, by their numbers; those that have ended are left
-    out."""
+    """The states of the running processes below one, by their numbers."""
     children: dict[int, list[int]] = {}
     states: dict[int, str] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - a thousand names, many times a second
@@ -194,7 +192,6 @@ def send(process: int, number: int) -> None:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set an option of this process (Linux)."""
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 

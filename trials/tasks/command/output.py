@@ -1,4 +1,4 @@
-"""The log of what a program prints that is not a report."""
+"""The log of a program's output, without its reports."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from pathlib import Path
 from trials.disk.log_file import OURS, LogFile
 
 LAST_LINES = 20
-"""Of a log, which a failure tells."""
+"""Lines of a log that a failure repeats."""
 LETTERS = 500
-"""Of each of these lines."""
+"""Letters of each of these lines."""
 
 
 class Output:
-    """The log of one attempt. A log that cannot be written does not end a training.
-
-    Args:
-        log: Its file; None for standard error.
-    """
+    """The log of one attempt: a file, or standard error for None. A full disk ends no run."""
 
     def __init__(self, log: Path | None) -> None:
         self._last: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
@@ -28,13 +24,12 @@ class Output:
 
     @property
     def last_lines(self) -> str:
-        """The last lines, for people."""
         return "\n".join(self._last)
 
     def write(self, line: bytes) -> None:
         """Add a line, with its end."""
         text = line.rstrip().decode(errors="replace")
-        _, _, visible = text.rpartition("\r")  # of a progress bar, what it showed at last
+        _, _, visible = text.rpartition("\r")  # the last state of a progress bar
         if visible.strip():
             self._last.append(visible[:LETTERS])
         with suppress(OSError):
@@ -46,7 +41,7 @@ class Output:
                 self._file.keep_small()
 
     def note(self, text: str) -> None:
-        """Add a line of this program's own."""
+        """Add a remark of our own."""
         if self._file is not None:
             self._file.note(text)
         else:
@@ -54,6 +49,5 @@ class Output:
                 sys.stderr.write(f"{OURS}{text}\n")
 
     def close(self) -> None:
-        """Close the file. May be repeated."""
         if self._file is not None:
             self._file.close()

@@ -1,4 +1,4 @@
-"""The processes of one program, as the run that started it sees them."""
+"""The processes of one program, seen from its run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from typing import Literal
 from trials.contract import ProgramFailed
 from trials.tasks.command import keeper
 
-KEEPER = Path(keeper.__file__)
 CHUNK_BYTES = 1 << 16
-ANSWER_S = 5.0
+PATIENCE_S = 5.0
 """The time that the keeper may take to suspend the program's processes, or to kill them."""
 
 Source = Literal["stdout", "stderr"]
 CLUSTERS = "RAY_"
-"""Begins the names of variables with which a program would take itself for a part of the
-cluster."""
+"""The beginning of variables with which a program would take itself for a part of the cluster."""
 BREAKPOINT = "PYTHONBREAKPOINT"
 
 
@@ -32,10 +30,9 @@ class Program:
     """A program and all of its descendants.
 
     Attributes:
-        code: Its exit code, or minus the number of the signal that ended it; None until it has
-            ended.
+        code: Its exit code, or minus the number of the signal that ended it; None before its end.
         clear: Whether nothing is left of it.
-        left: How many other processes it left behind when it ended by itself.
+        left: The number of processes that it left behind when it ended by itself.
 
     Raises:
         ProgramFailed: It cannot be started.
@@ -51,7 +48,7 @@ class Program:
         self._suspended: list[int] | None = None
         self._status_text = b""
         self._status, telling = os.pipe()
-        command = [sys.executable, "-I", "-S", str(KEEPER), str(telling), *words]
+        command = [sys.executable, "-I", "-S", keeper.__file__, str(telling), *words]
         try:
             self._keeper = subprocess.Popen(  # noqa: S603 - the command that the user states
                 command,
@@ -81,16 +78,13 @@ class Program:
         self._selector.register(handle, selectors.EVENT_READ, source)
         self._open.add(handle)
 
-    # --------------------------------------------------------------------------------- listening
-
     @property
     def over(self) -> bool:
         """Nothing is left of the program, and all that it has printed was read."""
         return self.clear and not self._open
 
     def read(self, timeout_s: float) -> list[tuple[Source, bytes]]:
-        """The output since the last call; waits for the first of it, or for the program's
-        end.
+        """The output since the last call; waits for the first of it, or for the program's end.
 
         Raises:
             ProgramFailed: It could not be started.
@@ -103,7 +97,7 @@ class Program:
             elif content:
                 pieces.append((key.data, content))
         if self.clear and not pieces:
-            # What still holds the output open is not of the program.
+            # Some process that is not of the program still holds the output open.
             for handle in list(self._open):
                 self._stop_listening(handle)
         refusal, self._refusal = self._refusal, None
@@ -153,14 +147,12 @@ class Program:
             with suppress(ProcessLookupError):
                 os.killpg(self._process, signal.SIGKILL)
 
-    # ------------------------------------------------------------------------------------ asking
-
     def suspend(self) -> list[tuple[Source, bytes]]:
-        """Suspend all of its processes, and return what it has printed by then."""
+        """Suspend all of its processes, and return its output until then."""
         self._suspended = None
         self._ask(keeper.SUSPEND)
         pieces = []
-        give_up = time.monotonic() + ANSWER_S
+        give_up = time.monotonic() + PATIENCE_S
         while self._suspended is None and not self.over and time.monotonic() < give_up:
             pieces += self.read(0.05)
         while more := self.read(0.0):
@@ -172,7 +164,7 @@ class Program:
         self._ask(keeper.RESUME)
 
     def terminate(self) -> None:
-        """Ask the program to end, with SIGTERM to its process group."""
+        """Send SIGTERM to its process group."""
         self._ask(keeper.TERMINATE)
 
     def kill(self) -> None:
@@ -185,14 +177,13 @@ class Program:
             os.write(self._keeper.stdin.fileno(), letter)
 
     def writes_in(self, folder: Path) -> list[Path]:
-        """The files of a folder that the suspended processes have open to write anywhere in them.
+        """The files of a folder that the suspended processes have open for writing.
 
-        Files that are only added to are left out: they are logs. So are pipes, and files that the
-        program has removed since.
+        Files that are opened to append are left out: they are logs. So are pipes and removed files.
         """
         found: set[Path] = set()
         for process in self._suspended or ():
-            for path in _written_by(process):
+            for path in _open_files(process):
                 if path.is_relative_to(folder) and path.is_file():
                     found.add(path)
         return sorted(found)
@@ -202,7 +193,7 @@ class Program:
         if self._is_closed:
             return True
         self.kill()
-        give_up = time.monotonic() + ANSWER_S
+        give_up = time.monotonic() + PATIENCE_S
         while not self.over and time.monotonic() < give_up:
             self.read(0.05)
         if not self.clear:
@@ -217,8 +208,7 @@ class Program:
         return True
 
 
-def _written_by(process: int) -> list[Path]:
-    """The files that a process has open to write anywhere in them."""
+def _open_files(process: int) -> list[Path]:
     found = []
     # The process may end meanwhile, or belong to another user.
     with suppress(OSError):
@@ -226,8 +216,8 @@ def _written_by(process: int) -> list[Path]:
             facts = Path(f"/proc/{process}/fdinfo/{handle.name}").read_text()
             _, _, after = facts.partition("flags:")
             flags = int(after.split()[0], 8)
-            is_written = flags & os.O_ACCMODE != os.O_RDONLY
-            if is_written and not flags & os.O_APPEND:
+            is_writable = flags & os.O_ACCMODE != os.O_RDONLY
+            if is_writable and not flags & os.O_APPEND:
                 found.append(handle.readlink())
     return found
 
@@ -244,9 +234,9 @@ def exit_text(code: int) -> str:
 
 
 def own_environment() -> dict[str, str]:
-    """The variables of this process for a program that is not a part of its cluster."""
+    """The environment of this process, without its cluster."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
     if own.get(BREAKPOINT, "").startswith("ray."):
         del own[BREAKPOINT]
-    # What Python prints to a pipe would otherwise come in large pieces.
+    # Python would buffer its output to a pipe in large pieces.
     return {**own, "PYTHONUNBUFFERED": "1"}

@@ -1,7 +1,7 @@
-"""Readers of reports, by the form in which a program writes them: JSON, patterns, CSV.
+"""Readers of reports, by their form: JSON, patterns, CSV.
 
-Each has the method `report_in`, which is given one line after another, and says which report is
-complete with it.
+Each has the method `report_in`, which gives the report that a line completes, or raises
+`ProgramFailed` for an impossible one.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import RESOURCE, ReportPattern, visible
 from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
 
 LETTERS = 200
-"""Of a line, in messages."""
+"""Letters of a line that a message repeats."""
 FROM_0 = "+1"
-"""Ends the name of a resource that is counted from 0."""
+"""The end of the name of a resource that is counted from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +31,12 @@ class ReportLine:
     metrics: dict[str, float]
 
 
-class LineReader(Protocol):
-    """Finds reports in lines."""
-
-    def report_in(self, line: bytes) -> ReportLine | None:
-        """The report that is complete with a line; None if there is none.
-
-        Raises:
-            ProgramFailed: It is a report that cannot be right.
-        """
-
-
 class JsonLines:
     """Each report is a line with a JSON object. Values that are not numbers are left out.
 
     Args:
-        resource: The key that says how far the trial has trained, with ``+1`` if it is counted from
-            0. An object without it is not a report.
+        resource: The key of the resource, with ``+1`` if it is counted from 0. An object without it
+            is not a report.
     """
 
     def __init__(self, resource: str) -> None:
@@ -68,12 +58,12 @@ class JsonLines:
 
 
 class PatternLines:
-    """Each report is where all patterns have been found, in one line or in several.
+    """Each report is complete where all patterns have been found, in one line or in several.
 
-    A report begins where the first pattern is found, so what was found before then is forgotten.
+    The first pattern begins a new report.
 
     Args:
-        patterns: In the order in which the program prints what they find.
+        patterns: In the order of the program's lines.
     """
 
     def __init__(self, patterns: Sequence[ReportPattern]) -> None:
@@ -102,8 +92,7 @@ class CsvRows:
     Cells that are not numbers are left out, and so are rows without the study's objective.
 
     Args:
-        resource: The column that says how far the trial has trained, with ``+1`` if it is counted
-            from 0.
+        resource: The column of the resource, with ``+1`` if it is counted from 0.
         objective: The study's objective; None for a trial without a study.
     """
 
@@ -122,9 +111,8 @@ class CsvRows:
             return None
         numbers = {}
         for name, cell in zip(self._columns, cells, strict=False):
-            number = _float(cell)
-            if number is not None:
-                numbers[name] = number
+            with suppress(ValueError):
+                numbers[name] = float(cell)
         if not numbers.keys() >= set(self._needed):
             return None
         return _report(numbers, self._resource, text)
@@ -138,20 +126,7 @@ class CsvRows:
         self._columns = columns
 
 
-def _float(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
-
-
 def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:
-    """A report of a line.
-
-    Args:
-        found: The values that the line names.
-        resource: The name of the one that counts, with ``+1`` if it counts from 0.
-    """
     key = resource.removesuffix(FROM_0)
     try:
         metrics = {metric_name(name): number_of(name, value) for name, value in found.items()}

@@ -9,19 +9,18 @@ from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
-from trials.tasks.command.readers import CsvRows, JsonLines, LineReader, PatternLines, ReportLine
+from trials.tasks.command.readers import CsvRows, JsonLines, PatternLines, ReportLine
 
 LONGEST_LINE = 1 << 20
-"""Bytes of a line. One that is longer is not a report, and is passed on in pieces."""
+"""Bytes. A longer line is not a report, and goes to the log in pieces."""
 
 
 class ReportStream:
     """The reports of one start of a program. Its other output goes to the log.
 
     Args:
-        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
+        patterns, resource: As in `run.Command`.
         file: The file with the reports; None for standard output.
-        resource: The key of a report that says how far the trial has trained.
         metric: The study's objective; None for a trial without a study.
         output: The log.
     """
@@ -41,7 +40,7 @@ class ReportStream:
         self._reader = self._new_reader()
         self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
 
-    def _new_reader(self) -> LineReader:
+    def _new_reader(self) -> JsonLines | PatternLines | CsvRows:
         if self._patterns:
             return PatternLines(self._patterns)
         if self._file is None or self._file.suffix != ".csv":
@@ -65,7 +64,7 @@ class ReportStream:
         yield from self._in_file(ended=False)
 
     def last_reports(self) -> Iterator[ReportLine]:
-        """The reports in last lines, whose ends never came."""
+        """The reports in last lines, which have no line end."""
         for source, rest in self._rests.items():
             if rest:
                 yield from self._printed(rest, source)
@@ -83,7 +82,7 @@ class ReportStream:
             self._output.write(line)
 
     def _in_file(self, *, ended: bool) -> Iterator[ReportLine]:
-        """All reports of the file, where it has changed: it may have been written anew."""
+        # All reports of a changed file: the program may write the whole file again.
         if self._file is None or not self._file.exists():
             return
         try:

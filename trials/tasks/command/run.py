@@ -1,8 +1,8 @@
 """One attempt of a command: its reports, its checkpoints, and how it ends.
 
-The program trains on while its reports are read. Where a checkpoint of a moment is wanted, all of
-its processes are suspended and its folder is copied. A file that is open for writing then is not
-complete: the program may first go on for a while. A trial that waits at a rung waits suspended.
+The program trains on while its reports are read. For a checkpoint, all of its processes are
+suspended and its folder is copied. A file that is open for writing then is incomplete: the program
+may first go on for a while. A trial that waits at a rung waits suspended.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text, own_environment
 from trials.tasks.command.readers import ReportLine
 from trials.tasks.command.report_stream import ReportStream
-from trials.tasks.function.stopwatch import Stopwatch
+from trials.tasks.function.reported import Stopwatch
 
 POLL_S = 0.1
-"""The run waits so long for news before it hands control back, so that a worker can look around."""
+"""The longest wait for news before the run hands control back to its worker."""
 FINISH_S = 300.0
 """The time that a program may take to end after its last report."""
 LOOK_S = 0.05
-"""Between two looks at what a program has written and reported."""
+"""Between two looks at a program's files and reports."""
 SETTLE_S = 1.0
-"""Looks are taken for so long, until two of them show the same."""
+"""The time until two looks in a row must have shown the same."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Command:
         base: The folder that it runs in.
         reports: The file of the attempt's folder with the reports; None for standard output.
         patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
-        resource: The key of a report that says how far the trial has trained.
+        resource: The key of a report with its resource.
         ends_early: Whether it may end before its budget.
-        resumes: Whether it continues from what it has written into its folder.
+        resumes: Whether it continues from the files of its folder.
     """
 
     line: CommandLine
@@ -69,20 +69,23 @@ class CommandRun:
         self._command, self._setup = command, setup
         self._total = setup.budget.total
         self._output = Output(setup.log)
-        self._folder = AttemptFolder(setup, self._output, resumes=command.resumes)
+        self._folder = AttemptFolder(setup, resumes=command.resumes)
         progress = self._folder.progress
         self._is_continued = bool(progress)
         self._reports = collections.deque(ReportLine(*each) for each in progress.get("pending", []))
-        """Reports that were not handed over yet."""
+        """Reports that are yet to be yielded."""
         self._reached: float = progress.get("reached", 0.0)
-        """The resource of the last report that was handed over."""
+        """The resource of the last report that was yielded."""
         self._known = self._reports[-1].resource if self._reports else self._reached
         """The resource of the last report of the trial."""
         self._printed = 0.0
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        self._stream = self._new_stream()
+        goal, reports = setup.goal, command.reports
+        metric = None if goal is None else goal.metric
+        file = None if reports is None else self._folder.path / reports
+        self._stream = ReportStream(command.patterns, file, command.resource, metric, self._output)
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._is_at_report = False
@@ -90,20 +93,12 @@ class CommandRun:
         self._end_by: float | None = None
         self._began_again_at: float | None = None
 
-    def _new_stream(self) -> ReportStream:
-        command, goal = self._command, self._setup.goal
-        metric = None if goal is None else goal.metric
-        file = None if command.reports is None else self._folder.path / command.reports
-        return ReportStream(command.patterns, file, command.resource, metric, self._output)
-
-    # ---------------------------------------------------------------------------------- training
-
     def __iter__(self) -> Iterator[Report | None]:
         """The program's reports; None while it takes its time between two of them.
 
         Raises:
-            ProgramFailed: It cannot be started, prints a report that cannot be right, or ends in
-                another way than it should.
+            ProgramFailed: It cannot be started, prints an impossible report, or ends in another way
+                than it should.
         """
         while self.finished is None and not self._is_over:
             if self._reports:
@@ -189,8 +184,6 @@ class CommandRun:
         best = None if saved is None else self.best
         return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
 
-    # ------------------------------------------------------------------------------------- ending
-
     def _finish(self, program: Program) -> None:
         code = program.code
         assert code is not None
@@ -235,13 +228,10 @@ class CommandRun:
         return f"a report is a line such as {example} in {where}"
 
     def _end_program(self, program: Program, why: str) -> bool:
-        """Tell the program to end, and kill it if it does not.
-
-        Returns: Whether its files are complete.
-        """
+        """Ask the program to end, and kill it if it does not; true if its files are complete."""
         if program.over or program.code is not None:
             return True
-        self._output.note(f"told to end (SIGTERM): {why}")
+        self._output.note(f"sent SIGTERM: {why}")
         program.terminate()
         self._is_suspended = False
         give_up = time.monotonic() + GRACE_S
@@ -258,15 +248,13 @@ class CommandRun:
         self._watch.pause()
         return is_complete
 
-    # ------------------------------------------------------------------------------- checkpoints
-
     def save(self) -> Path | str | None:
-        """Save what the program has written.
+        """Save the program's files.
 
         At a report, the program is suspended, and continues when the run is iterated. Between
-        reports, the program is asked to end first, so that it can save what it has.
+        reports, the program is asked to end first, so that it can save its state.
 
-        Returns: None if it has written nothing, does not continue, or is just writing.
+        Returns: None if there are no files, the program does not resume, or it is just writing.
         """
         if not self._command.resumes:
             return None
@@ -294,11 +282,10 @@ class CommandRun:
         return self._folder.save(self._progress(), self._metrics)
 
     def _suspended(self, program: Program, wait_s: float) -> bool:
-        """Suspend the program at a moment at which its files are complete, and what they hold was
-        reported.
+        """Suspend the program at a moment at which its files are complete and match its reports.
 
-        Just before, it may have written a state that it has not reported yet. So it goes on for a
-        moment, until nothing changes in one.
+        It may just have saved a state before its report. So it goes on until two looks show the
+        same.
 
         Returns: Whether its files are complete.
         """
@@ -341,9 +328,7 @@ class CommandRun:
         return self._folder.best
 
     def recorded(self, resource: float) -> None:
-        self._folder.recorded(resource)
-
-    # ------------------------------------------------------------------------------ health, end
+        self._folder.checkpoints.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
         found = self._folder.history.findings()
@@ -354,8 +339,8 @@ class CommandRun:
         return (Finding("began_again", f"{what}: {hint}", Severity.WARNING), *found)
 
     def close(self) -> bool:
-        """End the program and all of its processes, and remove the attempt's folder. False while a
-        process cannot be killed."""
+        """End all processes of the program, and remove the attempt's folder. False while a process
+        cannot be killed."""
         program = self._program
         if program is not None:
             try:

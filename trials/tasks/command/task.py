@@ -55,7 +55,7 @@ class CommandTask:
         return "none"
 
     def prepare(self, params: Mapping[str, Any]) -> None:
-        """Nothing: a command reads its own data."""
+        """Do nothing: a command reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> CommandRun:
         return CommandRun(self._command, setup)

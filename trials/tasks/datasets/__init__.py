@@ -1,6 +1,6 @@
 """The data of a built-in task: read from files, checked, split, encoded and kept.
 
-- `data_set`: the steps from files to arrays, the same for every kind; the rows that are held out
+- `data_set`: the steps from files to arrays, the same for every kind; the validation rows
 - `tables`: data files as tables, with errors for the person who wrote the path
 - `labels`: classes and their names
 - `prepared`, `entries`: prepared data, kept on the disk

@@ -21,7 +21,7 @@ class DataSpec:
     """The data of a task; paths are absolute.
 
     Args:
-        validation: The validation data, or the fraction of the training data that it is.
+        validation: A file, or a fraction of the training data.
         split_seed: Decides which samples a validation fraction picks.
     """
 
@@ -32,7 +32,7 @@ class DataSpec:
 
     @property
     def facts(self) -> tuple[object, ...]:
-        """Everything else that decides on the prepared data; compared by `repr`."""
+        """All other facts that decide on the prepared data; compared by `repr`."""
         return (self.split_seed,)
 
     @property
@@ -42,7 +42,7 @@ class DataSpec:
 
     @staticmethod
     def shared(task: Mapping[str, Any], base: Path) -> dict[str, Any]:
-        """The fields of this class, from a part whose values are right."""
+        """The fields of this class, from a valid `task` part."""
         validation = task["validation"]
         return {
             "train": base / task["train"],
@@ -55,15 +55,11 @@ class DataSpec:
 SpecT = TypeVar("SpecT", bound=DataSpec)
 Examples = TypeVar("Examples")
 Mask = npt.NDArray[np.bool_]
-"""True for the examples that are taken, shape (n,)."""
+"""True for the chosen examples, shape (n,)."""
 
 
 class DataSet(abc.ABC, Generic[SpecT, Examples]):
-    """The data of a task. A kind says how a file is read and how examples are encoded.
-
-    Args:
-        spec: The `task` part, parsed.
-    """
+    """The data of a task. A kind reads a file, and encodes examples."""
 
     TYPES: ClassVar[tuple[type, ...]]
     """The dataclasses that prepared data is made of."""
@@ -74,10 +70,10 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
 
     @abc.abstractmethod
     def examples(self, path: Path, where: str) -> tuple[Examples, list[Problem]]:
-        """The examples in a file, and what is wrong with their values.
+        """The examples in a file, and the problems of their values.
 
         Args:
-            where: The study file's key that names it.
+            where: The study file's key of the file.
 
         Raises:
             TaskError: The file cannot be read, or has no examples.
@@ -96,7 +92,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         """Encoded data with test samples in place of the validation samples."""
 
     def unfit(self, train: Examples) -> Iterable[Problem]:
-        """Reasons why a training file whose values are right cannot be learnt from."""
+        """Reasons why a training file with valid values cannot be learnt from."""
         return ()
 
     def misfits(self, train: Examples, other: Examples, where: str) -> Iterable[Problem]:
@@ -108,7 +104,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return [""] * len(train)  # type: ignore[arg-type]
 
     def lost(self, train: Examples, validation: Examples) -> Iterable[str]:
-        """The labels that a split leaves no training example of."""
+        """The labels without a training example after a split."""
         return ()
 
     def taken(self, examples: Any, mask: Mask) -> Any:
@@ -134,7 +130,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return self.encode(*parts, settings)
 
     def on_test(self, data: Any, settings: Any) -> Any:
-        """Encoded data with the test samples, which have no problems, for validation."""
+        """Encoded data with test samples, which have no problems, in place of the validation."""
         assert self.spec.test is not None
         test, _ = self.examples(self.spec.test, "task.test")
         return self.with_test(data, test, settings)
@@ -155,7 +151,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
     def _other(
         self, train: Examples | None, path: Path | None, where: str
     ) -> tuple[Examples | None, list[Problem]]:
-        """The examples of another file than the training file, and its problems."""
         if path is None:
             return None, []
         found, problems = self._read(path, where)
@@ -166,7 +161,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
     def _parts(
         self, train: Examples | None, problems: list[Problem]
     ) -> tuple[tuple[Examples, Examples] | None, list[Problem]]:
-        """Training and validation examples, None if they cannot be had; and all problems."""
         chosen = self.spec.validation
         if isinstance(chosen, Path):
             validation, more = self._other(train, chosen, "task.validation")
@@ -189,13 +183,11 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
 
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
-    """The rows that a validation fraction takes: of every class its share, and never its last row.
+    """The rows of a validation fraction: a share of every class, and never its last row.
 
     Args:
-        fraction: The share to take, in (0, 1).
-        seed: Which rows it is, for a given file.
-
-    Returns: True for the rows taken, shape (n,).
+        fraction: In (0, 1).
+        seed: Decides which rows these are.
     """
     generator = np.random.default_rng(seed)
     rows_by_class: dict[str, list[int]] = {}
@@ -205,8 +197,7 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
     owed = 0.0
     for label in sorted(rows_by_class):
         rows = generator.permutation(rows_by_class[label])
-        # What rounding leaves over goes to the next class, so that small classes add up to their
-        # share.
+        # The rest of rounding goes to the next class, so that small classes add up to their share.
         owed += fraction * len(rows)
         count = min(round(owed), len(rows) - 1)
         owed -= count

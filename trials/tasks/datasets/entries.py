@@ -1,4 +1,4 @@
-"""Prepared data as an entry of the cache, and back: arrays, files, and how they belong together."""
+"""Prepared data as an entry of the cache, and back: arrays, files, and their order as JSON."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from trials.data import cache
 
 _TYPE, _FIELDS = "type", "fields"
 _ARRAY, _FILE, _MAPPING = "array", "file", "mapping"
-"""Keys of the objects that stand for what JSON does not have. A list stands for a tuple."""
+"""Keys of the objects that stand for Python's objects in JSON. A list stands for a tuple."""
 
 
 def entry_of(data: object) -> cache.CacheEntry:
-    """Prepared data as flat arrays, files, and the facts that say how they belong together."""
+    """Prepared data as flat arrays, files, and the facts that join them."""
     arrays: dict[str, Any] = {}
     files: dict[str, bytes] = {}
 
     def plain(value: Any, name: str) -> Any:
-        """A value as JSON, with its arrays and files taken out."""
         if isinstance(value, np.ndarray):
             arrays[name] = value
             return {_ARRAY: name}

@@ -1,5 +1,4 @@
-"""The classes of a data set: their names and numbers, and classes that are not in the training
-data."""
+"""The classes of a data set, their names and numbers."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 def class_names(labels: Iterable[str | None]) -> list[str]:
     """The classes in order: by number where all are whole numbers, else by name.
 
-    The order follows from the names alone: 1, 01 and 001 are one number, and are ordered by their
-    letters.
+    The order follows from the names alone: 1, 01 and 001 are one number, ordered by letters.
     """
     names = {str(label) for label in labels}
     if all(_WHOLE.fullmatch(name) for name in names):
@@ -29,12 +27,7 @@ def class_names(labels: Iterable[str | None]) -> list[str]:
 
 
 def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The number of each label, its place among the names, shape (n,).
-
-    Args:
-        labels: Labels that all are among the names.
-        names: The names of the classes, in order.
-    """
+    """The place of each label among the names, shape (n,)."""
     numbers = {name: number for number, name in enumerate(names)}
     return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
 
@@ -49,11 +42,11 @@ def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
 
 
 def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str) -> list[Problem]:
-    """The problem of data with classes that the training data does not have.
+    """The problem of other data with classes that the training data does not have.
 
     Args:
-        other: The class of each row of the other data; None if it has none.
-        where: The study file's key that names the other data.
+        other: The class of each row; None for a row without one.
+        where: The study file's key of the other data.
     """
     unknown = set(other) - set(train) - {None}
     if not unknown:

@@ -1,10 +1,10 @@
 """Prepared data, kept on the disk: the second study on the same files neither tokenises nor
 decodes.
 
-A task states a `Recipe`: what it prepares, from which files, and what else decides on the result.
-`prepare` follows it, or finds in `trials.data.cache` what was made by it before. The fingerprint
-covers whatever the data depends on: the content of the files, the recipe's facts, the model's
-tokenizer and processor, the versions of the libraries, and the code of this package.
+A task states a `Recipe`. `prepare` follows it, or finds its result in `trials.data.cache`. The
+fingerprint covers everything that decides on the data: the content of the files, the recipe's
+facts, the model's tokenizer and processor, the versions of the libraries, and the code of this
+package.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import trials
 from trials.data import cache
 from trials.descriptions.models import Pretrained, Scratch
 from trials.disk.whole_folders import digest_of_file
 from trials.tasks.datasets import entries
-
-Data = TypeVar("Data")
 
 LIBRARIES = ("numpy", "pandas", "pillow", "tokenizers", "transformers")
 _HUB_FILES = (
@@ -36,14 +34,13 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
 
 
 @dataclass(frozen=True)
-class Recipe(Generic[Data]):
-    """The preparation of data, and what it depends on.
+class Recipe:
+    """The preparation of data, and everything that decides on its result.
 
     Args:
         kind: The first word of the entry's name.
-        sources: The files and folders that are read; the share that is split off for validation,
-            where one is.
-        facts: Whatever else decides on the result; told apart by their `repr`.
+        sources: The files and folders, or the share of the training data for validation.
+        facts: Compared by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None if none does.
         types: The dataclasses that the data is made of.
         build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values,
@@ -55,28 +52,20 @@ class Recipe(Generic[Data]):
     facts: tuple[object, ...]
     model: Pretrained | Scratch | None
     types: tuple[type, ...]
-    build: Callable[[], Data]
+    build: Callable[[], Any]
 
 
-def prepare(recipe: Recipe[Data]) -> Data:
-    """The data that the recipe prepares, from the cache where that holds it.
-
-    Raises:
-        TaskError: With every problem of the data or the model.
-    """
+def prepare(recipe: Recipe) -> Any:
+    """The data of a recipe, from the cache if it is there."""
     name = fingerprint(recipe)
     if name is None:
         return recipe.build()
     entry = cache.cached(name, lambda: entries.entry_of(recipe.build()))
-    data: Data = entries.data_in(entry, recipe.types)
-    return data
+    return entries.data_in(entry, recipe.types)
 
 
-def fingerprint(recipe: Recipe[Any]) -> str | None:
-    """The name of prepared data.
-
-    Returns: None if it is not known, because a file or the tokenizer is not there (yet).
-    """
+def fingerprint(recipe: Recipe) -> str | None:
+    """The name of prepared data; None if a file or the tokenizer is missing."""
     model: object = None
     if recipe.model is not None:
         model = _encoder(recipe.model)
@@ -94,7 +83,7 @@ def fingerprint(recipe: Recipe[Any]) -> str | None:
 
 @functools.cache
 def code_digests() -> list[str]:
-    """The digests of this package's files: any of them may decide how data is prepared."""
+    """The digests of this package's files: any of them may change how data is prepared."""
     root = Path(trials.__file__).parent
     return [digest_of_file(path) for path in sorted(root.rglob("*.py"))]
 
@@ -113,8 +102,7 @@ def _content(source: Path | float) -> object:
 
 
 def _encoder(model: Pretrained | Scratch) -> object:
-    """The identity of a tokenizer: the vocabulary of a model from scratch, or the content of the
-    tokenizer's files. None if they are not on this machine, or code of the model is run too."""
+    """The identity of a tokenizer; None if its files are not here, or it may run its own code."""
     if isinstance(model, Scratch):
         return model.vocabulary
     if model.trusted:

@@ -25,10 +25,10 @@ LONGEST_SHOWN = 60
 
 
 def read(path: Path, where: str) -> pd.DataFrame:
-    """Read a data file by its suffix. Its columns have names that are texts.
+    """Read a data file by its suffix. The names of its columns are texts.
 
     Args:
-        where: The study file's key that names it.
+        where: The study file's key of the file.
 
     Raises:
         TaskError: There is no such file, or it is not what its suffix says.
@@ -54,14 +54,14 @@ def read(path: Path, where: str) -> pd.DataFrame:
 
 
 def with_columns(wanted: Mapping[str, Iterable[str]], path: Path, where: str) -> pd.DataFrame:
-    """The table of a data file that has some columns, and rows.
+    """Read a data file that must have rows, and some columns.
 
     Args:
-        wanted: The columns, by the study file's key that asks for them.
-        where: The study file's key that names the file.
+        wanted: The columns, by their study file's keys.
+        where: The study file's key of the file.
 
     Raises:
-        TaskError: The file cannot be read, or has not all columns, or no rows.
+        TaskError: The file cannot be read, lacks a column, or has no rows.
     """
     table = read(path, where)
     if missing := missing_columns(table, wanted, path):
@@ -74,11 +74,7 @@ def with_columns(wanted: Mapping[str, Iterable[str]], path: Path, where: str) ->
 def missing_columns(
     table: pd.DataFrame, wanted: Mapping[str, Iterable[str]], path: Path
 ) -> list[Problem]:
-    """The problem of each column that a file does not have.
-
-    Args:
-        wanted: The columns, by the study file's key that asks for them.
-    """
+    """The problem of each column that a file does not have; `wanted` is as for `with_columns`."""
     shown = [_shown(name) for name in table.columns]
     named = ", ".join(shown[:MOST_NAMED])
     if len(shown) > MOST_NAMED:
@@ -116,16 +112,12 @@ def gaps_in(
 
 
 def missing_values(rows: list[int], column: str, path: Path) -> str:
-    """The text of an error about rows, counted from 1, without a value in a column."""
+    """An error's text about rows, counted from 1, without a value."""
     return _rows_of(path, f"without {column!r}", list(map(str, rows)), "fill or remove them")
 
 
 def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path) -> str:
-    """The text of an error about rows with something else than what is wanted.
-
-    Args:
-        unfit: The unwanted values, by row (counted from 1).
-    """
+    """An error's text about rows, counted from 1, with unfit values."""
     shown = [f"{row} ({_shown(value)!r})" for row, value in unfit.items()]
     return _rows_of(path, f"where {column!r} is not {wanted}", shown, "correct or remove them")
 
@@ -143,8 +135,7 @@ def _shown(name: str) -> str:
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """A column as texts, whatever its type: None if it has no value, only white space, or a list
-    or object."""
+    """A column of any type as texts; None for no value, white space, a list or an object."""
     return [_as_text(value) for value in table[column].tolist()]
 
 
@@ -153,23 +144,17 @@ def _as_text(value: Any) -> str | None:
         return value if value.strip() else None
     if value is None or isinstance(value, list | dict | np.ndarray) or pd.isna(value):
         return None
-    # A column of whole numbers with gaps is read as floats: 3.0 was written as 3.
+    # A column of whole numbers with gaps is read as floats: 3.0 stands for 3.
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip() or None
 
 
-# ----------------------------------------------------------------------------------------- files
-
-
 def demand_plain(path: Path, where: str, *, text: bool) -> None:
-    """See that there is a plain file, and no binary one where it is to be text.
+    """Raise a TaskError if there is no plain file, or a binary one in place of text.
 
     Args:
-        where: The study file's key that names it.
-
-    Raises:
-        TaskError: There is no such file, or it is something else.
+        where: The study file's key of the file.
     """
     try:
         files.refuse_odd(path)
@@ -187,8 +172,7 @@ def demand_plain(path: Path, where: str, *, text: bool) -> None:
 
 
 def lines_of(path: Path, where: str) -> list[str]:
-    """The lines of a text file, which end at a line feed, with or without a carriage return before
-    it.
+    """The lines of a text file, which end at a line feed or a carriage return with one.
 
     Raises:
         TaskError: There is no such file, or it is not UTF-8 text.
@@ -206,43 +190,25 @@ def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    # Texts may hold what `str.splitlines` takes for the end of a line, such as U+2028.
+    # For `str.splitlines`, marks inside a text such as U+2028 end a line too.
     with path.open(encoding="utf-8-sig", newline="\n") as file:
         return [line.removesuffix("\n").removesuffix("\r") for line in file]
 
 
 def _read_separated(path: Path, separator: str) -> pd.DataFrame:
-    refuse_repeated_names(path, separator)
-    # Only an empty field is missing: "NA" and "null" are texts that people write.
-    table = pd.read_csv(
-        path, sep=separator, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig"
-    )
-    refuse_shifted(table)
-    return table
-
-
-def refuse_shifted(table: pd.DataFrame) -> None:
-    """See that the columns read are those that the header names.
-
-    Raises:
-        ValueError: All rows have more fields; pandas takes the first ones for names of the rows.
-    """
-    if not isinstance(table.index, pd.RangeIndex):
-        named = len(table.columns)
-        raise ValueError(f"its rows have more fields than the {named} that its header names")
-
-
-def refuse_repeated_names(path: Path, separator: str = ",") -> None:
-    """See that no two columns have the same name: pandas would give the second one another.
-
-    Raises:
-        ValueError: Two have.
-    """
-    header = pd.read_csv(path, sep=separator, dtype=str, header=None, nrows=1, encoding="utf-8-sig")
-    names = header.iloc[0].dropna()
+    options: dict[str, Any] = {"sep": separator, "dtype": str, "encoding": "utf-8-sig"}
+    # With a header, pandas would rename the second of two columns of one name.
+    names = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].dropna()
     repeated = names[names.duplicated()]
     if repeated.size:
         raise ValueError(f"its header names the column {_shown(repeated.iloc[0])!r} twice")
+    # Only an empty field is missing: "NA" and "null" are texts that people write.
+    table: pd.DataFrame = pd.read_csv(path, keep_default_na=False, na_values=[""], **options)
+    # Where all rows have more fields than the header, pandas takes the first for names of rows.
+    if not isinstance(table.index, pd.RangeIndex):
+        named = len(table.columns)
+        raise ValueError(f"its rows have more fields than the {named} that its header names")
+    return table
 
 
 def _read_json_lines(path: Path) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """The reports of a training function or a command: health checks and the best checkpoint.
 
-A function reports less about itself than a built-in task does: only checks whose numbers it always
-reported are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`.
+A function reports less than a built-in task, so only the checks of numbers in all of its reports
+are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,11 @@ from trials.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
 VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
-"""Names of the loss on validation data; the first that is reported is taken."""
+"""Names of the loss on validation data; the first that is reported counts."""
 
 
 class ReportHistory:
-    """The reports of a trial, over all its attempts.
-
-    Args:
-        setup: The goal.
-        state: Of the history before, from that checkpoint; None for a trial that starts afresh.
-    """
+    """The reports of all attempts of a trial, continued from the state in a checkpoint, if any."""
 
     def __init__(
         self, setup: Setup, checkpoints: Checkpoints, state: Mapping[str, Any] | None
@@ -44,12 +39,7 @@ class ReportHistory:
             self._always = frozenset(state["always"])
 
     def note(self, metrics: Mapping[str, float], elapsed: float, saved: Path | str | None) -> None:
-        """Take in a report.
-
-        Args:
-            elapsed: Seconds it has trained, over all its attempts.
-            saved: The checkpoint that belongs to the report; None if there is none.
-        """
+        """Add a report after some seconds of training in all attempts, with its checkpoint."""
         self._count += 1
         self._always &= frozenset(metrics)
         train_loss = metrics.get(TRAIN_LOSS, 0.0)
@@ -62,7 +52,7 @@ class ReportHistory:
             self.mark_best(metrics, saved)
 
     def mark_best(self, metrics: Mapping[str, float], saved: Path | str) -> None:
-        """Let `best` name a checkpoint, if its report is the best so far."""
+        """Make a checkpoint the best one, if its report is the best so far."""
         goal = self._goal
         value = None if goal is None else metrics.get(goal.metric)
         if goal is None or value is None or not math.isfinite(value):
@@ -86,8 +76,7 @@ class ReportHistory:
         return diagnose(history, checks)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values, for a checkpoint. The report that the checkpoint belongs to is yet to come:
-        a trial that continues from it has one report less."""
+        """Plain values, for a checkpoint, without the report that follows it."""
         return {
             "trace": self._trace.state_dict(),
             "count": self._count,

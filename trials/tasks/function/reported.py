@@ -1,19 +1,20 @@
-"""Metrics of reports, made plain: names that a person can type, and Python's numbers."""
+"""The parts of a report, made plain: names that a person can type, Python's numbers, and the time
+that a trial has trained."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 MOST_RESOURCE = 2.0**53
-"""The most that a trial can say it has trained: above it a float cannot tell a number from the next
-one."""
+"""The largest resource: above it a float cannot tell a number from the next one."""
 
 
 def metric_name(of: object) -> str:
     """The name of a metric.
 
     Raises:
-        ValueError: It is not one that a person can type.
+        ValueError: A person cannot type it.
     """
     name = str(of)
     if not name.isprintable() or not name or name.startswith("$"):
@@ -26,7 +27,7 @@ def number_of(name: str, value: Any) -> float:
     """A number of Python's, numpy's or torch's, as Python's; text is not one, even "0.5".
 
     Raises:
-        ValueError: It is not a number; the error calls it by its name.
+        ValueError: It is not a number; the error repeats the name.
     """
     wrong = f"{name} must be a number, not {value!r}"
     try:
@@ -39,3 +40,32 @@ def number_of(name: str, value: Any) -> float:
         raise ValueError(wrong) from None
     except OverflowError:
         raise ValueError(f"{name} is too large for a float") from None
+
+
+class Stopwatch:
+    """The seconds that a trial has trained in all attempts, without those in which it waits.
+
+    Args:
+        before_s: The seconds of earlier attempts. It runs from `go_on` to `pause`.
+    """
+
+    def __init__(self, before_s: float) -> None:
+        self._before_s = before_s
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds until now."""
+        if self._since is None:
+            return self._before_s
+        return self._before_s + time.perf_counter() - self._since
+
+    def go_on(self) -> None:
+        """Start, if it does not run."""
+        if self._since is None:
+            self._since = time.perf_counter()
+
+    def pause(self) -> None:
+        """Stop, until `go_on`."""
+        self._before_s = self.seconds
+        self._since = None

@@ -1,4 +1,4 @@
-"""One call of a training function, in a thread that takes turns with the code that iterates the
+"""One call of a training function, in a thread that alternates with the code that iterates the
 run."""
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all
 log = logging.getLogger(__name__)
 
 POLL_S = 0.2
-"""The run waits so long for a report before it hands control back, so that a worker can look
-around."""
+"""The longest wait for a report before the run hands control back to its worker."""
 GRACE_S = 5.0
-"""A closed run waits so long for its function to end."""
+"""The time that the function of a closed run may take to end."""
 
 Function = Callable[[Mapping[str, Any], FunctionTrial], object]
 
@@ -53,8 +52,7 @@ class FunctionRun:
         self._has_reported = False
 
     def __iter__(self) -> Iterator[Item]:
-        """The function's reports, questions and notes; None while it takes its time between two of
-        them.
+        """The function's reports, questions and notes; None while it takes its time between two.
 
         A function that has reported the full budget may go on until it returns.
         """
@@ -80,7 +78,6 @@ class FunctionRun:
             self._go.release()
 
     def _is_next_here(self, timeout_s: float) -> bool:
-        """Wait for the next item, or the function's end."""
         try:
             self._item = self._items.get(timeout=timeout_s)
         except queue.Empty:
@@ -107,12 +104,11 @@ class FunctionRun:
             require_all_read(self._trial)
             yield self._call.report(self._total, metrics)
 
-    def answer(self, value: Any) -> None:
-        self._call.answer = value
+    def give(self, value: Any) -> None:
+        self._call.given = value
 
     def save(self) -> Path | str | None:
-        """The checkpoint that came with the report the function waits in; None if it saved none
-        for it."""
+        """The checkpoint of the report that the function waits in, if any."""
         return self._item.checkpoint if isinstance(self._item, Report) else None
 
     @property
@@ -126,8 +122,7 @@ class FunctionRun:
         return self._call.history.findings()
 
     def close(self) -> bool:
-        """Raise `TrialStopped` in the function and wait for its end, but not forever: False if it
-        continues."""
+        """Raise `TrialStopped` in the function and wait for its end; False if it continues."""
         self._call.stopping = True
         while self._is_started and not self._is_ended:
             self._let_go()

@@ -6,14 +6,11 @@
             ...
             trial.report(epoch + 1, {"accuracy": accuracy})
 
-The function runs in a thread of its own, which takes turns with the code that iterates the run:
+The function runs in a thread of its own, which alternates with the code that iterates the run:
 `trial.report` hands the report over and waits until the run is iterated further. In a stopped
 trial, `trial.report` raises `TrialStopped`.
 
-Code that is written for another library is adapted: the caller gives what turns it into such a
-function.
-
-A script that knows its trial from `trials.script` runs as it is started by hand:
+A script that knows its trial from `trials.script` runs as if started by hand:
 ``my_module:__main__`` is the whole file.
 """
 
@@ -39,27 +36,25 @@ from trials.tasks.function.run import Function, FunctionRun
 from trials.tasks.function.trial import FunctionTrial
 
 SCRIPT = "__main__"
-"""In place of a function: its whole file."""
+"""In place of a function's name: its whole file."""
 
 Adapt = Callable[[Any, Mapping[str, Any]], Function]
-"""Turns what `kind` names into a function that takes `(params, trial)`. It is also given the `task`
-part, and raises a `TaskError` for what it cannot adapt. It pickles by its name: another process
-imports it."""
+"""From an object of another library and the `task` part to a function of `(params, trial)`. Raises
+a `TaskError` for an object that it cannot adapt. It pickles by its name: another process imports
+it."""
 
 
 class FunctionTask:
     """The task of a training function (a `contract.Task`).
 
     Args:
-        task: The `task` part of a study file: `kind`, `args` that every trial is given, and
-            `library`, which says for which library the code is written.
+        task: The `task` part of a study file.
         base: The folder that its module may be in.
-        adapt: For code that is written for a library; None for a function that takes
-            `(params, trial)`.
+        adapt: For code of the `library` of the part; None for a function of `(params, trial)`.
 
     Raises:
-        TaskError: There is no such function, it does not take `(params, trial)` and is not adapted,
-            or `adapt` refuses it.
+        TaskError: There is no such function, it does not take `(params, trial)`, or `adapt` refuses
+            it.
     """
 
     def __init__(self, task: Mapping[str, Any], base: Path, adapt: Adapt | None = None) -> None:
@@ -83,7 +78,7 @@ class FunctionTask:
         return "none"
 
     def prepare(self, params: Mapping[str, Any]) -> None:
-        """Nothing: a function reads its own data."""
+        """Do nothing: a function reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> FunctionRun:
         return FunctionRun(self._function, {**self._args, **setup.params}, setup)
@@ -151,7 +146,6 @@ def _whole_file(module_name: str, base: Path) -> Function:
 
 @contextmanager
 def _as_script(file: str, trial: FunctionTrial) -> Iterator[None]:
-    """Begin as if the file was started by hand, with the trial's parameters as its arguments."""
     seed_everything(trial.seed)
     trial.unread = set(trial.params)
     before, sys.argv = sys.argv, [file]

@@ -1,4 +1,4 @@
-"""A trial as its training function sees it, and the state that it shares with the run."""
+"""A trial as its training function sees it, and the state that it shares with its run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
-from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
-from trials.tasks.function.stopwatch import Stopwatch
+from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, metric_name, number_of
 
 _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
@@ -24,13 +23,10 @@ class FunctionCall:
     """The state of a call of a training function, which its `FunctionTrial` and its run share.
 
     Attributes:
-        checkpoint: The folder of the checkpoint that is continued from, or None.
-        checkpoints: Of the trial.
+        checkpoint: The folder of the checkpoint to continue from, or None.
         newest: The newest checkpoint that this call has reported, or None.
-        history: Its reports.
-        watch: The time it trains.
         stopping: Whether the trial is over.
-        answer: To the last question.
+        given: The value that the last question asked for.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -46,9 +42,9 @@ class FunctionCall:
         self.newest: Path | str | None = None
         self.history = ReportHistory(setup, self.checkpoints, _read(self.checkpoint, _HISTORY))
         self.stopping = False
-        self.answer: Any = None
+        self.given: Any = None
         self._draft: tuple[Path, Collection[str]] | None = None
-        """The draft saved since the last report, and the names of its files of state."""
+        """The draft since the last report, and the names of its files of state."""
         self._resource = 0.0
         self.watch = Stopwatch(_read(self.checkpoint, _ELAPSED) or 0.0)
         self.watch.go_on()
@@ -60,18 +56,12 @@ class FunctionCall:
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report; None if this call has reported none."""
+        """The checkpoint of the best report of this call, if any."""
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
-        """The report of what a function reports. What it reports again at the full budget is a
-        note, which is added to the last report.
-
-        Raises:
-            ValueError: As `FunctionTrial.report` says.
-            OSError: What was saved for it cannot be written.
-            TrialStopped: It is a report of more training than the trial has.
-        """
+        """The item of a call of `FunctionTrial.report`, with its errors; a note for one more report
+        at the full budget."""
         reached = number_of("resource", resource)
         if self.is_trained:
             if reached > self._resource:
@@ -97,8 +87,7 @@ class FunctionCall:
 
     @contextmanager
     def saving(self, state: Collection[str]) -> Iterator[Path]:
-        """A draft to write into. The next report, whose level names it, makes it a checkpoint; one
-        more save before that replaces it."""
+        """A draft, which the next report makes a checkpoint, and the next save replaces."""
         with self.checkpoints.drafting() as folder:
             yield folder
             (folder / _ELAPSED).write_text(json.dumps(self.watch.seconds))
@@ -113,12 +102,12 @@ class FunctionCall:
             self._draft = None
 
     def raise_if_stopping(self) -> None:
-        """Raise `TrialStopped` if the trial is over, which ends the function."""
+        """Raise `TrialStopped` if the trial is over."""
         if self.stopping:
             raise TrialStopped
 
     def close(self) -> None:
-        """Remove what was downloaded, and what was saved without a report."""
+        """Remove downloaded files, and a draft without a report."""
         self._discard_draft()
         self._open.close()
 
@@ -127,13 +116,12 @@ class FunctionTrial:
     """A trial as its training function sees it.
 
     Attributes:
-        number: The trial's in its study; 0 without a study.
+        number: The trial's number in its study; 0 without a study.
         params: Everything from `args` and `settings`, and the trial's own parameters.
-        unread: Of these, the names of those that a script has yet to read.
-        seed: The trial's own seed.
-        goals: The objectives, the first one first; empty if nobody says.
-        budget: How far to train, in the study file's unit; an int where it is whole.
-        unit: What the budget counts, such as epochs.
+        unread: The names of the params that a script has yet to read.
+        goals: The objectives, the first one first; empty without a study.
+        budget: The length of the training in `unit`; an int if it is whole.
+        unit: The unit of the budget, such as epochs.
         report_at: The ascending levels at which the study wants a report; the last one is the
             budget.
         device: A torch device name, such as cpu or cuda:0.
@@ -166,21 +154,18 @@ class FunctionTrial:
 
     @property
     def saved(self) -> Path | str | None:
-        """The newest checkpoint that this attempt has reported: a path, or a URL where checkpoints
-        go to a store; None if it has reported none."""
+        """The path or URL of the newest checkpoint that this attempt has reported, if any."""
         return self._call.newest
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report so far: a path, or a URL where checkpoints go to a
-        store; None if this attempt has reported none."""
+        """The path or URL of the checkpoint of this attempt's best report, if any."""
         return self._call.best
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A parameter of the trial by its name; where it has none of that name, the default.
+        """A parameter of the trial; the default if it has none of that name.
 
-        `seed` is the trial's seed, and its budget is found under the name of its unit, such as
-        `epochs`.
+        `seed` is the trial's seed, and the name of the budget's unit, such as `epochs`, its budget.
         """
         self.unread.discard(name)
         known = {"seed": self.seed, self.unit.value: self.budget, **self.params}
@@ -189,17 +174,16 @@ class FunctionTrial:
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
 
-        What is reported again at the full budget is added to the last report.
+        One more report at the full budget adds its metrics to the last report.
 
         Args:
-            resource: How far the trial has trained, in the budget's unit; above that of the report
-                before.
+            resource: In the budget's unit; above the resource of the report before.
             metrics: Numbers by name: Python's, numpy's or torch's.
 
         Raises:
             ValueError: The resource is not a finite number that rises, a metric is not a number, or
-                its name is not one that a person can type.
-            OSError: The checkpoint of the report cannot be written, as where a disk is full.
+                a person cannot type its name.
+            OSError: The checkpoint of the report cannot be saved, as on a full disk.
             TrialStopped: The trial is over; `finally` blocks run.
         """
         self._call.raise_if_stopping()
@@ -207,19 +191,19 @@ class FunctionTrial:
         self._wait_for(self._call.report(resource, metrics))
 
     def ask(self, name: str, distribution: str) -> Any:
-        """Ask the study for the value of a parameter that nobody named before, and wait for it.
+        """Ask the study for the value of a new parameter, and wait for it.
 
         An attempt that repeats or continues the trial finds the value among its parameters.
 
         Args:
-            distribution: What it is drawn from, in the JSON that Optuna writes distributions in.
+            distribution: In the JSON that Optuna writes distributions in.
 
         Raises:
             TrialStopped: The trial is over.
         """
         self._call.raise_if_stopping()
         self._wait_for(Question(name, distribution))
-        return self._call.answer
+        return self._call.given
 
     def note(self, note: Note) -> None:
         """Record something about the trial, beside what it reports.
@@ -231,7 +215,6 @@ class FunctionTrial:
         self._wait_for(note)
 
     def _wait_for(self, item: Item) -> None:
-        """Hand an item over, and wait until the run is iterated further."""
         self._call.watch.pause()
         self._hand_over(item)
         self._call.watch.go_on()
@@ -243,12 +226,11 @@ class FunctionTrial:
 
         It is there whole or not at all, and belongs to the report that follows, whose resource
         names it, such as `epoch-2`. A trial that continues finds it as `checkpoint`. Without such a
-        report it is removed; of two saves before a report the second one counts.
+        report it is removed; the second of two saves before a report counts.
 
         Args:
-            state: Names of files in it that only a trial needs that continues, such as an
-                optimizer's. They are removed when it does not any more; files that were not written
-                may be named.
+            state: Names of files that only a continued trial needs, such as an optimizer's. They
+                are removed when the trial has ended, and need not be there.
 
         Raises:
             TrialStopped: The trial is over.
@@ -259,11 +241,7 @@ class FunctionTrial:
 
 
 def require_all_read(trial: FunctionTrial) -> None:
-    """Make sure that the parameters of a trial have an effect.
-
-    Raises:
-        ValueError: A script has not read them all.
-    """
+    """Raise a ValueError if a script has not read all parameters, as they would have no effect."""
     if trial.unread:
         names = ", ".join(sorted(trial.unread))
         what = f"the script has not read {names} of the study file before its first report"

@@ -1,5 +1,4 @@
-"""Data of tasks whose model predicts tokens: split, checked, and held as flat arrays of inputs and
-targets."""
+"""The prepared data of tasks whose model predicts tokens: flat arrays of inputs and targets."""
 
 from __future__ import annotations
 
@@ -16,16 +15,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 IGNORED = -100
-"""Marks a token without a target, which is neither trained nor scored (torch's own
-`ignore_index`)."""
+"""A token without a target (torch's own `ignore_index`)."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Samples.
+    """The samples of a split.
 
     Args:
-        targets: What it is to predict, `IGNORED` where nothing.
+        targets: The tokens or classes to predict, `IGNORED` for none.
     """
 
     inputs: Sequences
@@ -43,14 +41,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Scored:
-    """The targets of validation samples, where they are not what the model reads and is trained
-    on: the same in every trial, however much of a sample that trial reads.
+    """The targets of validation samples that are the same in every trial, however much of a sample
+    that trial reads.
 
     Args:
-        targets: What is to be predicted, `IGNORED` nowhere.
-        cells: Where in a sample's inputs the model predicts each of them, `IGNORED` where it does
-            not, because that part of the sample was cut off: these count as missed. None where
-            every target is predicted in its place.
+        targets: The tokens or classes to predict, never `IGNORED`.
+        cells: The place in a sample's inputs where the model predicts each target; `IGNORED` for a
+            target that was cut off, which counts as missed. None if every target has its own place.
     """
 
     targets: Sequences
@@ -58,7 +55,7 @@ class Scored:
 
     @property
     def missed(self) -> int:
-        """The number of targets that are not predicted."""
+        """The number of targets that were cut off."""
         if self.cells is None:
             return 0
         return int(np.count_nonzero(self.cells.tokens == IGNORED))
@@ -70,9 +67,9 @@ class SequenceData:
 
     Args:
         labels: The names of the classes of a token; empty if tokens themselves are predicted.
-        vocabulary: How many tokens the tokenizer knows.
+        vocabulary: The number of the tokenizer's tokens.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
-        scored: What the validation samples are scored on; None if that is their targets.
+        scored: The targets that the validation samples are scored on; None for their own.
     """
 
     train: Split
@@ -94,13 +91,8 @@ def data_of(
     labels: tuple[str, ...] = (),
     scored: Scored | None = None,
 ) -> SequenceData:
-    """The data of a training and a validation split that the tokenizer has made.
-
-    Args:
-        splits: The training samples, then the validation samples.
-        labels: The names of the classes of a token; empty if tokens themselves are predicted.
-        scored: What the validation samples are scored on; None if that is their targets.
-    """
+    """The data of the training and the validation split of a tokenizer, with the fields of
+    `SequenceData`."""
     train, validation = splits
     return SequenceData(
         train=train,

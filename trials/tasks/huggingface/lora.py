@@ -3,11 +3,11 @@
 Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models" (arXiv 2106.09685). The
 adapters are put into the model itself: its class, its head and how it is called stay as they were.
 
-The base does not train. It is loaded in the type that products are computed in (`Precision`), in
-which no product has to copy it, and a run on the CPU shares the memory of its template. Adapters,
-and modules that train in full, are held in float32.
+The base does not train. It is loaded in the type of the products (`Precision`), so that no product
+copies it, and a run on the CPU shares the memory of its template. Adapters, and modules that train
+in full, are in float32.
 
-A checkpoint holds what trains alone, as peft writes and reads it: `adapter_model.safetensors` and
+A checkpoint holds the trained weights alone, in peft's files: `adapter_model.safetensors` and
 `adapter_config.json`. `merge` makes a whole model of it.
 """
 
@@ -31,7 +31,7 @@ from trials.optim.precision import Precision
 from trials.settings import Settings, nearest
 
 ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
-"""The files of adapters, by the names that peft looks for."""
+"""Peft's names of the files."""
 AUTO = "auto"
 _NAME = "default"
 _ADAPTER = ".lora_"
@@ -44,10 +44,10 @@ class Base:
     """The weights that adapters belong to.
 
     Args:
-        name: Of the pretrained model, as the study file names it; None for a model from scratch,
-            whose weights derive from the trial's seed.
+        name: The pretrained model in the study file; None for a model from scratch, whose weights
+            derive from the trial's seed.
         revision: The hub's commit; None for a local folder.
-        dtype: The type in which the model's own files hold them.
+        dtype: The type of the weights in the model's own files.
     """
 
     name: str | None
@@ -60,8 +60,7 @@ SCRATCH = Base(name=None, revision=None, dtype=torch.float32)
 
 
 def base_dtype(settings: Settings, device: torch.device) -> torch.dtype:
-    """The type to load a model in: that of the arithmetic where its weights are frozen, else
-    float32."""
+    """The type to load a model in: float32, or the type of the arithmetic for frozen weights."""
     if not settings.lora:
         return torch.float32
     return Precision(settings.precision, device).dtype
@@ -69,12 +68,12 @@ def base_dtype(settings: Settings, device: torch.device) -> torch.dtype:
 
 def trained_modules(model: transformers.PreTrainedModel, fresh: frozenset[str]) -> list[str]:
     """The modules that train in full beside the adapters: by peft's convention the head of a
-    classifier, and whatever has no pretrained weights. A head that scores tokens is pretrained like
+    classifier, and modules without pretrained weights. A head that scores tokens is pretrained like
     the body, and stays frozen with it.
 
     Args:
-        fresh: Names of the modules without pretrained weights. In a model from scratch ("" among
-            them) they are all, and none counts.
+        fresh: The modules without pretrained weights. A model from scratch ("" among them) has no
+            others, so they do not count.
     """
     trained = _head_of(model)
     if "" in fresh:
@@ -102,8 +101,8 @@ def _within(name: str, modules: list[str]) -> bool:
 def copied(
     model: transformers.PreTrainedModel, fresh: frozenset[str]
 ) -> transformers.PreTrainedModel:
-    """A copy to put adapters into. What trains in full is copied, in float32; all other weights
-    share the memory of the model, which nobody changes.
+    """A copy to put adapters into. Modules that train in full are copied, in float32; all other
+    weights share the memory of the model, which nobody changes.
 
     Args:
         fresh: As for `trained_modules`. A model from scratch is copied whole: its weights derive
@@ -112,7 +111,7 @@ def copied(
     if "" in fresh:
         return copy.deepcopy(model)
     trained = trained_modules(model, fresh)
-    # What deepcopy is to take for the copy of a parameter, by the parameter's id.
+    # The copies for `deepcopy`, by the ids of the parameters.
     shared: dict[int, Any] = {}
     for name, parameter in model.named_parameters():
         if not _within(name, trained):
@@ -129,11 +128,9 @@ def add(
     """Put adapters into a model, and let nothing train but them and `trained_modules`.
 
     Args:
-        model: What `copied` made; changed in place. The adapters are initialised from torch's
+        model: A copy by `copied`; changed in place. The adapters are initialised from torch's
             random state.
-        settings: Rank, alpha and targets.
         fresh: As for `trained_modules`.
-        base: The weights that they are trained for.
 
     Raises:
         TaskError: A target is not a linear module of this model.
@@ -155,17 +152,17 @@ def add(
     )
     peft.inject_adapter_in_model(config, model)
     cast_adapter_dtype(model, _NAME)
-    model.config.dtype = base.dtype  # what a whole model is written in
-    # For those who read the file. Given earlier, peft would put a copy of each beside it.
+    model.config.dtype = base.dtype  # the type of a merged model
+    # For people who read the file. Given earlier, peft would put a copy of each beside it.
     config.modules_to_save = trained or None
     for name, parameter in model.named_parameters():
         parameter.requires_grad = name in whole or _ADAPTER in name
 
 
 def _targets(model: transformers.PreTrainedModel, wanted: str, trained: list[str]) -> list[str]:
-    """The full names of the modules to adapt; never one that trains in full, or shares its weights
-    with the embeddings. With auto these are all linear modules of the layers, which Dettmers et al.
-    2023 (arXiv 2305.14314) found to matter more than the rank."""
+    """The full names of the modules to adapt; never a module that trains in full, or shares its
+    weights with the embeddings. With auto these are all linear modules of the layers, which matter
+    more than the rank (Dettmers et al. 2023, arXiv 2305.14314)."""
     is_tied = getattr(model.config, "tie_word_embeddings", False)
     head = model.get_output_embeddings() if is_tied else None
     linear = []
@@ -195,7 +192,7 @@ def adapted(model: nn.Module) -> bool:
 
 
 def weights(model: nn.Module) -> Weights:
-    """A model's weights for a checkpoint: of one with adapters, those that train."""
+    """A model's weights for a checkpoint; with adapters, the trained weights alone."""
     if not adapted(model):
         return {MODEL: model.state_dict()}
     import peft
@@ -213,7 +210,7 @@ def weights(model: nn.Module) -> Weights:
 
 
 def describe(model: transformers.PreTrainedModel, folder: Path) -> None:
-    """Write beside the `weights` of a model what they are; nothing for a model without adapters."""
+    """Write peft's configuration of a model that has adapters."""
     if not adapted(model):
         return
     kind = type(model)
@@ -222,7 +219,7 @@ def describe(model: transformers.PreTrainedModel, folder: Path) -> None:
 
 
 def read(model: nn.Module, folder: Path, device: torch.device) -> None:
-    """Load from a checkpoint the `weights` of an equal model."""
+    """Load the `weights` of an equal model from a checkpoint."""
     if not adapted(model):
         safetensors.torch.load_model(model, str(folder / MODEL), device=str(device))
         return
@@ -232,17 +229,14 @@ def read(model: nn.Module, folder: Path, device: torch.device) -> None:
     peft.set_peft_model_state_dict(model, found)
 
 
-# ------------------------------------------------------------------------------------ whole models
-
-
 def merge(model: transformers.PreTrainedModel, base: Base, folder: Path) -> None:
-    """Write the model that computes what one with adapters does, into the folder of its checkpoint.
+    """Write a plain model, equal to the model with adapters, into the folder of its checkpoint.
 
-    A merged weight is computed in float32 and written in the type of the base's own files.
+    A merged weight is computed in float32 and saved in the type of the base's own files.
 
     Args:
         model: Loses its adapters.
-        folder: Holds tokenizer and configuration already; the files of its adapters are removed.
+        folder: Holds tokenizer and configuration already; loses the files of its adapters.
     """
     model.to("cpu")
     _unload(model, base.dtype, merge=True)
@@ -255,12 +249,10 @@ def merge(model: transformers.PreTrainedModel, base: Base, folder: Path) -> None
 
 
 def take(model: transformers.PreTrainedModel, folder: Path) -> None:
-    """Put the weights of a whole model into one whose adapters were not trained, in the type that
-    it holds its base in.
+    """Load the weights of a merged model, in the type of the base.
 
     Args:
-        model: Loses its adapters.
-        folder: What `merge` wrote.
+        model: Its adapters are not trained; it loses them.
     """
     frozen = next(tensor for tensor in model.parameters() if not tensor.requires_grad)
     device, dtype = frozen.device, frozen.dtype
@@ -273,7 +265,6 @@ def take(model: transformers.PreTrainedModel, folder: Path) -> None:
 
 
 def _unload(model: nn.Module, dtype: torch.dtype, *, merge: bool) -> None:
-    """Replace adapted modules by plain ones."""
     from peft.tuners.lora import LoraLayer
 
     for name, module in list(model.named_modules()):

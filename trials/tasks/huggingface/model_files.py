@@ -1,5 +1,4 @@
-"""A model of transformers in a folder: written and read with its tokenizer, and loaded to be
-exported."""
+"""A model of transformers in a folder: written, read, and loaded to be exported."""
 
 from __future__ import annotations
 
@@ -20,18 +19,18 @@ class TransformerFiles:
     """The files of a model and its tokenizer (a `network_files.Stored`).
 
     Args:
-        base: What its frozen weights are, where it has adapters.
-        tokenizer: The tokenizer as `save_pretrained` writes it, by file name.
+        base: The weights that its adapters belong to.
+        beside: Other files, such as the tokenizer's, by name.
     """
 
     def __init__(
         self,
         model: transformers.PreTrainedModel,
         base: lora.Base,
-        tokenizer: Mapping[str, bytes],
+        beside: Mapping[str, bytes],
         device: torch.device,
     ) -> None:
-        self._model, self._base, self._tokenizer, self._device = model, base, tokenizer, device
+        self._model, self._base, self._beside, self._device = model, base, beside, device
 
     def weights(self) -> Weights:
         return lora.weights(self._model)
@@ -40,11 +39,11 @@ class TransformerFiles:
         write(weights, folder)
         write_description(self._model, folder)
         lora.describe(self._model, folder)
-        writes_texts = getattr(self._model.config, "is_encoder_decoder", False)
+        generates = getattr(self._model.config, "is_encoder_decoder", False)
         generation = getattr(self._model, "generation_config", None)
-        if writes_texts and generation is not None:
+        if generates and generation is not None:
             generation.save_pretrained(folder)
-        for name, content in self._tokenizer.items():
+        for name, content in self._beside.items():
             (folder / name).write_bytes(content)
 
     def read(self, folder: Path) -> None:
@@ -61,8 +60,7 @@ class Scores(nn.Module):
     """A model of transformers as a function of two or three tensors to one.
 
     Args:
-        folder: What `save_pretrained` could have written.
-        kind: Its class. If the folder were asked for it, it could name one that it brings.
+        kind: The model's class, so that no class of the folder's own code is used.
     """
 
     def __init__(self, folder: Path, kind: type[Any]) -> None:
@@ -80,8 +78,7 @@ class Scores(nn.Module):
         attention_mask: torch.Tensor,
         decoder_input_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Tokens and mask (n, length), and what a decoder has written so far, to logits (n, ...,
-        classes)."""
+        """Tokens and mask (n, length), and a decoder's text so far, to logits (n, ..., classes)."""
         decoded = {} if decoder_input_ids is None else {"decoder_input_ids": decoder_input_ids}
         return self.scores(input_ids=input_ids, attention_mask=attention_mask, **decoded)
 
@@ -92,7 +89,7 @@ class Scores(nn.Module):
 
 
 class ClassifierScores(Scores):
-    """The same of a classifier of texts, or of pairs, some of which read the types of tokens."""
+    """A classifier of texts or pairs in the same way; some read the types of tokens."""
 
     def forward(
         self,

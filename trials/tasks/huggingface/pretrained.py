@@ -1,4 +1,4 @@
-"""Pretrained models as they are loaded and written: errors for the user, code that they bring."""
+"""Pretrained models: errors of loading, and the files of a configuration with its code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trials.descriptions.models import KEY, Pretrained
 
 @contextmanager
 def loading(model: Pretrained) -> Iterator[None]:
-    """Around whatever loads a part of a model (configuration, tokenizer, weights).
+    """Load a part of a model (configuration, tokenizer, weights).
 
     Raises:
         TaskError: It cannot be found or loaded, lacks a package, or brings code and is not trusted.
@@ -25,13 +25,9 @@ def loading(model: Pretrained) -> Iterator[None]:
 
 
 def write_description(model: Any, folder: Path) -> None:
-    """Write a model's configuration into a folder, and its code if it brought some. Loading the
-    folder then requires trust in that code.
-
-    Args:
-        folder: Where its weights are written to.
-    """
-    # transformers sets it on classes that come from a model's own files.
+    """Write a model's configuration beside its weights, with the code that it brought. Loading the
+    folder then requires trust in that code."""
+    # transformers sets it on classes of a model's own files.
     if model._auto_class is not None:
         from transformers.dynamic_module_utils import custom_object_save
 

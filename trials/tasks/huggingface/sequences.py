@@ -1,7 +1,6 @@
 """A model of transformers that predicts tokens or their classes, and how it trains and evaluates.
 
-The loss of a batch is divided by its targets, not by its samples: long and short samples weigh by
-what they ask for.
+The loss of a batch is divided by its targets, not by its samples: a long sample weighs more.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from trials.contract import Setup
 from trials.data import packed_rows
 from trials.data.batching import Ints
 from trials.data.residence import Residence
-from trials.data.samples import LABELS, Padded, Samples
+from trials.data.samples import LABELS, Padded, Part, Samples
 from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
 from trials.descriptions.text import PackingSettings
@@ -39,9 +38,9 @@ from trials.tasks.workloads.workload import BuiltInWorkload, SampleSet
 class SequenceWorkload(BuiltInWorkload):
     """A model of tokens with its data on a device (also a `workload.Adaptable`).
 
-    A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` where it
-    has metrics of its own, and `outputs`, `lengths_of`, `scored` and `batches_of` where its model
-    reads more than tokens and a mask.
+    A task names its model (`AUTO`, `scratch`). It overrides `keep`, `count` and `measure` for
+    metrics of its own, and `outputs`, `scored` and `samples_of` if its model reads more than tokens
+    and a mask.
     """
 
     AUTO: ClassVar[Any]
@@ -64,38 +63,33 @@ class SequenceWorkload(BuiltInWorkload):
         masked = templates.always_masked(model, settings)
         residence = Residence.of(data, device)
 
-        def samples_of(split: Split) -> SampleSet:
+        def padded(split: Split) -> SampleSet:
             inputs = Padded(
                 residence, "input_ids", split.inputs, data.padding, "attention_mask", masked
             )
-            return SampleSet(self.batches_of(split, inputs, residence), self.lengths_of(split))
+            targets = Padded(residence, LABELS, split.targets, IGNORED)
+            return self.samples_of(split, [inputs, targets], residence)
 
         if isinstance(settings, PackingSettings) and settings.packing:
-            lengths = self.lengths_of(data.train)
-            train = SampleSet(self._packed(settings, residence, lengths), lengths)
+            train = self._packed(settings, residence)
         else:
-            train = samples_of(data.train)
+            train = padded(data.train)
         files = TransformerFiles(model, source.base, data.tokenizer_files, device)
         self.merge, self.take = files.merge, files.take
-        super().__init__(model, files, train, samples_of(self.scored(data)), settings, device)
-
-    def lengths_of(self, split: Split) -> Ints:
-        """The tokens of each sample, shape (n,); of each part, shape (n, parts), where it has such
-        as are padded each by itself."""
-        return split.inputs.lengths
+        super().__init__(model, files, train, padded(self.scored(data)), settings, device)
 
     def scored(self, data: SequenceData) -> Split:
         """The validation samples as the model reads them."""
         return data.validation
 
-    def batches_of(self, split: Split, inputs: Padded, residence: Residence) -> Samples:
-        """The samples of a split, which become batches. Every target is in the cell of its token.
+    def samples_of(self, split: Split, parts: list[Part], residence: Residence) -> SampleSet:
+        """The samples of a split, with every target in the cell of its token.
 
         Args:
-            inputs: Its tokens and, where the model needs one, their mask.
+            parts: The tokens with their mask, and the targets.
         """
-        targets = Padded(residence, LABELS, split.targets, IGNORED)
-        return Samples(residence, [inputs, targets], [split.inputs.lengths])
+        lengths = split.inputs.lengths
+        return SampleSet(Samples(residence, parts, [lengths]), lengths)
 
     @staticmethod
     @abc.abstractmethod
@@ -103,15 +97,12 @@ class SequenceWorkload(BuiltInWorkload):
         """The configuration of a small model of a shape, for some data."""
 
     def check(self, model: transformers.PreTrainedModel) -> None:
-        """See that a model can be trained on the task.
+        """Raise a TaskError if a model cannot be trained on the task."""
 
-        Raises:
-            TaskError: It cannot.
-        """
-
-    def _packed(self, settings: Settings, residence: Residence, lengths: Ints) -> Samples:
+    def _packed(self, settings: Settings, residence: Residence) -> SampleSet:
         data, model = self._data, self._model
         split = data.train
+        lengths = split.inputs.lengths
         longest = np.sort(lengths)[-settings.batch_size :]
         tokens = int(longest.sum())
         capacity = max(min(settings.max_length, tokens), 2)
@@ -119,28 +110,28 @@ class SequenceWorkload(BuiltInWorkload):
         inputs = packed_rows.Filled(split.inputs, data.padding)
         targets = packed_rows.Filled(split.targets, IGNORED)
         first = packed_rows.first_position(model)
-        return packed_rows.PackedSamples(residence, inputs, targets, capacity, first)
+        packed = packed_rows.PackedSamples(residence, inputs, targets, capacity, first)
+        return SampleSet(packed, lengths)
 
     def weight(self, rows: Ints) -> float:
-        """The targets of the samples `rows`; 1 if they have none, for then the sum of their
-        losses is zero."""
+        """The number of targets of the samples `rows`, at least 1."""
         return float(max(self._weights[rows].sum(), 1))
 
     def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
-        """The sum of the cross-entropies of all targets that are not ignored."""
+        """The sum of the cross-entropies of all targets."""
         scores, targets = outputs.flatten(0, 1), labels.flatten()
         return nn.functional.cross_entropy(
             scores, targets, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
         )
 
     def outputs(self, batch: Batch) -> torch.Tensor:
-        """For each target, the model's scores of all classes: shape (samples, targets, classes)."""
+        """The scores of all classes for each target, shape (samples, targets, classes)."""
         inputs = packed_rows.readable(batch.inputs, self._model.config, self.CAUSAL)
         scores: torch.Tensor = self._model(**inputs, **self._uncached).logits.float()
         return scores
 
     def evaluate(self, precision: Precision) -> dict[str, float]:
-        """The loss of a validation target (without smoothing), and what `measure` adds."""
+        """The loss of a validation target, without smoothing, and the metrics of `measure`."""
         group = processes.current()
         batches = self._batches
         measured: list[tuple[Ints, evaluation.Measures]] = []
@@ -159,7 +150,6 @@ class SequenceWorkload(BuiltInWorkload):
         return {"loss": loss, **self.measure(loss, counts)}
 
     def _targets(self) -> int:
-        """The number of validation targets that are scored."""
         scored = self._data.scored
         if scored is not None:
             return len(scored.targets.tokens)
@@ -176,19 +166,18 @@ class SequenceWorkload(BuiltInWorkload):
 
         Args:
             loss: The mean loss of a validation target.
-            counts: The sums of what `count` has counted on every process.
+            counts: The sums of `count` over all processes.
         """
         return {"perplexity": perplexity(loss)}
 
     def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
-        """Counts of validation samples for `measure`, in numbers that add up; as many for
-        no samples.
+        """Counts of validation samples for `measure`, which add up; as many for no samples.
 
         Args:
-            kept: What `keep` kept of each batch, on the CPU.
+            kept: The tensors of `keep`, on the CPU.
         """
         return ()
 
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The part of a batch's scores that `count` needs, shape (samples, ...)."""
+        """The part of a batch's scores for `count`, shape (samples, ...)."""
         return outputs[:, :0, 0]

@@ -1,6 +1,4 @@
-"""The base of the tasks on texts: they train models of transformers, whose tokenizers prepare the
-data.
-"""
+"""The base of the tasks on texts, whose models and tokenizers are of transformers."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextSpec(DataSpec):
-    """The part, parsed.
+    """The parsed part.
 
     Args:
-        fields: The values of the task's own fields: the names of the file's columns, most of them.
-            A field that names several columns is here once for each, as ``text[0]``.
+        fields: The values of the task's own fields, most of them names of columns. A field that
+            names several columns is here once for each, as ``text[0]``.
         model: The model to train, where no setting names another one.
         trusted: Whether code that a model brings may run.
         is_balanced: Whether rare classes weigh more in the loss.
@@ -50,7 +48,7 @@ class TextSpec(DataSpec):
         return self.model
 
     def columns(self, name: str) -> dict[str, str]:
-        """The columns that one of the task's own fields names, by field."""
+        """The columns of one of the task's own fields, by field."""
         found = {}
         for field_name, column in self.fields.items():
             first, _, _ = field_name.partition("[")
@@ -60,11 +58,10 @@ class TextSpec(DataSpec):
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path, fields: Mapping[str, str]) -> TextSpec:
-        """Parse a part whose keys and values are right.
+        """Parse a valid part.
 
         Args:
-            base: The folder that relative paths start from.
-            fields: The task's own fields, each with its value where the part states none.
+            fields: The task's own fields with their default values.
 
         Raises:
             TaskError: The model is not possible.
@@ -93,20 +90,16 @@ def _own_fields(task: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str,
 
 
 class TextTask(TrainedTask[TextSpec]):
-    """A task on texts; what is prepared follows from the longest length and the model.
-
-    A kind of task names its own fields, its data and its workload.
-    """
+    """A task on texts. A kind names its own fields, its data and its workload."""
 
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
     FIELDS: ClassVar[Mapping[str, str]]
-    """The fields of its own, each with its value where the study file states none."""
+    """The task's own fields with their default values."""
     WORKLOAD: ClassVar[str]
-    """Its workload as ``module:class``; imported when a model is built, as it imports torch."""
+    """A workload as ``module:class``; imported when a model is built, as it imports torch."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        spec = TextSpec.parse(task, base, self.FIELDS)
-        super().__init__(task, base, spec, spec.model)
+        super().__init__(task, base, TextSpec.parse(task, base, self.FIELDS))
 
     def spec_for(self, settings: Settings) -> TextSpec:
         spec = self.spec
@@ -115,7 +108,6 @@ class TextTask(TrainedTask[TextSpec]):
         return replace(spec, model=parse_model(settings.model, self._base, spec.trusted))
 
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
-        """The model with its data."""
         build = pkgutil.resolve_name(self.WORKLOAD)
         built: Workload = build(self.spec_for(settings).model, data, settings, setup)
         return built

@@ -1,7 +1,7 @@
-"""Models of transformers to copy, and how a trial's own model is built from one.
+"""Templates of models of transformers, and the model of a trial as a copy of one.
 
-Templates (a model on the CPU with its pretrained weights) are kept for the life of the process: a
-run copies one, so that the second run of a warm worker neither reads files nor builds modules.
+Templates (a model on the CPU with its pretrained weights) are kept for the life of the process: the
+second run of a warm worker neither reads files nor builds modules.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class ModelKind:
         auto: The class of transformers that loads and builds models of this kind.
         labels: The names of its classes; empty if it has none of its own.
         padding: The token that fills a batch; None for models without tokens.
-        problem: What a classifier's scores are, by transformers' names (`problem_type`): its
-            pipelines follow it. None for the scores of classes that exclude each other.
+        problem: Transformers' `problem_type` of a classifier, which its pipelines follow; None for
+            classes that exclude each other.
     """
 
     auto: Any
@@ -49,7 +49,7 @@ class ModelKind:
 
     @property
     def names(self) -> dict[str, Any]:
-        """The labels, and what their scores are, as a model's configuration takes them."""
+        """The labels and the problem, as arguments of a model's configuration."""
         if not self.labels:
             return {}
         numbers = {label: number for number, label in enumerate(self.labels)}
@@ -64,9 +64,8 @@ class Template:
     """A model to copy.
 
     Args:
-        fresh: The names of the modules without pretrained weights, which each trial initialises
-            from its seed.
-        base: What its pretrained weights are.
+        fresh: The modules without pretrained weights, which each trial initialises from its seed.
+        base: The pretrained weights.
     """
 
     model: transformers.PreTrainedModel
@@ -80,11 +79,10 @@ def template(
     scratch: Callable[[Scratch], transformers.PretrainedConfig],
     dtype: torch.dtype = torch.float32,
 ) -> Template:
-    """The model to copy: read or built once in a process.
+    """The model to copy, loaded or built once in a process.
 
     Args:
-        model: A pretrained model, or a shape to build from scratch.
-        scratch: Configures a model of a shape.
+        scratch: The configuration of a shape.
         dtype: The type of pretrained weights; others are float32.
 
     Raises:
@@ -97,11 +95,7 @@ def template(
 
 @functools.lru_cache(maxsize=2)
 def built(auto: Any, config: str) -> Template:
-    """The template of a model from scratch.
-
-    Args:
-        auto: The class of transformers that builds it.
-    """
+    """The template of a model from scratch, by its configuration as JSON."""
     parsed = json.loads(config)
     configured = transformers.AutoConfig.for_model(parsed.pop("model_type"), **parsed)
     model = auto.from_config(configured)
@@ -115,14 +109,13 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
     """The template of a model with pretrained weights.
 
     Args:
-        dtype: The type of its weights. Where its files have the same, they are mapped into memory,
-            not copied.
+        dtype: The type of its weights. Files of this type are mapped into memory, not copied.
 
     Raises:
         TaskError: It cannot be loaded.
     """
     transformers.utils.logging.disable_progress_bar()
-    # It warns of a new classifier, which is what is asked for.
+    # It would warn of a new classifier.
     transformers.logging.set_verbosity_error()
     with loading(model):
         config = transformers.AutoConfig.from_pretrained(
@@ -146,7 +139,6 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
 
 
 def _fresh_modules(info: Mapping[str, Any]) -> frozenset[str]:
-    """The modules with a weight that a model's files do not have, or have in another shape."""
     mismatched = [key for key, *_ in info["mismatched_keys"]]
     fresh = set()
     for key in [*info["missing_keys"], *mismatched]:
@@ -156,11 +148,7 @@ def _fresh_modules(info: Mapping[str, Any]) -> frozenset[str]:
 
 
 def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers.BertConfig:
-    """The configuration of a BERT from scratch.
-
-    Args:
-        vocabulary: The tokens that it embeds.
-    """
+    """The configuration of a BERT from scratch."""
     return transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=shape.width,
@@ -174,12 +162,11 @@ def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers
 
 
 def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
-    """Let a model know which token fills its batches.
+    """Set the token that fills the batches of a model.
 
-    Decoders classify a text by its last token that is not padding. Where the model names one that
-    the tokenizer does not fill batches with, that would be padding, and a text's class would depend
-    on the texts beside it. Models that number positions by the padding keep theirs: loaded again,
-    they would count from another number.
+    Decoders classify a text by its last token that is not padding. With another padding token in
+    its configuration, a text's class would depend on the texts beside it. Models that number
+    positions by the padding keep theirs: loaded again, they would count from another number.
     """
     for config in (model.config, model.config.get_text_config()):
         named = getattr(config, "pad_token_id", None)
@@ -188,14 +175,13 @@ def _fill_with(padding: int, model: transformers.PreTrainedModel) -> None:
 
 
 def uncached(model: nn.Module) -> dict[str, bool]:
-    """The argument with which a model keeps nothing of a token for tokens to come: only
-    writing needs that."""
+    """The argument for a forward pass without a cache, which only generation needs."""
     understood = inspect.signature(model.forward).parameters
     return {"use_cache": False} if "use_cache" in understood else {}
 
 
 def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
-    """True if a model reads the types that a tokenizer gives the tokens of pairs."""
+    """True if a model reads the types of tokens in pairs."""
     if TOKEN_TYPES not in inspect.signature(model.forward).parameters:
         return False
     embedded = getattr(model.config, "type_vocab_size", None)
@@ -203,18 +189,17 @@ def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
 
 
 def always_masked(model: nn.Module, settings: Settings) -> bool:
-    """True if a model gets a mask also for batches without padding.
+    """True if a model gets a mask for batches without padding too.
 
-    To transformers' own models no mask means the same, and costs less: an encoder need not look at
-    it, which waits for the device. Code that a model brings may treat it differently, and a
-    compiled model would be compiled once with a mask and once without.
+    For transformers' own models no mask means the same, without a wait for the device. A model's
+    own code may treat it differently, and a model would be compiled with and without a mask.
     """
     own = type(model).__module__.startswith("transformers.")
     return not own or settings.compile != NEVER
 
 
 def build(template: Template, settings: Settings, seed: int) -> transformers.PreTrainedModel:
-    """A model to train: a copy of the template, its new parts initialised from the trial's seed."""
+    """A copy of the template to train, its new parts initialised from the trial's seed."""
     if settings.lora:
         model = lora.copied(template.model, template.fresh)
     else:
@@ -236,16 +221,11 @@ def build(template: Template, settings: Settings, seed: int) -> transformers.Pre
 
 
 def _trust_batches(model: transformers.PreTrainedModel) -> None:
-    """Keep a model from looking for padding in batches without a mask, which have none: to look
-    waits for the device, and a text that ends in the token which fills batches would be warned
-    of."""
+    """Keep a model from looking for padding in batches without a mask: that would wait for the
+    device, and warn of a text that ends in the padding token."""
     for module in model.modules():
         if isinstance(module, transformers.PreTrainedModel):
-            module.warn_if_padding_and_no_attention_mask = _no_warning
-
-
-def _no_warning(input_ids: torch.Tensor, attention_mask: torch.Tensor | None) -> None:
-    """Takes the place of transformers' own check."""
+            module.warn_if_padding_and_no_attention_mask = lambda *_: None
 
 
 def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
@@ -287,7 +267,7 @@ def _freeze(model: transformers.PreTrainedModel, count: int) -> None:
 
 
 def _layers_of(model: transformers.PreTrainedModel) -> list[nn.Module]:
-    # A configuration that came with its code may not say how many they are.
+    # A configuration with its own code may not state the number of layers.
     depth = getattr(model.config, "num_hidden_layers", None)
     for module in model.base_model.modules():
         if isinstance(module, nn.ModuleList) and len(module) == depth:

@@ -20,7 +20,7 @@ PAD, UNKNOWN, START, END = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 END_OF_TEXT = "<|endoftext|>"
 FILL, END_OF_SEQUENCE = "<pad>", "</s>"
 TOKEN_TYPES = "token_type_ids"  # noqa: S105 - no password: tokens are words here
-"""An input of some models of pairs: which text each token is of."""
+"""An input of some models of pairs: the number of each token's text."""
 INPUTS = ("input_ids", "attention_mask")
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
@@ -31,23 +31,21 @@ def load(
     texts: Sequence[str],
     max_length: int,
     scratch: Callable[[Sequence[str], int], PreTrainedTokenizerBase] | None = None,
-    written: Mapping[str, int] | None = None,
+    targets: Mapping[str, int] | None = None,
     **options: Any,
 ) -> PreTrainedTokenizerBase:
     """The tokenizer for a model.
 
     Args:
-        model: A pretrained model, or the shape of a model from scratch.
-        texts: The training texts; a tokenizer from scratch learns its word pieces from them alone.
-        max_length: The longest text that will be asked for, in tokens.
+        texts: The training texts, from which a tokenizer from scratch learns.
+        max_length: The longest text, in tokens.
         scratch: Learns a vocabulary of a size from texts; None for lower-cased word pieces.
-        written: The longest texts that the model will be asked to write, in tokens, by the setting
-            that states them; None if it writes none.
+        targets: The longest target texts, in tokens, by their settings; None without targets.
 
     Raises:
         TaskError: The model cannot be found or loaded, or cannot read texts so long.
     """
-    lengths = {"max_length": max_length, **(written or {})}
+    lengths = {"max_length": max_length, **(targets or {})}
     if isinstance(model, Scratch):
         _check(lengths, SCRATCH_POSITIONS)
         return (scratch or word_pieces)(texts, model.vocabulary)
@@ -65,14 +63,9 @@ def load(
 def again(
     model: Pretrained | Scratch, files: Mapping[str, bytes], **options: Any
 ) -> PreTrainedTokenizerBase:
-    """The tokenizer that `load` has loaded or learnt before.
-
-    Args:
-        files: The tokenizer as `save_pretrained` wrote it.
-        options: For a pretrained tokenizer, as they were given to `load`.
-    """
+    """The tokenizer of an earlier `load`, from its files and the same options."""
     if isinstance(model, Pretrained) and model.trusted:
-        # It may bring code: trusted is that of the model, and not a copy of it.
+        # It may bring code: the model's is trusted, and not a copy of it.
         return _of(model, **options)
     from transformers import AutoTokenizer
 
@@ -107,8 +100,7 @@ def files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
 
 
 def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
-    """The token that fills a batch; models of the GPT family have none of their own and take the
-    end of text."""
+    """The token that fills a batch; for models of the GPT family, the end of text."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):
         if token is not None:
             return int(token)
@@ -123,7 +115,7 @@ def _check(lengths: Mapping[str, int], possible: int) -> None:
 
 
 def parts_pairs(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """True if it puts something between the two texts of a pair; some only join them."""
+    """True if it puts a token between the two texts of a pair; some only join them."""
     of_a_pair: int = tokenizer.num_special_tokens_to_add(pair=True)
     of_a_text: int = tokenizer.num_special_tokens_to_add(pair=False)
     return of_a_pair > of_a_text
@@ -166,21 +158,19 @@ def word_pieces(
 
 
 def paired_word_pieces(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """The same for pairs of texts: with the types of tokens, as BERT reads them."""
+    """Word pieces for pairs of texts, with the types of tokens for BERT."""
     return word_pieces(texts, vocabulary, [*INPUTS, TOKEN_TYPES])
 
 
 def byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """Byte pairs learnt from `texts`, as GPT-2 has them: they can write any text. The same for the
-    same texts."""
+    """Byte pairs for any text, in the manner of GPT-2; the same for the same texts."""
     tokenizer = _learnt_byte_pairs(texts, vocabulary, [END_OF_TEXT])
     special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)
     return _fast(tokenizer, INPUTS, **special)
 
 
 def ended_byte_pairs(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
-    """Byte pairs with a token at the end of each text, and another one that fills batches, as T5
-    has them."""
+    """Byte pairs in the manner of T5: with a token at the end of each text, and a padding token."""
     from tokenizers import processors
 
     tokenizer = _learnt_byte_pairs(texts, vocabulary, [FILL, END_OF_SEQUENCE])

@@ -1,6 +1,6 @@
 """Image classification: a small residual network, or a pretrained model.
 
-- `task`, `data`, `model`: the task, its `task` part and images, and how it trains
-- `residual`, `pretrained`: the networks; `processor`: how a pretrained one wants its images
-- `classifier`: a trained network in use
+- `task`, `data`, `model`: the task, its `task` part and images, and its training
+- `classifier`: the residual network, and a trained one in use
+- `pretrained`, `processor`: pretrained networks, and the form of their images
 """

@@ -1,7 +1,12 @@
-"""An image classifier as its checkpoint or final training wrote it, in use without the task."""
+"""A small residual network for images (He et al. 2016), and a trained one in use without the task.
+
+Norms are over groups of channels (Wu and He 2018), not over the batch: a micro-batch computes the
+same whatever other images are in it.
+"""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,25 +16,74 @@ from torch import nn
 
 from trials.checkpoints.weights import MODEL
 from trials.tasks.images.data import Bytes
-from trials.tasks.images.residual import ResidualNetwork
 from trials.tasks.workloads.network_files import described
 
 DESCRIPTION = "images.json"
-"""The file of a checkpoint that describes the network's shape, its classes and how an image is
-normalised."""
+"""The file of a checkpoint with the network's shape, its classes and the normalisation."""
 BATCH = 256
 """Images that go through a network at once."""
 
 
+class Block(nn.Module):
+    """Two convolutions beside a shortcut; `stride` 2 halves the image."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
+            _norm(after),
+            nn.ReLU(),
+            nn.Conv2d(after, after, 3, padding=1, bias=False),
+            _norm(after),
+        )
+        same = before == after and stride == 1
+        self.shortcut = nn.Identity() if same else nn.Conv2d(before, after, 1, stride, bias=False)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Shape (n, before, height, width) to (n, after, height / stride, width / stride)."""
+        return torch.relu(self.layers(images) + self.shortcut(images))
+
+
+class ResidualNetwork(nn.Module):
+    """Stages of one block each, an average over the image, and a linear layer.
+
+    Args:
+        depth: Stages; each but the first halves the image and doubles the channels.
+    """
+
+    def __init__(self, channels: int, classes: int, depth: int, width: int, dropout: float) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(channels, width, 3, padding=1, bias=False), _norm(width), nn.ReLU()
+        )
+        stages = []
+        before = width
+        for stage in range(depth):
+            after = width * 2**stage
+            stages.append(Block(before, after, stride=1 if stage == 0 else 2))
+            before = after
+        self.stages = nn.Sequential(*stages)
+        self.head = nn.Sequential(nn.Dropout(dropout), nn.Linear(before, classes))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images (n, channels, height, width) to scores (n, classes)."""
+        found = self.stages(self.stem(images))
+        scores: torch.Tensor = self.head(found.mean(dim=(2, 3)))
+        return scores
+
+
+def _norm(channels: int) -> nn.GroupNorm:
+    return nn.GroupNorm(math.gcd(8, channels), channels)
+
+
 class ImageClassifier(nn.Module):
-    """A residual network with what it knows of images.
+    """A trained residual network with its classes and normalisation.
 
     Attributes:
-        labels: The names of the classes.
         shape: Of an image: height, width, channels.
 
     Args:
-        folder: A written model, or a checkpoint of an image classification.
+        folder: The model of a final training, or a checkpoint of an image classification.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -58,11 +112,11 @@ class ImageClassifier(nn.Module):
         """The class of each image.
 
         Args:
-            images: uint8, shape (n, height, width, channels); without the last where there is one
+            images: uint8, shape (n, height, width, channels), or (n, height, width) for one
                 channel.
 
         Raises:
-            ValueError: They are not of the shape the network was trained on.
+            ValueError: The shape is not that of the training images.
         """
         given = images[..., None] if images.ndim == 3 else images
         if given.dtype != np.uint8 or given.shape[1:] != self.shape:

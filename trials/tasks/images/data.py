@@ -1,6 +1,4 @@
-"""The data of an image classification task: images of one shape in one array of bytes, from a
-folder or a .npz file.
-"""
+"""The images of an image classification, of one shape in one array of bytes."""
 
 from __future__ import annotations
 
@@ -20,12 +18,12 @@ from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
 
 SIZE = 64
-"""Side of the squares that the images of a folder are scaled to, where nothing else is stated."""
+"""Side of the squares that the images of a folder are scaled to, by default."""
 
 
 @dataclass(frozen=True)
 class ImageSpec(DataSpec):
-    """The part, parsed.
+    """The parsed part.
 
     Args:
         model: The pretrained model; None for the small residual network.
@@ -37,7 +35,7 @@ class ImageSpec(DataSpec):
 
     @property
     def side(self) -> int:
-        """Of the squares that the images of a folder are scaled to, in pixels."""
+        """The side of the squares that the images of a folder are scaled to, in pixels."""
         return SIZE if self.size is None else self.size
 
     @property
@@ -46,14 +44,13 @@ class ImageSpec(DataSpec):
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
-        """Parse a part whose keys and values are right.
+        """Parse a valid part.
 
         Raises:
             TaskError: The model is not possible.
         """
-        return ImageSpec(
-            **DataSpec.shared(task, base), model=_model_of(task, base), size=task.get("size")
-        )
+        model = _model_of(task, base)
+        return ImageSpec(**DataSpec.shared(task, base), model=model, size=task.get("size"))
 
 
 def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
@@ -67,18 +64,14 @@ def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
 
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
-"""Of the files in a class's folder that are images."""
+"""The suffixes of images in a class's folder."""
 
 Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Images:
-    """Images and the names of their classes.
-
-    Args:
-        pixels: Shape (n, height, width, channels).
-    """
+    """Images, shape (n, height, width, channels), and the names of their classes."""
 
     pixels: Bytes
     names: list[str]
@@ -90,7 +83,7 @@ class ImageData:
 
     Args:
         train, validation: Images, shape (n, height, width, channels).
-        train_labels, validation_labels: The number of each one's class, int64, shape (n,).
+        train_labels, validation_labels: The numbers of their classes, int64, shape (n,).
         means, deviations: Of each channel over the training images, as shares of full brightness.
     """
 

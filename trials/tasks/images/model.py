@@ -1,4 +1,4 @@
-"""The workload of an image classification: normalised images, changed at random while training."""
+"""The workload of an image classification: normalised images, changed at random in training."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from trials.data.samples import LABELS, Column, Samples
 from trials.data.workload import Batch
 from trials.descriptions.images import ImageSettings
 from trials.running.randomness import Use, derive, seed_everything
-from trials.tasks.images.classifier import DESCRIPTION
+from trials.tasks.images.classifier import DESCRIPTION, ResidualNetwork
 from trials.tasks.images.data import Bytes, ImageData
-from trials.tasks.images.residual import ResidualNetwork
 from trials.tasks.workloads.heads import ClassHead
 from trials.tasks.workloads.network_files import NetworkFiles
 from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet
@@ -34,7 +33,7 @@ class ImageNetwork:
     Args:
         scores: From images as shares of full brightness, shape (n, channels, height, width), to the
             scores of all classes, shape (n, classes).
-        describe: Writes into a folder what is needed to use the network's weights.
+        describe: Writes the files beside the network's weights into a folder.
     """
 
     model: nn.Module
@@ -121,8 +120,8 @@ class RandomChanges:
 
     def __call__(self, batch: Batch) -> Batch:
         images = batch.inputs["images"]
-        # The loop seeds numpy's generator for every step; three numbers an image, one image after
-        # the other, are the same ones however the batch is cut.
+        # The loop seeds numpy's generator for every step. Three numbers an image, one image after
+        # the other, are the same in every cut of the batch.
         draws = torch.from_numpy(np.random.random_sample((len(images), 3)))
         images = changed(images, to_device(draws, self.device), self.flip, self.shift)
         return dataclasses.replace(batch, inputs={"images": images})

@@ -27,8 +27,8 @@ def pretrained(
     """A model of transformers.
 
     Raises:
-        TaskError: It cannot be loaded, reads other channels, or settings of the residual network
-            are given.
+        TaskError: It cannot be loaded, reads other channels, or has settings of the residual
+            network.
     """
     _refuse_shapes(settings)
     kind = ModelKind(transformers.AutoModelForImageClassification, data.labels, padding=None)
@@ -49,7 +49,7 @@ def pretrained(
     normalisation = of_channels(means, device), of_channels(deviations, device)
 
     def describe(folder: Path) -> None:
-        """Write configuration and image processor: what `from_pretrained` reads."""
+        """Write the configuration and image processor for `from_pretrained`."""
         write_description(network, folder)
         processor.write(folder, side, means, deviations)
 
@@ -64,8 +64,8 @@ def scores(
     """The scores of all classes, shape (n, classes).
 
     Args:
-        images: Shares of full brightness, shape (n, channels, height, width); grey ones for a model
-            of colours too.
+        images: Shares of full brightness, shape (n, channels, height, width) or (n, 1, height,
+            width).
         means, deviations: Of each of the model's channels, shape (1, channels, 1, 1).
         side: Of the squares that the model reads; images of another size are scaled.
     """
@@ -82,9 +82,7 @@ class ImageScores(nn.Module):
     """A written model as a function of bytes to scores.
 
     Args:
-        folder: What the description of `pretrained` wrote.
-        kind: The model's class. Looked up by the folder's own word, it could be one that the folder
-            brings.
+        kind: The model's class, so that no class of the folder's own code is used.
     """
 
     def __init__(self, folder: Path, kind: type[Any]) -> None:

@@ -1,8 +1,6 @@
-"""The images that a pretrained model expects: their size and brightness, as its image processor
-states.
+"""The size and brightness of the images that a pretrained model expects, by its image processor.
 
-The processor's file is read, not run: images are scaled and normalised by this package, on the
-device.
+The processor's file is read, not run: this package scales and normalises images on the device.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from trials.tasks.huggingface.pretrained import loading
 
 FILE = "preprocessor_config.json"
 BICUBIC = 3
-"""The way in which images are scaled (Pillow's number for it)."""
+"""Pillow's number."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +24,8 @@ class Processing:
     """The images that a model expects.
 
     Args:
-        side: In pixels, of the squares it reads; None if it reads any.
-        means, deviations: Of each channel, as shares of full brightness; None if they are not
-            stated.
+        side: Of its squares, in pixels; None if it reads any.
+        means, deviations: Of each channel, as shares of full brightness; None if not stated.
     """
 
     side: int | None
@@ -37,10 +34,7 @@ class Processing:
 
 
 def read(model: Pretrained) -> Processing:
-    """The settings of a model's image processor, or of its configuration where these say more.
-
-    Args:
-        model: The model; of its files only the configuration may bring code.
+    """The settings of a model's image processor; the size may be in its configuration alone.
 
     Raises:
         TaskError: The model cannot be found, or reads no squares.
@@ -60,7 +54,7 @@ def read(model: Pretrained) -> Processing:
 
 
 def read_from(folder: Path) -> Processing:
-    """The settings that `write` has written into a folder."""
+    """The settings in a folder."""
     stated = json.loads((folder / FILE).read_text(encoding="utf-8"))
     return _processing(stated, _side(stated, str(folder)))
 
@@ -71,8 +65,7 @@ def _processing(stated: dict[str, Any], side: int | None) -> Processing:
         means, deviations = [0.0], [1.0]  # the model reads what is scaled, as it is
     if means is None or deviations is None:
         return Processing(side, None, None)
-    # Means are of what the processor has scaled: by 1/255 to shares of full brightness, or by
-    # something else.
+    # The processor scales before it normalises: by 1/255 to shares of full brightness, or else.
     factor = stated.get("rescale_factor", 1 / 255) if stated.get("do_rescale", True) else 1.0
     scale = 255 * factor
     of_shares = [tuple(value / scale for value in values) for values in (means, deviations)]
@@ -94,7 +87,7 @@ def _side(stated: dict[str, Any], model: str) -> int | None:
 
 
 def write(folder: Path, side: int, means: tuple[float, ...], deviations: tuple[float, ...]) -> None:
-    """Write a processor that does to images what was done in training."""
+    """Write a processor that changes images as in training."""
     content = {
         "image_processor_type": "ViTImageProcessor",
         "do_resize": True,

@@ -1,5 +1,5 @@
-"""Image classification: a small residual network, or a pretrained model, learns which class an
-image belongs to."""
+"""Image classification: a small residual network, or a pretrained model, learns the class of an
+image."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class ImageClassification(TrainedTask[ImageSpec]):
     DATA = ImageDataSet
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
-        spec = ImageSpec.parse(task, base)
-        super().__init__(task, base, spec, spec.model)
+        super().__init__(task, base, ImageSpec.parse(task, base))
 
     def problems(self) -> list[Problem]:
         try:

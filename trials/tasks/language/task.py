@@ -1,11 +1,10 @@
-"""Language modelling: a model of transformers learns to predict the next token of a text from those
-before it.
+"""Language modelling: a model of transformers learns to predict the next token of a text.
 
-A document is a row of a table, or a paragraph of a text file (a line, where there is only one
+A document is a row of a table, or a paragraph of a text file (a line, if there is only one
 paragraph). Documents are split into training and validation first, so that no document is on both
-sides. Every token but a split's first is a target once: the target of each place of a block is the
-token that follows it. Where documents are samples, it is every token but the first of a document,
-and a document that is too long is cut into several samples.
+sides. Blocks are cut from all documents of a split, joined: every token but the first is a target
+once. If documents are samples, every token but the first of a document is a target, and a long
+document is cut into several samples.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[str]:
 def _cut(
     tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int, samples: str
 ) -> Split:
-    # Documents may be longer than the model reads: no warning is due, as they are cut here.
+    # No warning of documents longer than the model reads: they are cut here.
     encoded = tokenizer(
         list(documents), add_special_tokens=False, return_attention_mask=False, verbose=False
     )

@@ -13,13 +13,13 @@ import torch
 import transformers
 
 from trials.contract import TaskError
-from trials.data.batching import Ints
 from trials.data.residence import Residence
-from trials.data.samples import LABELS, Padded, Samples
+from trials.data.samples import Part, Samples
 from trials.data.workload import Batch
 from trials.descriptions.models import Scratch
-from trials.tasks.huggingface.data import IGNORED, SequenceData, Split
+from trials.tasks.huggingface.data import SequenceData, Split
 from trials.tasks.huggingface.sequences import SequenceWorkload
+from trials.tasks.workloads.workload import SampleSet
 
 
 class PairWorkload(SequenceWorkload):
@@ -42,28 +42,24 @@ class PairWorkload(SequenceWorkload):
             eos_token_id=data.padding + 1,  # as the tokenizer from scratch numbers them
         )
 
-    def lengths_of(self, split: Split) -> Ints:
-        return np.stack([split.inputs.lengths, split.targets.lengths], axis=1)
-
     def scored(self, data: SequenceData) -> Split:
         assert data.scored is not None
         return Split(data.validation.inputs, data.scored.targets)
 
-    def batches_of(self, split: Split, inputs: Padded, residence: Residence) -> Samples:
-        """Source and target, padded each by itself; the decoder reads what precedes in the
-        target."""
+    def samples_of(self, split: Split, parts: list[Part], residence: Residence) -> SampleSet:
+        """Source and target, each padded by itself; the decoder reads the shifted target."""
         shift = self._model.prepare_decoder_input_ids_from_labels
 
         def with_decoder_inputs(batch: Batch) -> Batch:
             decoded = shift(labels=batch.labels)
             return dataclasses.replace(batch, inputs={**batch.inputs, "decoder_input_ids": decoded})
 
-        targets = Padded(residence, LABELS, split.targets, IGNORED)
         counted = [split.inputs.lengths, split.targets.lengths]
-        return Samples(residence, [inputs, targets], counted, with_decoder_inputs)
+        samples = Samples(residence, parts, counted, with_decoder_inputs)
+        return SampleSet(samples, np.stack(counted, axis=1))
 
     def outputs(self, batch: Batch) -> torch.Tensor:
-        # The decoder's padding stands behind its tokens, which do not see it: it needs no mask.
+        # The decoder's padding follows its tokens, which do not see it: it needs no mask.
         scores: torch.Tensor = self._model(**batch.inputs, **self._uncached).logits.float()
         return scores
 

@@ -1,10 +1,9 @@
 """Sequence to sequence: a model of transformers learns to write a text (a translation, a summary)
 for another.
 
-The special tokens of both, such as the end of the text, are those the tokenizer puts there; every
-token of a target is trained and scored, its end too. Targets may be scored further than they are
-trained, so that trials which cut their training targets at different lengths are scored on the same
-tokens.
+Every token of a target is trained and scored, the special tokens of the tokenizer too. Targets may
+be scored further than they are trained, so that trials which cut their training targets at
+different lengths are scored on the same tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pair:
-    """A text, and what to write for it."""
+    """A text to read, and a text to write."""
 
     source: str
     target: str
@@ -57,9 +56,9 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         texts: list[str] = []
         for pair in train:
             texts += (pair.source, pair.target)
-        written = {"max_target_length": trained, "scored_target_length": scored}
+        longest = {"max_target_length": trained, "scored_target_length": scored}
         byte_pairs = text_tokenizer.ended_byte_pairs
-        tokenizer = text_tokenizer.load(self.spec.model, texts, length, byte_pairs, written)
+        tokenizer = text_tokenizer.load(self.spec.model, texts, length, byte_pairs, longest)
         learnt = _tokenise(tokenizer, train, length, trained)
         held_out = _tokenise(tokenizer, validation, length, trained)
         targets = Scored(_target_tokens(tokenizer, validation, scored))
@@ -91,7 +90,7 @@ def _target_tokens(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_target_length: int
 ) -> Sequences:
     targets = [pair.target for pair in pairs]
-    # Some tokenizers write another language than they read, and must be told which text is which.
+    # Some tokenizers treat targets, of another language, in their own way.
     encoded = tokenizer(
         text_target=targets,
         truncation=True,

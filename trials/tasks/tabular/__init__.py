@@ -1,6 +1,6 @@
 """Tables, for classification and regression: a multi-layer perceptron.
 
-- `task`, `spec`, `data`, `model`: the task, its `task` part, its rows, and how it trains
-- `columns`, `encoding`: what the columns of a table are, and how they become numbers
+- `task`, `data`, `model`: the task, its rows, and the perceptron that trains on them
+- `columns`, `encoding`: the `task` part with the kinds of columns, and their encoding as numbers
 - `table_model`: the network, and a trained one in use
 """

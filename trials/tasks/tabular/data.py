@@ -14,9 +14,8 @@ from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets.data_set import DataSet, Mask
-from trials.tasks.tabular.columns import columns, numbers_in, objective, settled
+from trials.tasks.tabular.columns import TabularSpec, columns, numbers_in, objective, settled
 from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
-from trials.tasks.tabular.spec import TabularSpec
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
     def encode(self, train: TableFile, validation: TableFile, settings: Settings) -> TabularData:
         decisive = train.table
         if not isinstance(self.spec.validation, Path):
-            # A word in a row that was held out would otherwise be taken for a missing number.
+            # A word in a validation row would otherwise count as a missing number.
             decisive = pd.concat([train.table, validation.table])
         spec = settled(self.spec, decisive)
         encoding = learn(spec, train.table)
@@ -124,13 +123,12 @@ def _words_in(file: TableFile, column: str) -> Iterator[Problem]:
 
 
 def _gaps(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
-    """The problem of rows without a target. It is not looked for where a quantity holds words."""
     target, table = spec.target, file.table
     values = tables.texts_in(table, target)
     missing = np.array([value is None for value in values])
     if spec.objective == REGRESSION:
         numbers, words = numbers_in(table, target)
-        if words:
+        if words:  # another problem
             return
         missing |= np.isnan(numbers)
     rows: list[int] = (np.flatnonzero(missing) + 1).tolist()

@@ -1,7 +1,7 @@
 """The encoding of a table as arrays of numbers, learnt from the training rows alone.
 
-Numbers are standardised. A missing one becomes the mean, with a column beside it that says so.
-Classes are numbered from 1; 0 stands for a missing class and for one that no training row has.
+Numbers are standardised. A missing one becomes the mean, with a mark in a column beside it. Classes
+are numbered from 1; 0 stands for a missing or unknown class.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import pandas as pd
 
 from trials.descriptions.tabular import REGRESSION
 from trials.tasks.datasets import labels, tables
-from trials.tasks.tabular.columns import Floats, columns, numbers_in, objective
-from trials.tasks.tabular.spec import TabularSpec
+from trials.tasks.tabular.columns import Floats, TabularSpec, columns, numbers_in, objective
 
 EXACT = 1e15
-"""Numbers from here on are not told apart by a float: they stay as they are written."""
+"""A float does not distinguish larger numbers: they stay texts."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,8 @@ class TabularEncoding:
 
     Args:
         numeric: The columns of numbers.
-        flagged: Those with a column that shows missing values.
-        categorical: The columns of classes, each with its classes in order; class i has number i +
-            1.
+        flagged: The columns of numbers with a column that marks missing values.
+        categorical: The columns of classes, each with its classes; class i has number i + 1.
         classes: The names of the target's classes; None for a quantity.
         target_mean, target_deviation: Of a quantity; 0 and 1 for classes.
     """
@@ -112,8 +110,7 @@ def encode(spec: TabularSpec, encoding: TabularEncoding, table: pd.DataFrame) ->
 def inputs(
     encoding: TabularEncoding, table: pd.DataFrame
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]:
-    """The numbers and the classes that a model reads of the rows of a table: `TabularRows.numeric`
-    and `TabularRows.categorical`."""
+    """The inputs of a model: `TabularRows.numeric` and `TabularRows.categorical`."""
     rows = len(table)
     numeric = _side_by_side(_standardised(encoding, table), rows)
     classes = []
@@ -163,10 +160,9 @@ def _numbered(
 
 
 def classes_in(table: pd.DataFrame, column: str) -> list[str | None]:
-    """The classes that a column names; None if it has no value.
+    """The classes of a column; None for a row without a value.
 
-    Equal values are one class, however a file or pandas writes them: `true` of a CSV is `True` of
-    Parquet, and `01` is 1.
+    Equal values are one class: `true` of a CSV is `True` of Parquet, and `01` is 1.
     """
     return [None if text is None else _by_value(text) for text in tables.texts_in(table, column)]
 

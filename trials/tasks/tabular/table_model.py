@@ -1,4 +1,4 @@
-"""A model of a table as its checkpoint or final training wrote it, in use without the task."""
+"""A perceptron for tables, and a trained one in use without the task."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class Perceptron(nn.Module):
     """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
 
     Args:
-        numbers: How many numbers a row has.
-        classes: How many classes each categorical column has, 0 (missing or unknown) not counted.
-        outputs: How many numbers come out.
+        classes: The number of classes of each column, without 0 (missing or unknown).
     """
 
     def __init__(
@@ -56,17 +54,14 @@ class Perceptron(nn.Module):
 
 
 DESCRIPTION = "table.json"
-"""The file of a checkpoint that describes how a table becomes the model's inputs."""
+"""The file of a checkpoint with the encoding and the model's shape."""
 
 
 class TableModel:
-    """A perceptron with what it knows of a table's columns.
-
-    Attributes:
-        encoding: How a table becomes the network's inputs, and what comes out of it.
+    """A trained perceptron with the encoding of its table.
 
     Args:
-        folder: A written model, or a checkpoint of a tabular task.
+        folder: The model of a final training, or a checkpoint of a tabular task.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -82,16 +77,14 @@ class TableModel:
         self.network = network.eval()
 
     def predict(self, table: pd.DataFrame | Path | str) -> list[str] | list[float]:
-        """The class of each row, or the quantity in the target's own unit. Missing values and
-        classes that were never trained are taken as in training.
+        """The class of each row, or the quantity in the target's own unit.
 
         Args:
             table: A file (CSV, TSV, Parquet, JSON lines), which is read as the training data were;
-                or a frame, where pandas may have taken `NA` for a missing value.
+                or a frame, in which pandas may have made `NA` a missing value.
 
         Raises:
-            ValueError: The file cannot be read, a column is missing, or one of numbers holds
-                something else.
+            ValueError: The file cannot be read, a column is missing, or a number is none.
         """
         rows = table if isinstance(table, pd.DataFrame) else _read(Path(table))
         rows = rows.rename(columns=str)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from trials.contract import Setup, TaskError
 from trials.descriptions.tabular import METRICS, TABULAR, TabularSettings
+from trials.tasks.tabular.columns import TabularSpec
 from trials.tasks.tabular.data import TabularDataSet
-from trials.tasks.tabular.spec import TabularSpec
 from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ class Tabular(TrainedTask[TabularSpec]):
         super().__init__(task, base, TabularSpec.parse(task, base))
 
     def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """From `numeric` and `categorical`, as `table.json` encodes them, to logits or a
-        standardised quantity."""
+        """From `numeric` and `categorical`, encoded by `table.json`, to logits or a standardised
+        quantity."""
         from trials.final.export import Portable
         from trials.tasks.tabular.table_model import TableModel
 

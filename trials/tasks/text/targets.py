@@ -1,5 +1,4 @@
-"""The targets of texts - a class, several labels, or a number: read, checked, and encoded as an
-array."""
+"""The targets of texts: a class, several labels, or a number."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ from trials.tasks.datasets import labels, tables
 from trials.tasks.huggingface.task import TextSpec
 
 LABEL = "label"
-"""The field of the task that names the column, or the columns."""
+"""The field of the task for the column, or the columns."""
 MARKS = {"1": True, "true": True, "0": False, "false": False}
 """The values of a column of 0 and 1, in any case of letters."""
 LARGEST = float(np.finfo(np.float32).max)
-"""A value above it, by its absolute value, is not a number to a model."""
+"""The largest number, by its absolute value, that a model can read."""
 
 Values = Sequence[Any]
-"""The target of each row; None where it cannot be read."""
+"""The target of each row; None for one that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,8 @@ class TargetEncoding:
     """The encoding of targets as arrays, learnt from the training rows.
 
     Args:
-        labels: The names of the classes or labels, by number; of a number, its one name.
-        mean: What a number of 0 stands for; 0 for classes.
-        deviation: What a difference of 1 stands for; 1 for classes.
+        labels: The names of the classes or labels, by number; the one name of a number.
+        mean, deviation: Of the numbers; 0 and 1 for classes.
     """
 
     labels: tuple[str, ...]
@@ -47,11 +45,7 @@ class TargetEncoding:
 
 
 class TextTarget(abc.ABC):
-    """The target of a text.
-
-    Args:
-        spec: The `task` part.
-    """
+    """The target of a text."""
 
     KIND: ClassVar[str]
 
@@ -72,20 +66,15 @@ class TextTarget(abc.ABC):
         """Reasons why the training rows cannot be learnt from."""
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
-        """The problem of other data that has what the training rows never have.
-
-        Args:
-            other: What the rows of the other data state.
-            where: The study file's key that names it.
-        """
+        """The problem of other data with targets that no training row has."""
         return []
 
     def strata(self, values: Values) -> Sequence[str]:
-        """The name of a group for each row; a validation fraction takes its share of each."""
+        """A group name for each row, as for `DataSet.strata`."""
         return [""] * len(values)
 
     def lost(self, train: Values, validation: Values) -> list[str]:
-        """The labels that a split leaves no training row of."""
+        """The labels without a training row after a split."""
         return []
 
     @abc.abstractmethod
@@ -97,7 +86,7 @@ class TextTarget(abc.ABC):
         """The targets of rows without problems, shape (n,) or (n, labels)."""
 
     def weights(self, targets: npt.NDArray[Any]) -> npt.NDArray[np.float32] | None:
-        """The weight of each class in the loss, shape (labels,); None where all weigh the same."""
+        """The weight of each class in the loss, shape (labels,); None for equal weights."""
         return self._balanced(targets).astype(np.float32) if self._is_balanced else None
 
     def _balanced(self, targets: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -105,7 +94,7 @@ class TextTarget(abc.ABC):
 
 
 class OneClass(TextTarget):
-    """The class of a text: a row states its name."""
+    """The class of a text, by its name."""
 
     KIND = CLASS
 
@@ -129,13 +118,13 @@ class OneClass(TextTarget):
         return labels.numbers_of(values, encoding.labels)
 
     def _balanced(self, targets: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """The weights of scikit-learn's `compute_class_weight`."""
+        # As scikit-learn's `compute_class_weight`.
         counts = np.bincount(targets)
         return len(targets) / (len(counts) * np.maximum(counts, 1.0))
 
 
 class SeveralLabels(TextTarget):
-    """The labels of a text, perhaps none: a file has a column of 0 and 1 for each."""
+    """Any of several labels, each in a column of 0 and 1."""
 
     KIND = LABELS
 
@@ -181,7 +170,7 @@ class SeveralLabels(TextTarget):
         return found
 
     def _balanced(self, targets: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """For each label, the texts without it for each text with it."""
+        # For each label, the texts without it for each text with it.
         having = np.maximum(targets.sum(axis=0, dtype=np.float64), 1.0)
         found: npt.NDArray[np.float64] = (len(targets) - having) / having
         return found

@@ -1,8 +1,7 @@
-"""Texts and pairs of texts: a model of transformers learns their class, their labels or a
-number.
+"""Texts and pairs of texts: a model of transformers learns their class, their labels or a number.
 
-Everything a trial needs is in one `TextData`, made once a node and shared by its workers: the
-tokens, the targets, and the tokenizer's files, which a worker only copies into its checkpoints.
+One `TextData` has everything for a trial, made once a node and shared by its workers: the tokens,
+the targets, and the tokenizer's files, which a worker only copies into its checkpoints.
 """
 
 from __future__ import annotations
@@ -52,20 +51,17 @@ class TextData:
 
     Args:
         train: The training texts as tokens, special tokens included.
-        train_labels: Their classes, int64, shape (n,); or 1 for the labels that they have and 0 for
-            others, float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
-        validation: The validation texts as tokens.
-        labels: The names of the classes or labels; the number of one is its place.
-        vocabulary: How many tokens the tokenizer knows.
+        train_labels: Their classes, int64, shape (n,); or 1 for their labels and 0 for the others,
+            float32, shape (n, labels); or their standardised numbers, float32, shape (n,).
+        labels: The names of the classes or labels, by number.
+        vocabulary: The number of the tokenizer's tokens.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
-        target: What is learnt of a text, as in `trials.descriptions.text`.
-        mean: Of the numbers of the training texts.
-        deviation: Of those numbers.
-        class_weights: What each class weighs in the loss, float32, shape (labels,); None where all
-            weigh the same.
+        target: A target of `trials.descriptions.text`.
+        mean, deviation: Of the numbers of the training texts; 0 and 1 for classes.
+        class_weights: Float32, shape (labels,); None for equal weights.
         pairs: Whether a sample is a pair of texts.
-        train_types: Of each token of a pair of training texts, which of the two it is of, as the
-            tokenizer numbers them; None for single texts, or where it does not.
+        train_types: The text of each token in a pair, as the tokenizer numbers the two; None for
+            single texts, or a tokenizer without types.
     """
 
     train: Sequences
@@ -96,12 +92,7 @@ Text = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Examples:
-    """Texts and what is to be learnt of them, row by row; None if the file has nothing.
-
-    Args:
-        texts: The text of each row, or the two texts of each.
-        values: What `TextTarget.read` has read.
-    """
+    """Texts and their targets, row by row."""
 
     texts: list[Text]
     values: Values
@@ -180,7 +171,7 @@ class TextDataSet(DataSet[TextSpec, Examples]):
 
 
 def target_of(spec: TextSpec) -> TextTarget:
-    """The target that a task learns for each text."""
+    """The target of a task on texts."""
     if spec.kind == TEXT_REGRESSION.kind:
         return OneNumber(spec)
     return OneClass(spec) if LABEL in spec.fields else SeveralLabels(spec)
@@ -206,8 +197,8 @@ def _in_pairs(texts: Sequence[Text]) -> bool:
 def _tokenise(
     tokenizer: PreTrainedTokenizerBase, texts: list[Text], max_length: int
 ) -> tuple[Sequences, Sequences | None]:
-    """Texts or pairs as tokens, and the types of the tokens of pairs where the model has such. The
-    longer text of a pair is cut first."""
+    """Tokens, and types of the tokens of pairs if the model has such. The longer text of a pair is
+    cut first."""
     parts = [list(map(str, part)) for part in zip(*texts, strict=True)]
     typed = _in_pairs(texts) and text_tokenizer.TOKEN_TYPES in tokenizer.model_input_names
     encoded = tokenizer(
@@ -233,8 +224,8 @@ class TextClassification(TextTask):
     WORKLOAD = "trials.tasks.text.model:TextWorkload"
 
     def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """From `input_ids`, `attention_mask` and, of pairs, `token_type_ids` where the model reads
-        them, to the logits of classes or labels, or a standardised number."""
+        """From `input_ids`, `attention_mask` and, for some models of pairs, `token_type_ids`, to
+        the logits of classes or labels, or a standardised number."""
         from trials.final.export import Portable
         from trials.tasks.huggingface.model_files import ClassifierScores
 

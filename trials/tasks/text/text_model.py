@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trials.descriptions.text import CLASS, LABELS
 from trials.tasks.workloads.network_files import described
 
-if TYPE_CHECKING:
-    from trials.tasks.text.task import TextData
-
 DESCRIPTION = "text.json"
-"""The file that says what a model reads and what its scores are."""
+"""The file of a checkpoint with the form of a model's texts and scores."""
 
 Prediction = str | list[str] | float
-
-
-def described_as(data: TextData, max_length: int) -> bytes:
-    """The content of that file.
-
-    Args:
-        max_length: The longest text that it reads, in tokens.
-    """
-    content = {
-        "target": data.target,
-        "pairs": data.pairs,
-        "max_length": max_length,
-        "mean": data.mean,
-        "deviation": data.deviation,
-    }
-    return (json.dumps(content, indent=1) + "\n").encode()
 
 
 class TextModel:
     """A trained model of texts, or of pairs of texts.
 
     Args:
-        folder: What a final training wrote. Code in it is not run.
+        folder: The model of a final training. Code in it is not run.
 
     Raises:
         FileNotFoundError: The folder holds no such model.
@@ -61,11 +41,11 @@ class TextModel:
         )
 
     def predict(self, texts: Sequence[str] | Sequence[Sequence[str]]) -> list[Prediction]:
-        """The class of each text, its labels (those with a probability above a half), or its number
-        in the unit of the data.
+        """The class of each text, its labels (of a probability above a half), or its number in the
+        unit of the data.
 
         Args:
-            texts: Texts; or pairs of texts, where the model was trained on such.
+            texts: Texts; or pairs of texts, for a model of pairs.
 
         Raises:
             ValueError: They are something else.

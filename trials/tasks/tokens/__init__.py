@@ -1,4 +1,4 @@
 """Token classification: the tag of each word of a sentence. `task` with its data, and `model`.
 
-- `entities`: entities in sequences of tags, and how many of them were found
+- `entities`: entities in sequences of tags, and their scores
 """

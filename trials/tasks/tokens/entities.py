@@ -1,10 +1,9 @@
-"""Entities in sequences of tags, and how many of them were found: precision, recall and F1 of whole
-entities.
+"""Entities in sequences of tags, and their precision, recall and F1.
 
-Tags are BIO or BIOES (``B-PER``, ``I-PER``, ``E-PER``, ``S-PER``, ``O``). Where an entity begins
-and ends follows the script of the CoNLL-2000 shared task (conlleval; Tjong Kim Sang and Buchholz
-2000), which seqeval follows too: an ``I-PER`` after ``O`` or after another type begins an entity. A
-tag without such a prefix is a type of its own; equal neighbours are one entity.
+Tags are BIO or BIOES (``B-PER``, ``I-PER``, ``E-PER``, ``S-PER``, ``O``). The beginnings and ends
+of entities follow the script of the CoNLL-2000 shared task (conlleval; Tjong Kim Sang and Buchholz
+2000), as in seqeval: an ``I-PER`` after ``O`` or after another type begins an entity. A tag without
+such a prefix is a type of its own; equal neighbours are one entity.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ def entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def _parts(tag: str) -> tuple[str, str]:
-    """A tag's prefix (one of B, I, E, S, O) and type."""
     if tag == OUTSIDE:
         return OUTSIDE, ""
     prefix, dash, kind = tag.partition("-")
@@ -45,8 +43,7 @@ def _parts(tag: str) -> tuple[str, str]:
 
 
 class Counts(NamedTuple):
-    """Entities counted over some sequences; those of all sequences are the sums of those of their
-    parts."""
+    """Counts of entities in some sequences, which add up."""
 
     correct: int
     """Predicted with their type and both ends right."""
@@ -56,7 +53,7 @@ class Counts(NamedTuple):
     """Predicted."""
 
     def scores(self) -> dict[str, float]:
-        """`precision`, `recall` and `f1`; 0 if there is nothing to divide by."""
+        """`precision`, `recall` and `f1`; 0 without entities."""
         correct, existing, proposed = self
         return {
             "precision": _share(correct, proposed),
@@ -70,11 +67,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def count(truth: Iterable[Sequence[str]], predicted: Iterable[Sequence[str]]) -> Counts:
-    """Count entities over all sequences together; one is correct if type and both ends agree.
-
-    Args:
-        predicted: The tags predicted, in the same shape.
-    """
+    """Count the entities of true and predicted tags, sequence by sequence."""
     correct = existing = proposed = 0
     for one, other in zip(truth, predicted, strict=True):
         real, guessed = set(entities(one)), set(entities(other))

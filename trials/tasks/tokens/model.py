@@ -1,4 +1,4 @@
-"""The model of a token classification task, and how its predictions are scored."""
+"""The model of a token classification, and the scores of its predictions."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Token classification: a model of transformers learns the tag of each word, such as the entity it
-belongs to.
+"""Token classification: a model of transformers learns the tag of each word, such as its entity.
 
-A word may become several tokens. The first of them carries the word's tag, the others and the
-special tokens have none. Words behind the longest length are cut off and not trained; in validation
-and test they count as missed, so that every trial is scored on all words.
+A word may become several tokens. The first one carries the word's tag; the others and the special
+tokens have none. Words behind the longest length are cut off and not trained; in validation and
+test they count as missed, so that every trial is scored on all words.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ CONLL = (".conll", ".txt")
 """Suffixes of files with a word and its tag on each line."""
 _SPACES = re.compile(" +")
 _OPTIONS: dict[str, Any] = {"add_prefix_space": True}
-"""Of a tokenizer: those of bytes must be told that a word begins a word."""
+"""For tokenizers of bytes, which otherwise treat the first word in another way."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +103,8 @@ def sentences_in(path: Path, where: str) -> list[Sentence]:
     """The sentences of a CoNLL file: a word and a tag on each line, an empty line between
     sentences.
 
-    Tabs part the columns of a line that has one, and spaces those of the others; other white space,
-    such as a no-break space, belongs to a word. Columns between the word and the tag are passed
-    over.
+    Tabs separate the columns of a line, or spaces in a line without tabs; other white space, such
+    as a no-break space, belongs to a word. Columns between the word and the tag are ignored.
 
     Raises:
         TaskError: A line has no word and tag, or the file cannot be read.
@@ -154,16 +152,12 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[Sentence]:
     return sentences
 
 
-# --------------------------------------------------------------------------------------- tokenising
-
-
 def _tokenise(
     tokenizer: PreTrainedTokenizerBase,
     sentences: Sequence[Sentence],
     names: Sequence[str],
     max_length: int,
 ) -> tuple[Split, Scored]:
-    """The model's inputs, and all words with the place where the model reads each."""
     numbers = {name: number for number, name in enumerate(names)}
     words = [list(sentence.words) for sentence in sentences]
     encoded: Any = tokenizer(
@@ -183,11 +177,11 @@ def _tokenise(
 def _laid_out(
     of_words: Sequence[int], word_of_cell: Sequence[int | None]
 ) -> tuple[list[int], list[int]]:
-    """The tag of each cell, and the first cell of each word; `IGNORED` where there is none.
+    """The tag of each cell, and the first cell of each word; `IGNORED` for none.
 
     Args:
         of_words: The number of each word's tag.
-        word_of_cell: The word that the token of each cell is of; None for special tokens.
+        word_of_cell: The word of each cell's token; None for special tokens.
     """
     of_cells = [IGNORED] * len(word_of_cell)
     first_cells = [IGNORED] * len(of_words)

@@ -1,4 +1,4 @@
-"""The evaluation of a model, which does not disturb its training."""
+"""The evaluation of a model, without an effect on its training."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from trials.optim.precision import Precision
 from trials.settings import Settings
 
 Measures = tuple[torch.Tensor, torch.Tensor]
-"""The sum of the losses of some samples, and what else is measured of each."""
+"""The sum of the losses of some samples, and a row of other measures for each."""
 Measure = Callable[[Ints, Precision], Measures]
 """Measures the samples of some rows."""
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout and gradients; the model is training again afterwards."""
+    """Evaluate without dropout and gradients; the model trains again afterwards."""
     model.eval()
     try:
         with torch.inference_mode():
@@ -39,8 +39,7 @@ def cut(order: Ints, size: int) -> list[Ints]:
 
 
 class Batches:
-    """The validation batches of a workload, which become smaller where the device has too little
-    memory for them.
+    """The validation batches of a workload, which become smaller if they do not fit the device.
 
     Args:
         lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
@@ -51,12 +50,8 @@ class Batches:
         self, model: nn.Module, lengths: Ints, settings: Settings, device: torch.device
     ) -> None:
         self._model, self._lengths, self._settings, self._device = model, lengths, settings, device
+        self.size = settings.eval_batch_size
         self._limits: dict[str, MicroBatch] = {}
-
-    @property
-    def size(self) -> int:
-        """The most samples in a batch."""
-        return self._settings.eval_batch_size
 
     def parts(self, order: Ints) -> list[Ints]:
         """Rows in batches of `eval_batch_size`."""
@@ -65,7 +60,7 @@ class Batches:
     def measured(
         self, rows: Ints, precision: Precision, measure: Measure
     ) -> list[tuple[Ints, Measures]]:
-        """The measures of a batch with their rows: at once, or part after part."""
+        """The measures of a batch with their rows, in one part or several."""
 
         def in_parts(size: int) -> list[tuple[Ints, Measures]]:
             return [(part, measure(part, precision)) for part in cut(rows, size)]
@@ -73,7 +68,7 @@ class Batches:
         return self._limit(precision).fitting(len(rows), in_parts)
 
     def joined(self, rows: Ints, precision: Precision, measure: Measure) -> Measures:
-        """The measures of a batch, as if it had been measured at once."""
+        """The measures of a batch as a whole."""
         found = self.measured(rows, precision, measure)
         if len(found) == 1:
             _, measures = found[0]
@@ -99,12 +94,11 @@ class Batches:
 
 
 def total(losses: list[torch.Tensor], group: Group | None = None) -> float:
-    """The sum of the losses of batches, read from the device at once; not a number where one is not
-    finite.
+    """The sum of the losses of batches; NaN if one is not finite.
 
     Args:
         group: The processes that have batches of their own; None if all have the same. The sum is
-            rounded once, whichever process has which batches.
+            rounded once, however the batches are distributed.
     """
     values: list[float] = torch.stack(losses).tolist() if losses else []
     if group is not None:

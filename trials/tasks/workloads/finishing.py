@@ -1,9 +1,4 @@
-"""The parts of the final training of a built-in task: all its samples, its test samples, and its
-model as a file.
-
-Everything here is the same for every task; a task itself only reads its test file
-(`TrainedTask.on_test`) and loads what its workload wrote (`TrainedTask.portable`).
-"""
+"""The parts of the final training of a built-in task, the same for every kind."""
 
 from __future__ import annotations
 
@@ -29,14 +24,14 @@ if TYPE_CHECKING:
     from trials.tasks.workloads.task import TrainedTask
 
 TOKENS, MASK = "input_ids", "attention_mask"
-"""The inputs of every text model, in the order in which `Scores` takes them."""
+"""The inputs of every text model, in the order of `Scores`."""
 SAMPLES = ((4, 0), (3, 4), (1, 7))
-"""Batches that an exported model is compared on: how many samples, from which on. The last is cut
-to half its length, where lengths may differ."""
+"""Batches to compare an exported model on: the number of samples, and the first one. The last batch
+is cut to half its length, if lengths may differ."""
 
 
 class FinalParts:
-    """The parts that `trials.final.training` asks of a built-in task (a `final.Parts`)."""
+    """The parts of a built-in task for `trials.final.training` (a `final.Parts`)."""
 
     def __init__(self, task: TrainedTask[Any]) -> None:
         self._task = task
@@ -64,18 +59,13 @@ class FinalParts:
         return replace(data, **joined)
 
     def on_test(self, data: Any, params: Mapping[str, Any]) -> Any | None:
-        """The data with the test samples where the validation samples were; None without a test
-        file.
-
-        Raises:
-            TaskError: With every problem of the files.
-        """
         task = self._task
         if task.spec.test is None:
             return None
         if problems := task.problems():
             raise TaskError(problems)
-        return task.on_test(data, task.SETTINGS.parse(params))
+        settings = task.SETTINGS.parse(params)
+        return task.DATA(task.spec_for(settings)).on_test(data, settings)
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
         if not (folder / ADAPTER_CONFIG).is_file():
@@ -98,12 +88,6 @@ class FinalParts:
         return workload.evaluate(precision)
 
     def export(self, folder: Path, data: Any, setup: Setup) -> dict[str, Any]:
-        """Export the model in `folder` to a file beside it: from the inputs of a batch to the
-        model's scores.
-
-        Raises:
-            ExportError: It cannot be exported, or would not compute the same.
-        """
         params = _unpacked(setup.params)
         workload = self._workload(data, setup, params)
         portable = self._task.portable(folder, workload.model)
@@ -126,7 +110,6 @@ def _first_half(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _unpacked(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings without packing, which some kinds of tasks have."""
     return {name: value for name, value in params.items() if name != "packing"}
 
 
@@ -148,8 +131,7 @@ def _after(first: Any, second: Any) -> Any:
 
 
 def _sample(workload: Workload, count: int, first: int) -> Inputs:
-    """A batch of so many training samples, from one on; they are taken again where there are too
-    few. An exported model takes a mask of every batch."""
+    # Few samples are repeated. An exported model takes a mask of every batch.
     rows = np.arange(first, first + count) % len(workload.lengths)
     batch = workload.batch(rows)
     inputs = dict(batch.inputs)

@@ -1,5 +1,4 @@
-"""Outputs of models with one target a sample - scores of classes, scores of labels, or a number -
-with their losses and metrics."""
+"""The losses and metrics of models with one target a sample: a class, labels, or a number."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ class Head(Protocol):
         """The sum of the losses of some samples.
 
         Args:
-            outputs: Of the model, shape (n, classes).
+            outputs: Shape (n, classes).
             truth: Their targets, shape (n,) or (n, labels).
             smoothing: The share of each label that is spread over all classes.
         """
 
     def predicted(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Predictions to compare with the targets, of the same shape."""
+        """Predictions of the shape of the targets."""
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
         """The metrics of targets and predictions of the same samples."""

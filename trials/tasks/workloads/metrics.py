@@ -1,5 +1,4 @@
-"""Metrics from predictions: those of scikit-learn and SciPy, imported when first needed (a
-second)."""
+"""Metrics of predictions, by scikit-learn and SciPy, which take a second to import."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ Labels = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
 
 LARGEST_EXPONENT = 700.0
-"""Of e, about, whose power is still a float."""
+"""The power of e is still a float."""
 
 
 def classification(truth: Labels, predicted: Labels) -> dict[str, float]:
@@ -20,8 +19,7 @@ def classification(truth: Labels, predicted: Labels) -> dict[str, float]:
     correlation, which is 0 if truth or predictions are all one class.
 
     Args:
-        truth: The numbers of the classes, shape (n,).
-        predicted: The predictions, the same shape.
+        truth, predicted: Numbers of classes, shape (n,).
     """
     from sklearn import metrics
 
@@ -40,11 +38,11 @@ def perplexity(loss: float) -> float:
 def of_labels(truth: Labels, found: Labels) -> dict[str, float]:
     """Micro F1, macro F1 and the share of samples whose labels are all right.
 
-    A label that no sample has, truly or as found, does not count in macro F1. Micro F1 and macro F1
-    are 0 if no sample has any label.
+    A label that occurs in neither truth nor predictions does not count in macro F1. Micro F1 and
+    macro F1 are 0 if no sample has any label.
 
     Args:
-        truth: 1 for the labels that a sample has, shape (n, labels).
+        truth, found: 1 for the labels of a sample, shape (n, labels).
     """
     from sklearn import metrics
 
@@ -59,7 +57,7 @@ def of_labels(truth: Labels, found: Labels) -> dict[str, float]:
 
 def of_numbers(truth: Floats, found: Floats, deviation: float) -> dict[str, float]:
     """Mean squared and mean absolute error in the unit of the data, and Pearson's and Spearman's
-    correlation, which are 0 if all numbers of one side are the same.
+    correlation, which are 0 if truth or predictions are all one number.
 
     Args:
         truth, found: Standardised numbers, shape (n,).

@@ -1,5 +1,5 @@
-"""A network in the folder of a checkpoint: its weights, and a description of what it reads and
-answers."""
+"""A network in the folder of a checkpoint: its weights, and a description of its inputs and
+outputs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Stored(Protocol):
     """A model's files in the folder of a checkpoint."""
 
     def weights(self) -> Weights:
-        """The tensors of a checkpoint, as the model has them now: nothing is copied."""
+        """The model's own tensors for a checkpoint, not copies."""
 
     def write(self, folder: Path, weights: Weights) -> None:
-        """Write such weights, and what is needed to use them. Works in any thread."""
+        """Write such weights with the files to use them, in any thread."""
 
     def read(self, folder: Path) -> None:
         """Load the model's weights."""
@@ -32,7 +32,7 @@ class NetworkFiles:
     """The files of a network: all its weights in one, and a description beside it (a `Stored`).
 
     Args:
-        describe: Writes into a folder what is needed to use the weights.
+        describe: Writes the description into a folder.
     """
 
     def __init__(
@@ -53,10 +53,7 @@ class NetworkFiles:
 
 
 def described(folder: Path | str, name: str) -> dict[str, Any]:
-    """The description in a folder.
-
-    Args:
-        folder: What `NetworkFiles` wrote.
+    """The description of a network in a folder.
 
     Raises:
         FileNotFoundError: There is no such file.

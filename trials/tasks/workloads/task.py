@@ -1,9 +1,8 @@
 """The base of the built-in tasks: settings are parsed, data is prepared, and a run of the loop is
 started.
 
-A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` is its
-model with that data, a `workload.Workload`. Its description (fields, settings, metrics) is in
-`trials.descriptions`.
+A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` joins
+its model and that data in a `workload.Workload`. Its description is in `trials.descriptions`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from trials.contract import Problem, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
-from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
 from trials.tasks.datasets.data_set import DataSet, DataSpec
@@ -41,27 +39,18 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
     Args:
         task: The `task` part of a study file, its keys and types checked.
         base: The folder its relative paths start from.
-        model: The model that it names; None if it names none.
     """
 
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
     DATA: ClassVar[type[DataSet[Any, Any]]]
-    """Its data."""
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
-    """The settings that decide what is prepared."""
+    """The settings that change the prepared data."""
 
-    def __init__(
-        self,
-        task: Mapping[str, Any],
-        base: Path,
-        spec: SpecT,
-        model: Pretrained | Scratch | None = None,
-    ) -> None:
+    def __init__(self, task: Mapping[str, Any], base: Path, spec: SpecT) -> None:
         self.metrics: frozenset[str] | None = self.DESCRIPTION.of_part(task).metrics
         self.settings: Mapping[str, Setting] | None = self.DESCRIPTION.settings
-        self.spec, self.model = spec, model
-        self._base = base
+        self.spec, self._base = spec, base
         identity = json.dumps([dict(task), str(base)], sort_keys=True)
         self._digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
 
@@ -71,15 +60,14 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
 
     @abc.abstractmethod
     def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """The model that a workload wrote into a folder, to be exported.
+        """The model in a workload's folder, to be exported.
 
         Args:
-            model: The workload's model: its class is known, so that no code that lies in the folder
-                is run.
+            model: The workload's model: its known class runs in place of code in the folder.
         """
 
     def spec_for(self, settings: Settings) -> SpecT:
-        """The part, with what settings or a model decide on; as it is where they decide nothing."""
+        """The part, with the choices of settings or of a model."""
         return self.spec
 
     def problems(self) -> list[Problem]:
@@ -87,15 +75,11 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         return self.DATA(self.spec).problems()
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
-        """Read, split and encode the data, or find it in the cache.
-
-        Raises:
-            TaskError: With every problem of the data or the model.
-        """
+        """Read, split and encode the data, or find it in the cache."""
         return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
 
-    def recipe(self, settings: Settings) -> prepared.Recipe[Any]:
-        """The recipe of its data."""
+    def recipe(self, settings: Settings) -> prepared.Recipe:
+        """The recipe of the prepared data."""
         spec = self.spec_for(settings)
         data = self.DATA(spec)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
@@ -108,17 +92,13 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
             build=lambda: data.prepare(settings),
         )
 
-    def on_test(self, data: Any, settings: Settings) -> Any:
-        """Prepared data with the test samples, which have no problems, for validation."""
-        return self.DATA(self.spec_for(settings)).on_test(data, settings)
-
     def final(self) -> Parts:
         """The parts of its final training."""
         parts: Parts = pkgutil.resolve_name("trials.tasks.workloads.finishing:FinalParts")(self)
         return parts
 
     def data_key(self, params: Mapping[str, Any]) -> str:
-        """Equal for settings that need the same data."""
+        """The key, equal for settings that need the same data."""
         settings = self.SETTINGS.parse(params)
         parts = [f"{name}={getattr(settings, name)}" for name in self.DATA_SETTINGS]
         return ":".join([self.DESCRIPTION.kind, self._digest, *parts])
@@ -130,18 +110,19 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
             TaskError: The settings do not fit.
             CheckpointError: The checkpoint is damaged, and so are those before it.
         """
+        import torch
+
+        from trials.devices import processes
         from trials.loop.training import TrainingRun
 
-        _use(setup.device)
+        processes.use(torch.device(setup.device))
         settings = self.SETTINGS.parse(setup.params)
         metrics = self.metrics or frozenset()
         monitor = settings.monitor
         if monitor not in metrics:
-            hint = nearest(monitor, metrics)
-            what = f"{monitor!r} is not a metric of this task; {hint}"
+            what = f"{monitor!r} is not a metric of this task; {nearest(monitor, metrics)}"
             raise TaskError.at("settings.monitor", what)
-        workload = self.workload(data, settings, setup)
-        return TrainingRun(workload, settings, setup)
+        return TrainingRun(self.workload(data, settings, setup), settings, setup)
 
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples."""
@@ -150,11 +131,3 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
             return run.rehearse()
         finally:
             run.close()
-
-
-def _use(device: str) -> None:
-    import torch
-
-    from trials.devices.processes import use
-
-    use(torch.device(device))

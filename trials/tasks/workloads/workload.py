@@ -1,4 +1,4 @@
-"""A model with its samples on a device: the steps that are the same for every built-in task."""
+"""A model with its samples on a device: the common steps of all built-in tasks."""
 
 from __future__ import annotations
 
@@ -24,19 +24,14 @@ from trials.tasks.workloads.network_files import Stored
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Samples of one split.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,); of each part, shape (n, parts), where parts are
-            padded separately.
-    """
+    """The samples of one split; `lengths` are as in `trials.data.workload.Workload`."""
 
     samples: Samples
     lengths: Ints
 
 
 class BuiltInWorkload(abc.ABC):
-    """A model that trains on one split and is measured on another (a `workload.Workload`)."""
+    """A model with its training and its validation samples (a `workload.Workload`)."""
 
     def __init__(
         self,
@@ -66,7 +61,7 @@ class BuiltInWorkload(abc.ABC):
 
     @abc.abstractmethod
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The part of a batch's outputs that the metrics need."""
+        """The part of a batch's outputs for the metrics."""
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`."""
@@ -83,7 +78,6 @@ class BuiltInWorkload(abc.ABC):
             self._batches.rehearse(longest, precision, self._evaluate_batch)
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> evaluation.Measures:
-        """The sum of losses of validation samples, and what is kept of them; on the device."""
         batch = self._validation.batch(rows)
         with precision.autocast():
             outputs = self.outputs(batch)
@@ -99,15 +93,12 @@ class OneTargetWorkload(BuiltInWorkload):
     """The validation targets."""
 
     def losses(self, outputs: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
-        """The sum of the samples' losses."""
         return self._head.losses(outputs, labels, smoothing)
 
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:
-        """The predictions."""
         return self._head.predicted(outputs)
 
     def weight(self, rows: Ints) -> float:
-        """One target a sample."""
         return float(len(rows))
 
     def evaluate(self, precision: Precision) -> dict[str, float]:

@@ -20,11 +20,11 @@ from trials.final.export import TOLERANCE
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.tokens import entities
-from unit.trials.tasks.test_image_classification import images
-from unit.trials.tasks.test_language_modeling import documents
-from unit.trials.tasks.test_sequence_to_sequence import pairs
-from unit.trials.tasks.test_tabular import table
-from unit.trials.tasks.test_token_classification import sentences, write_conll
+from unit.trials.tasks.images.test_task import images
+from unit.trials.tasks.language.test_task import documents
+from unit.trials.tasks.pairs.test_task import pairs
+from unit.trials.tasks.tabular.test_task import table
+from unit.trials.tasks.tokens.test_task import sentences, write_conll
 
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
 PARTS = {

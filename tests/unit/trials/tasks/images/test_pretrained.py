@@ -22,7 +22,7 @@ from trials.final.export import TOLERANCE
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.images import processor as image_processor
-from unit.trials.tasks.test_image_classification import images, write_folder
+from unit.trials.tasks.images.test_task import images, write_folder
 
 PARAMS = {"learning_rate": 5e-3, "batch_size": 16}
 HALF = (0.5, 0.5, 0.5)

@@ -29,14 +29,32 @@ from trials.running.report_grid import budget_from
 from trials.tasks.workloads import metrics as scores
 
 WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
+
+
 FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]
+
+
 SCRATCH = {"scratch": {"layers": 1, "width": 32, "heads": 2, "vocabulary": 120}}
+
+
 PAIRS = {"text": ["first", "second"], "label": "topic"}
+
+
 NAMES = ["card", "fee"]
+
+
 LABELS = {"label": NAMES}
+
+
 NUMBER = {"kind": "text_regression", "text": "second", "label": "score"}
+
+
 SHAPES = {"pairs": PAIRS, "labels": LABELS, "number": NUMBER}
+
+
 TARGETS = {"pairs": "class", "labels": "labels", "number": "number"}
+
+
 LEARNING = {"learning_rate": 1e-2, "batch_size": 16, "weight_decay": 0.0, "dropout": 0.0}
 
 
@@ -129,8 +147,6 @@ def test_each_shape_learns_more_than_what_is_most_common(shape: str, folder: Pat
             assert found[name] > trivial + 0.4 * (1 - trivial), found
 
 
-# ------------------------------------------------------------------------------------ class weights
-
 RARE = {
     "one class": {"label": "kind", "class_weights": "balanced"},
     "several labels": {"label": ["rare", "usual"], "class_weights": "balanced"},
@@ -189,8 +205,6 @@ def test_the_loss_of_a_weighted_class_counts_by_its_weight(folder: Path) -> None
     assert torch.allclose(weighted, weights[labels] * plain, rtol=1e-5)
 
 
-# -------------------------------------------------------------------------------------- checkpoints
-
 HARD = {
     "dropout": 0.3,
     "batch_size": 16,
@@ -200,6 +214,8 @@ HARD = {
     "ema": 0.9,
     "data_workers": 2,
 }
+
+
 TIMINGS = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
 
 
@@ -230,9 +246,6 @@ def test_a_killed_run_goes_on_bit_for_bit(shape: str, lora: bool, folder: Path) 
     assert again.resume_from is not None
     reports += list(task.start(again, data))
     assert without_timings(iter(reports)) == whole
-
-
-# ---------------------------------------------------------------------- the final training, and use
 
 
 def version_of(folder: Path, shape: str, export: bool = False) -> tuple[Path, Any]:
@@ -335,22 +348,3 @@ def test_a_metric_of_another_shape_cannot_be_monitored(folder: Path) -> None:
     setup = setup_of(folder, "run", {"epochs": 1}, monitor="accuracy")
     with pytest.raises(TaskError, match=r"settings\.monitor: 'accuracy' is not a metric"):
         task.start(setup, task.prepare({}))
-
-
-# ------------------------------------------------------------------------------------------ metrics
-
-
-def test_where_nothing_is_found_the_scores_are_numbers() -> None:
-    nothing = np.zeros((4, 2), dtype=np.int8)
-    assert scores.of_labels(nothing, nothing) == {
-        "micro_f1": 0.0,
-        "macro_f1": 0.0,
-        "exact_match": 1.0,
-    }
-    truth = np.array([[1, 0], [0, 0]], dtype=np.int8)
-    assert scores.of_labels(truth, truth)["macro_f1"] == 1.0, "nobody has the other label"
-    numbers = np.array([1.0, 2.0, 4.0])
-    alike = scores.of_numbers(numbers, np.ones(3), deviation=10.0)
-    assert alike == pytest.approx({"mse": 1000 / 3, "mae": 40 / 3, "pearson": 0, "spearman": 0})
-    broken = scores.of_numbers(numbers, np.array([1.0, np.nan, 2.0]), deviation=1.0)
-    assert all(np.isnan(value) for value in broken.values())

@@ -111,7 +111,7 @@ def test_a_conll_file_that_cannot_be_used_is_told(lab, content, where, said):
     ("row", "where", "said"),
     [
         ({"tokens": ["a", "b"], "tags": ["O"]}, "task.tags", "row 1 of"),
-        ({"tokens": "a b", "tags": ["O"]}, "task.tokens", "has no list in 'tokens' but 'a b'"),
+        ({"tokens": "a b", "tags": ["O"]}, "task.tokens", "has no lists in 'tokens' and 'tags'"),
         ({"words": ["a"], "tags": ["O"]}, "task.tokens", "has no column 'tokens'"),
     ],
 )
@@ -210,8 +210,7 @@ def test_the_test_sentences_are_scored_in_full_too(lab):
     write_conll(lab.folder / "test.conll", sentences(20, seed=1))
     built = lab.task(test="test.conll")
     params = {**PARAMS, "max_length": 5}
-    settings = built.SETTINGS.parse(params)
-    data = built.on_test(built.prepare(params), settings)
+    data = built.final().on_test(built.prepare(params), params)
     assert data.scored.targets.lengths.tolist() == [
         len(words) for words, _ in sentences(20, seed=1)
     ]

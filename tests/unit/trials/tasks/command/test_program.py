@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.patience import wait_until
-from support.running.command_runs import Python, Start, first_of, is_gone, log_of, reports_of, shell
+from support.running.command_runs import Python, Start, first_of, is_gone, reports_of, shell
 from trials.contract import ProgramFailed
-from trials.disk.log_file import EARLIER, MOST_BYTES
-from trials.tasks.command.output import Output
 
 FAMILY = """
 def note(): open("processes", "a").write(str(os.getpid()) + "\\n")
@@ -32,6 +30,8 @@ if os.fork() == 0:                                  # a daemon: forked twice
 while len(open("processes").read().split()) < 4: time.sleep(0.01)
 print(json.dumps({"resource": 1, "a": 1}))
 """
+
+
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 
@@ -120,21 +120,3 @@ def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) 
     next(item for item in items if item is not None)
     next(items)
     assert (Path(str(run.save())) / "folder" / "state").read_text() == "x"
-
-
-def test_a_log_takes_no_more_than_two_parts(tmp_path: Path) -> None:
-    output = Output(tmp_path / "logs" / "log")
-    line = b"x" * 999 + b"\n"
-    for number in range(3 * MOST_BYTES // 1000):
-        output.write(str(number).encode() + line)
-    output.close()
-    files = {path.name: path.stat().st_size for path in (tmp_path / "logs").iterdir()}
-    assert files.keys() == {"log", f"log{EARLIER}"}
-    assert MOST_BYTES < sum(files.values()) < 2.1 * MOST_BYTES
-
-
-def test_a_progress_bar_is_told_by_what_it_showed_last(start: Start, tmp_path: Path) -> None:
-    run = start(shell("printf 'a\\rb\\rthe end\\n'; exit 3"))
-    with pytest.raises(ProgramFailed, match="exit code 3: the end"):
-        reports_of(run)
-    assert "the end" in log_of(tmp_path)

@@ -1,0 +1,103 @@
+"""Templates of models, and the models of trials that are made from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+
+import pytest
+import torch
+import transformers
+
+from trials.contract import TaskError
+from trials.tasks.huggingface import templates
+
+
+def reports_of(run):
+    return [item for item in run if item]
+
+
+def model_of(lab, task, data, **params):
+    return task.start(lab.setup("run", {"epochs": 1}, **params), data)._workload.model
+
+
+def test_a_warm_process_needs_the_models_files_only_once(lab, pretrained):
+    templates.pretrained.cache_clear()
+    task = lab.task(model="pretrained")
+    data = task.prepare({})
+    first = reports_of(task.start(lab.setup("a", {"epochs": 1}), data))
+    shutil.rmtree(pretrained)
+    second = reports_of(task.start(lab.setup("b", {"epochs": 1}), data))
+    assert first[0].metrics["loss"] == second[0].metrics["loss"]
+    assert templates.pretrained.cache_info().misses == 1
+
+
+def test_a_trained_run_leaves_the_template_as_it_was(lab):
+    task = lab.task()
+    data = task.prepare({})
+    before = model_of(lab, task, data).state_dict()
+    reports_of(
+        task.start(
+            lab.setup("a", {"epochs": 1}, dropout=0.5, freeze_layers=1, learning_rate=0.1), data
+        )
+    )
+    after = model_of(lab, task, data)
+    assert all(torch.equal(before[name], tensor) for name, tensor in after.state_dict().items())
+    assert all(parameter.requires_grad for parameter in after.parameters())
+    assert after.config.hidden_dropout_prob == 0.1
+
+
+def test_weights_from_scratch_derive_from_the_trials_seed(lab):
+    task = lab.task()
+    data = task.prepare({})
+    setup = lab.setup("run", {"epochs": 1})
+    runs = [task.start(dataclasses.replace(setup, seed=seed), data) for seed in (1, 1, 2)]
+    one, same, other = (run._workload.model.state_dict()["classifier.weight"] for run in runs)
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_a_pretrained_body_is_kept_and_its_classifier_derives_from_the_seed(lab, pretrained):
+    task = lab.task(model="pretrained")
+    data = task.prepare({})
+    setup = lab.setup("run", {"epochs": 1})
+    one, other = (
+        task.start(dataclasses.replace(setup, seed=seed), data)._workload.model for seed in (1, 2)
+    )
+    body = transformers.BertModel.from_pretrained(pretrained).state_dict()
+    for name, tensor in body.items():
+        assert torch.equal(one.bert.state_dict()[name], tensor), name
+    assert not torch.equal(one.classifier.weight, other.classifier.weight)
+
+
+def test_a_model_that_cannot_be_loaded_is_the_users_mistake(lab):
+    broken = lab.folder / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{}")
+    with pytest.raises(TaskError, match=r"task\.model: .*broken' cannot be loaded"):
+        lab.task(model="broken").prepare({})
+
+
+def test_dropout_reaches_every_module_and_the_configuration(lab):
+    task = lab.task()
+    model = model_of(lab, task, task.prepare({}), dropout=0.35)
+    assert {m.p for m in model.modules() if isinstance(m, torch.nn.Dropout)} == {0.35}
+    assert model.config.attention_probs_dropout_prob == 0.35
+
+
+def test_frozen_layers_and_embeddings_do_not_move(lab):
+    task = lab.task(model={"scratch": {"layers": 2, "width": 16, "vocabulary": 120}})
+    params = {"freeze_layers": 1, "learning_rate": 0.01}
+    run = task.start(lab.setup("run", {"epochs": 1}, **params), task.prepare(params))
+    before = {name: tensor.clone() for name, tensor in run._workload.model.state_dict().items()}
+    reports_of(run)
+    moved = {
+        name
+        for name, tensor in run._workload.model.state_dict().items()
+        if not torch.equal(before[name], tensor)
+    }
+    assert not any("embeddings" in name or "layer.0." in name for name in moved)
+    assert any("layer.1." in name for name in moved)
+    assert "classifier.weight" in moved
+    with pytest.raises(TaskError, match=r"settings\.freeze_layers: must be at most 2, .* not 3"):
+        model_of(lab, task, task.prepare(params), freeze_layers=3)
