@@ -15,7 +15,7 @@ from trials.optim.averaging import Average
 from trials.optim.precision import Precision
 from trials.optim.updates import Updates
 from trials.settings import OPTIMIZERS, Settings
-from unit.trials.loop.test_loop import Points, reports_of, run_of
+from unit.trials.loop.test_training import Points, reports_of, run_of
 
 CPU = torch.device("cpu")
 

@@ -22,7 +22,7 @@ from trials.final import training as final
 from trials.optim.precision import Precision
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
-from unit.trials.final.test_final import plan, silent
+from unit.trials.final.test_training import plan, silent
 from unit.trials.optim.test_optimizers import FAMILIES, bert
 
 CPU = torch.device("cpu")
