@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 
 def updates_of(model: nn.Module, precision: str = "fp32", **params: object) -> Updates:
-    return Updates(model, Settings.parse(params), Precision(precision, CPU), CPU)
+    return Updates(model, Settings.parse(params), Precision(precision, CPU))
 
 
 def test_clipping_by_value_cuts_each_gradient_and_tells_the_norm_before():
