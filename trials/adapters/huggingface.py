@@ -113,13 +113,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         trainer.train = train_on
 
     def on_train_begin(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        model: Any = None,
-        train_dataloader: Any = None,
-        **_: Any,
+        self, args: Any, state: Any, control: Any, model: Any, train_dataloader: Any, **_: Any
     ) -> None:
         """Turn the levels of the trial into steps.
 
@@ -138,7 +132,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         pace = Pace(self._trial, epoch_steps, batch * accumulated * args.world_size)
         pace.require(state.max_steps, advice=_advice(pace))
         self._require_continued(state)
-        if self._trial.checkpoint is not None and model is not None:
+        if self._trial.checkpoint is not None:
             _load_own_names(model, self._trial.checkpoint)
         self._note_best(state)
         self._pace = pace
@@ -178,21 +172,19 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_save = reports
         control.should_log = control.should_log or reports
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:
         """Note the training loss, which is logged at each report."""
-        loss = (logs or {}).get("loss")
+        loss = logs.get("loss")
         if isinstance(loss, numbers.Real):
             self._metrics["train_loss"] = float(loss)
 
-    def on_evaluate(
-        self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any
-    ) -> None:
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
         """Note the metrics of a data set, and let the Trainer save itself into a new checkpoint."""
         if self._is_over:
-            self._trial.note(Note(metrics=_numbers_in(metrics or {})))
+            self._trial.note(Note(metrics=_numbers_in(metrics)))
         if not control.should_save or state.global_step <= self._reported_step:
             return
-        self._metrics |= _numbers_in(metrics or {})
+        self._metrics |= _numbers_in(metrics)
         if self._draft is not None:
             return
         try:
@@ -202,15 +194,14 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             return
         self._output_dir, args.output_dir = args.output_dir, str(self._draft)
 
-    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
+    def on_save(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> Any:
         """Seal the checkpoint and report. A trial that is paused here ends its training."""
         if self._draft is None:
             return control
         draft, self._draft = self._draft, None
         args.output_dir = self._output_dir
         _move_up(draft / f"checkpoint-{state.global_step}")
-        if model is not None:
-            _save_own_names(model, draft)
+        _save_own_names(model, draft)
         self._saving.close()
         metrics, self._metrics = self._metrics, {}
         self._reported_step = state.global_step
@@ -246,9 +237,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._ask(control, False)
         control.should_training_stop = True
 
-    def on_train_end(
-        self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
         """End the training function of a trial that was paused or stopped.
 
         Raises:
@@ -258,7 +247,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             raise self._stop
         self._is_over = True
         best = state.best_model_checkpoint
-        if args.load_best_model_at_end and best is not None and model is not None:
+        if args.load_best_model_at_end and best is not None:
             _load_own_names(model, Path(best))
 
 

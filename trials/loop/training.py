@@ -7,7 +7,6 @@ therefore has the same results, bit for bit, as one that never stopped.
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,8 +37,6 @@ from trials.optim.updates import Updates
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.telemetry.instruments import TakenStep, Telemetry
-
-log = logging.getLogger(__name__)
 
 CHECK_EVERY = 20
 """Steps between two looks at losses and gradients; each look waits for the device."""
