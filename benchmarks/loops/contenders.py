@@ -128,9 +128,13 @@ class Floor:
         train, padding = self.data.train, self.data.padding
         self._batches = []
         for rows in epoch_batches(train.lengths, job.batch_size, job.seed, 0, bucketing):
-            tokens, mask = train.padded(rows, padding)
-            more = ((0, 0), (0, max((pad_to or 0) - tokens.shape[1], 0)))
-            tokens, mask = np.pad(tokens, more, constant_values=padding), np.pad(mask, more)
+            texts = [train.row(row) for row in rows]
+            length = max(pad_to or 0, *(len(text) for text in texts))
+            tokens = np.full((len(texts), length), padding, dtype=np.int64)
+            mask = np.zeros_like(tokens)
+            for number, text in enumerate(texts):
+                tokens[number, : len(text)] = text
+                mask[number, : len(text)] = 1
             arrays = (tokens, mask, self.data.train_labels[rows])
             self._batches.append(tuple(torch.from_numpy(array).to(job.device) for array in arrays))
 

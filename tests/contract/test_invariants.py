@@ -29,6 +29,7 @@ from hpsearch.store.store import Store
 from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_run.brain import build_study
+from support.files.checkpoints import saved
 from support.studies.small import Bowl, Simulation, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 
@@ -83,7 +84,7 @@ def written(store: Store, name: str, checkpoints: Path) -> None:
 
 
 def _saved(folder: Path, trial: Trial) -> str | None:
-    return None if trial.checkpoint is None else str(Checkpoints(folder).save(1, _fill))
+    return None if trial.checkpoint is None else str(saved(Checkpoints(folder), 1, _fill))
 
 
 def _fill(folder: Path) -> None:

@@ -1,9 +1,9 @@
 """Reports a training by the `Trainer` of Transformers, and lets it be paused and continued.
 
-See docs/training-libraries.md. At each level at which the study wants a report, the Trainer
-evaluates and saves itself into a checkpoint of the trial, and the callback reports. A trial that is
-paused there continues from that checkpoint, with the state of the optimizer, the schedule, the loss
-scaling, the random generators and the order of the data.
+See docs/training-libraries.md. At each level of the trial the Trainer evaluates and saves itself
+into a checkpoint of the trial, and the callback reports. A trial that is paused there continues
+from that checkpoint, with the state of the optimizer, the schedule, the loss scaling, the random
+generators and the order of the data.
 """
 
 from __future__ import annotations
@@ -30,32 +30,30 @@ from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
 _STATE = "trainer_state.json"
-"""The file of a Trainer's checkpoint that says how far it was."""
+"""The file of a Trainer's checkpoint with its step."""
 _OWN_NAMES = "weights_own_names.pt"
-"""The model's weights under its own names, where the Trainer's file has others."""
+"""The file of weights under the model's own names, if the Trainer's file has others."""
 _STATE_FILES = ("optimizer.pt", "scheduler.pt", "scaler.pt", "rng_state.pth", _OWN_NAMES)
-"""What only a training needs that continues; the rest is the model, and how it came about."""
+"""Files that only a training needs, and not the model."""
 _SEARCHED = (
     "learning_rate", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm",
     "warmup_steps", "lr_scheduler_type", "optim", "per_device_train_batch_size",
     "gradient_accumulation_steps",
 )  # fmt: skip
-"""Arguments of a Trainer that it reads only when it trains: a trial's parameters may set them after
-it is built."""
+"""Arguments that a Trainer reads only when it trains, so that a trial's parameters may set them."""
 
 
 class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is not followed
     """Reports the evaluations of a `Trainer` to its trial, each with a checkpoint.
 
     It decides when the Trainer evaluates and saves, and gives it the trial's seed. A report has all
-    numbers that `Trainer.evaluate` returns, under their names, and `train_loss`, the mean training
-    loss since the log before. What the Trainer evaluates or predicts after its training is added to
-    the last report.
+    numbers of `Trainer.evaluate`, under their names, and `train_loss`, the mean training loss since
+    the log before. Metrics of evaluations and predictions after the training are added to the last
+    report.
 
     Args:
         trial: The second argument of the training function. None for the running trial, whose
-            parameters and budget the Trainer is then given; outside of a study, the callback does
-            nothing.
+            parameters and budget the Trainer then takes; outside of a study, nothing happens.
     """
 
     def __new__(cls, trial: FunctionTrial | None = None) -> Any:
@@ -80,7 +78,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._stop: TrialStopped | None = None
 
     def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Set what the trial decides: when to save, and the seed."""
+        """Set when to save, and the seed."""
         args.save_only_model = False  # a paused trial continues from the rest
         if self._takes_over:
             self._set_up_by_trial(args)
@@ -115,13 +113,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         trainer.train = train_on
 
     def on_train_begin(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        model: Any = None,
-        train_dataloader: Any = None,
-        **_: Any,
+        self, args: Any, state: Any, control: Any, model: Any, train_dataloader: Any, **_: Any
     ) -> None:
         """Turn the levels of the trial into steps.
 
@@ -140,7 +132,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         pace = Pace(self._trial, epoch_steps, batch * accumulated * args.world_size)
         pace.require(state.max_steps, advice=_advice(pace))
         self._require_continued(state)
-        if self._trial.checkpoint is not None and model is not None:
+        if self._trial.checkpoint is not None:
             _load_own_names(model, self._trial.checkpoint)
         self._note_best(state)
         self._pace = pace
@@ -148,11 +140,7 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._reported_step = state.global_step
 
     def _require_continued(self, state: Any) -> None:
-        """Make sure that the Trainer is where the trial's checkpoint is.
-
-        Raises:
-            ValueError: It is somewhere else.
-        """
+        """Make sure that the Trainer is at the step of the trial's checkpoint."""
         checkpoint = self._trial.checkpoint
         step = 0
         if checkpoint is not None:
@@ -162,21 +150,19 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
                 raise ValueError(f"{what}; do not call trial.save beside TrainerReports")
             step = json.loads(file.read_text())["global_step"]
         if state.global_step != step:
-            what = (
-                f"the Trainer begins at step {state.global_step}, but the trial is at step {step}"
-            )
+            begins = f"the Trainer begins at step {state.global_step}"
             advice = "write trainer.train(resume_from_checkpoint=trial.checkpoint)"
-            raise ValueError(f"{what}; {advice}")
+            raise ValueError(f"{begins}, but the trial is at step {step}; {advice}")
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        """Ask for an evaluation and a checkpoint where the trial reports, and only there."""
+        """Ask for an evaluation and a checkpoint at the trial's levels, and only there."""
         self._ask(control, state.global_step in self._levels)
         if self._trial.stopped:
             self._end(control, TrialStopped())
         return control
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        """Report where the training ends between two levels."""
+        """Report if the training ends between two levels."""
         ends = control.should_training_stop and self._stop is None
         self._ask(control, ends and state.global_step > self._reported_step)
         return control
@@ -186,24 +172,19 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         control.should_save = reports
         control.should_log = control.should_log or reports
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:
         """Note the training loss, which is logged at each report."""
-        loss = (logs or {}).get("loss")
+        loss = logs.get("loss")
         if isinstance(loss, numbers.Real):
             self._metrics["train_loss"] = float(loss)
 
-    def on_evaluate(
-        self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any
-    ) -> None:
-        """Note the metrics, and let the Trainer save itself into a new checkpoint of the trial.
-
-        Called once for each evaluation data set.
-        """
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
+        """Note the metrics of a data set, and let the Trainer save itself into a new checkpoint."""
         if self._is_over:
-            self._trial.note(Note(metrics=_numbers_in(metrics or {})))
+            self._trial.note(Note(metrics=_numbers_in(metrics)))
         if not control.should_save or state.global_step <= self._reported_step:
             return
-        self._metrics |= _numbers_in(metrics or {})
+        self._metrics |= _numbers_in(metrics)
         if self._draft is not None:
             return
         try:
@@ -213,15 +194,14 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             return
         self._output_dir, args.output_dir = args.output_dir, str(self._draft)
 
-    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> Any:
+    def on_save(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> Any:
         """Seal the checkpoint and report. A trial that is paused here ends its training."""
         if self._draft is None:
             return control
         draft, self._draft = self._draft, None
         args.output_dir = self._output_dir
         _move_up(draft / f"checkpoint-{state.global_step}")
-        if model is not None:
-            _save_own_names(model, draft)
+        _save_own_names(model, draft)
         self._saving.close()
         metrics, self._metrics = self._metrics, {}
         self._reported_step = state.global_step
@@ -234,13 +214,13 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         return control
 
     def _note_best(self, state: Any) -> None:
-        """Tell the Trainer what `load_best_model_at_end` loads: the best by the objective."""
+        """Let `load_best_model_at_end` load the best by the objective."""
         best = self._trial.best
         if isinstance(best, Path):
             state.best_model_checkpoint = str(best)
 
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
-        """Add what a test after the training shows to the last report."""
+        """Add the metrics of a test after the training to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=_numbers_in(metrics)))
 
@@ -252,14 +232,12 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         return self._pace.resource_after(step)
 
     def _end(self, control: Any, stop: TrialStopped) -> None:
-        """Let the Trainer end its training, and other callbacks with it."""
+        """End the training by the Trainer, so that other callbacks end too."""
         self._stop = stop
         self._ask(control, False)
         control.should_training_stop = True
 
-    def on_train_end(
-        self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
         """End the training function of a trial that was paused or stopped.
 
         Raises:
@@ -269,12 +247,12 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             raise self._stop
         self._is_over = True
         best = state.best_model_checkpoint
-        if args.load_best_model_at_end and best is not None and model is not None:
+        if args.load_best_model_at_end and best is not None:
             _load_own_names(model, Path(best))
 
 
 def _trainer_being_built() -> Trainer:
-    """The Trainer whose callbacks are called: they are not given it."""
+    """The Trainer that calls its callbacks, which it does not pass to them."""
     frame = sys._getframe()
     while not isinstance(frame.f_locals.get("self"), Trainer):
         assert frame.f_back is not None, "on_init_end is called by a Trainer"
@@ -284,7 +262,7 @@ def _trainer_being_built() -> Trainer:
 
 
 def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Those metrics that are numbers, without the epoch, which the report has by itself."""
+    """The metrics that are numbers, without the epoch, which the report has by itself."""
     found = {}
     for name, value in metrics.items():
         if isinstance(value, numbers.Real) and name != "epoch":
@@ -293,15 +271,11 @@ def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _save_own_names(model: torch.nn.Module, folder: Path) -> None:
-    """Save the weights under the model's own names, too, where a Trainer has used others.
+    """Save the weights under the model's own names, too, if a Trainer has used others.
 
-    Models whose code was rewritten are saved under the names that published weights have.
-    `from_pretrained` knows both, but a Trainer that continues does not: it would leave such weights
-    as they were initialised (Transformers' issue 48805).
-
-    Args:
-        model: What is trained.
-        folder: What the Trainer has saved.
+    Some models are saved under the names of published weights. `from_pretrained` knows both names,
+    but a Trainer that continues would leave such weights as they were initialised (Transformers'
+    issue 48805).
     """
     weights = model.state_dict()
     if not _names_in(folder) <= weights.keys():
@@ -309,7 +283,7 @@ def _save_own_names(model: torch.nn.Module, folder: Path) -> None:
 
 
 def _load_own_names(model: torch.nn.Module, folder: Path) -> None:
-    """Load what `_save_own_names` has saved, if anything."""
+    """Load the weights of `_save_own_names`, if there are any."""
     file = folder / _OWN_NAMES
     if file.is_file():
         weights = torch.load(file, map_location="cpu", weights_only=True)
@@ -317,7 +291,7 @@ def _load_own_names(model: torch.nn.Module, folder: Path) -> None:
 
 
 def _names_in(folder: Path) -> set[str]:
-    """The names of a model's weights that a Trainer has saved; none where it saved adapters."""
+    """The names of a model's weights that a Trainer has saved; empty if it saved adapters."""
     index = folder / SAFE_WEIGHTS_INDEX_NAME
     if index.is_file():
         return set(json.loads(index.read_text())["weight_map"])
@@ -329,7 +303,7 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _move_up(folder: Path) -> None:
-    """Move all that is in a folder to the folder that it is in."""
+    """Move the content of a folder to the folder above."""
     for path in folder.iterdir():
         path.rename(folder.parent / path.name)
     folder.rmdir()

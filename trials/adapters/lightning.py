@@ -1,14 +1,14 @@
 """Reports a training by the `Trainer` of Lightning, and lets it be paused and continued.
 
-See docs/training-libraries.md. At each level at which the study wants a report, the Trainer
-validates, the callback saves a checkpoint of Lightning's into one of the trial, and reports. A
-trial that is paused there continues from that checkpoint.
+See docs/training-libraries.md. At each level of the trial the Trainer validates, and the callback
+saves a checkpoint of Lightning's into one of the trial, and reports. A trial that is paused there
+continues from that checkpoint.
 
-Lightning's checkpoint holds neither the random generators nor the place in the data. Those are
-added here: the generators as they were at the beginning of the epoch give the order of its data, of
-which the batches that were trained are skipped; then the generators are set to where they were at
-the pause. The state is saved at the beginning of the batch or the epoch that follows a report,
-where everything that the report's validation leads to has happened, such as a lower learning rate.
+Lightning's checkpoint holds neither the random generators nor the place in the data, so they are
+added here. The generators at the beginning of the epoch give the order of its data, and trained
+batches are skipped; then the generators are set to their state at the pause. The state is saved at
+the beginning of the batch or the epoch after a report, when the effects of its validation, such as
+a lower learning rate, have happened.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from trials.tasks.function.trial import FunctionTrial
 
 _FILE = "lightning.ckpt"
 _OWN_CHECKPOINTS = "lightning"
-"""The folder in that of the trial for what Lightning saves by itself."""
+"""The folder in the trial's for checkpoints that Lightning saves by itself."""
 _NEVER = sys.maxsize
-"""Validates after so many epochs."""
+"""Epochs between validations."""
 _NOT_RESUMABLE = "You're resuming from a checkpoint that ended before the epoch ended"
-"""Begins the warning of Lightning about what is done here."""
+"""The beginning of Lightning's warning about a continued epoch."""
 
 
 class LightningReports(Callback):  # type: ignore[misc] # lightning is not followed
     """Reports the validations of a `Trainer` to its trial, each with a checkpoint.
 
     It decides when the Trainer validates, and seeds the random generators with the trial's seed. A
-    report has all that was logged with `self.log`, under its names. What `Trainer.test` shows after
-    the training is added to the last report.
+    report has all values of `self.log`, under their names. Metrics of `Trainer.test` after the
+    training are added to the last report.
 
     Args:
         trial: The second argument of the training function. None for the running trial, whose
-            budget the Trainer is then given; outside of a study, the callback does nothing.
+            budget the Trainer then takes; outside of a study, nothing happens.
     """
 
     def __new__(cls, trial: FunctionTrial | None = None) -> Any:
@@ -72,7 +72,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
 
     @property
     def checkpoint(self) -> Path | None:
-        """What the Trainer continues from: pass it as `ckpt_path`. None for a new trial."""
+        """The checkpoint to pass as `ckpt_path`; None for a new trial."""
         if self._trial.checkpoint is None:
             return None
         return self._trial.checkpoint / _FILE
@@ -116,7 +116,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._place_data(trainer)
 
     def _place_data(self, trainer: Trainer) -> None:
-        """Begin the epoch's data in the order that it had, after the batches that were trained.
+        """Begin the epoch's data again in its order, after the trained batches.
 
         Lightning has begun it already, with generators in any state.
         """
@@ -143,7 +143,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         warnings.filterwarnings("ignore", message=_NOT_RESUMABLE)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: Any) -> None:
-        """Report what was due at the end of the epoch before."""
+        """Make the report that was due at the end of the epoch before."""
         self._report(trainer, begins_epoch=True)
         if _begins_data(trainer):
             self._epoch_began = _generators()
@@ -151,7 +151,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Ask for a validation where the trial reports, and only there.
+        """Ask for a validation at the trial's levels, and only there.
 
         Raises:
             TrialStopped: The trial is over.
@@ -167,7 +167,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         self._now = _generators()
 
     def _level_at(self, trainer: Trainer, batch_idx: int) -> float | None:
-        """The level that a batch reaches, also where another callback ends the training there."""
+        """The level that a batch reaches, also if another callback ends the training there."""
         assert self._pace is not None
         batches, accumulated = batch_idx + 1, trainer.accumulate_grad_batches
         if batches % accumulated and not trainer.is_last_batch:
@@ -186,24 +186,23 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Report what was due after the batch before."""
+        """Make the report that was due after the batch before."""
         self._report(trainer, begins_epoch=False)
 
     def on_train_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Report what was due at the end."""
+        """Make the report that was due at the end."""
         self._report(trainer, begins_epoch=None)
         self._is_over = True
 
     def on_test_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Add what a test after the training shows to the last report."""
+        """Add the metrics of a test after the training to the last report."""
         if self._is_over:
             self._trial.note(Note(metrics=_numbers_in(trainer.callback_metrics)))
 
     def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
-        """Save and report what is due.
+        """Save, and make the report that is due.
 
         Args:
-            trainer: Its checkpoint is saved.
             begins_epoch: Whether an epoch begins, or a batch; None after the training.
 
         Raises:
@@ -225,15 +224,15 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
         return {"epoch_began": self._epoch_began, "now": self._now}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """What `state_dict` returned."""
+        """Take the result of `state_dict`, for `_place_data`."""
         self._restored = state_dict
 
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: Any, checkpoint: dict[str, Any]
     ) -> None:
-        """Take back what Lightning has counted of the batch or the epoch that begins.
+        """Take back Lightning's count of the batch or the epoch that begins.
 
-        It would otherwise find the epoch complete, and begin with the one after it.
+        Otherwise it would find the epoch complete, and begin with the one after it.
         """
         if self._begins_epoch is None:
             return
@@ -254,18 +253,17 @@ class _Nothing(Callback):  # type: ignore[misc] # lightning is not followed
 
 
 def _keep_own_checkpoints(trainer: Trainer, folder: Path) -> None:
-    """Let Lightning keep the checkpoints that it saves by itself apart from those of other trials,
-    where the trial's next attempt finds the best of them."""
+    """Keep the checkpoints that Lightning saves by itself where the trial's next attempt is."""
     for callback in trainer.checkpoint_callbacks:
         if getattr(callback, "dirpath", folder) is None:
             callback.dirpath = str(folder)
 
 
 def _pace_of(trainer: Trainer, trial: FunctionTrial, *, is_script: bool) -> Pace:
-    """How a trial's budget relates to the steps of a Trainer.
+    """The pace of a Trainer.
 
     Raises:
-        ValueError: The Trainer does not train for the trial's full budget.
+        ValueError: It does not train for the trial's full budget.
     """
     accumulated = trainer.accumulate_grad_batches
     batches = trainer.num_training_batches
@@ -289,21 +287,20 @@ def _pace_of(trainer: Trainer, trial: FunctionTrial, *, is_script: bool) -> Pace
 
 
 def _resumes_itself(trainer: Trainer) -> bool:
-    """Whether the training data keep their own place, so that Lightning restores it."""
+    """True if Lightning restores the place in the data, which the loaders keep."""
     loaders = trainer.fit_loop._combined_loader.flattened
     return all(hasattr(loader, "load_state_dict") for loader in loaders)
 
 
 def _begins_data(trainer: Trainer) -> bool:
-    """Whether Lightning is about to begin the data of an epoch: it does not where it was resumed,
-    nor in the first epoch."""
+    """True if Lightning begins the data of an epoch next; not in the first or a resumed one."""
     loop = trainer.fit_loop
     is_resuming = loop.is_resuming or loop.epoch_loop.restarting
     return trainer.current_epoch > 0 and not is_resuming
 
 
 def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Those metrics that are one number."""
+    """The metrics that are one number."""
     found = {}
     for name, value in metrics.items():
         tensor = torch.as_tensor(value)
@@ -324,7 +321,7 @@ def _generators() -> dict[str, Any]:
 
 
 def _set_generators(state: Mapping[str, Any]) -> None:
-    """Set the random generators to what `_generators` returned."""
+    """Set the random generators to a state of `_generators`."""
     torch.set_rng_state(state["torch"])
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))

@@ -9,18 +9,16 @@ from trials.contract import Unit
 from trials.tasks.function.trial import FunctionTrial
 
 SLACK = 1e-9
-"""0.7 epochs of 10 steps are 7 steps, though the product may come out a little more."""
+"""0.7 epochs of 10 steps are 7 steps, which floats may make a little more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a trial's budget relates to the optimizer steps of its training.
+    """The budget of a trial in optimizer steps.
 
     Args:
-        trial: Its budget is what is paced.
-        epoch_steps: Optimizer steps in an epoch; None if nobody knows.
-        step_samples: Samples in an optimizer step, as the batch size says. The last step of an
-            epoch may have fewer, which is not counted.
+        epoch_steps: Optimizer steps in an epoch; None if unknown.
+        step_samples: Samples in an optimizer step, by the batch size.
 
     Raises:
         ValueError: The budget cannot be counted in steps.
@@ -45,10 +43,7 @@ class Pace:
         return self.step_at(self.trial.budget)
 
     def levels(self) -> dict[int, float]:
-        """The level to report after an optimizer step, for each step that reaches one.
-
-        A step that reaches several levels has the highest.
-        """
+        """The highest level that an optimizer step reaches, for each step that reaches one."""
         return {self.step_at(level): level for level in self.trial.report_at}
 
     def step_at(self, level: float) -> int:
@@ -56,14 +51,14 @@ class Pace:
         return max(math.ceil(level * self._steps_a_unit * (1 - SLACK)), 1)
 
     def resource_after(self, step: int) -> float:
-        """How far a trial has trained after an optimizer step, in the budget's unit."""
+        """The resource of a trial after an optimizer step, in the budget's unit."""
         return step / self._steps_a_unit
 
     def require(self, steps: int, *, advice: str) -> None:
         """Make sure that a library trains for the full budget, which schedules depend on.
 
         Raises:
-            ValueError: The budget is another number of steps.
+            ValueError: It trains for another number of steps.
         """
         if steps == self.total_steps:
             return

@@ -1,7 +1,7 @@
 """A folder of checkpoints, on a disk or behind a URL: its operations, and the order in it.
 
-It holds checkpoints by name, and two pointers to them, `last` and `best`. Each kind of folder keeps
-one promise: a checkpoint that is listed is whole.
+It holds checkpoints by name, and two pointers to them, `last` and `best`. Every checkpoint that it
+lists is whole.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trials.contract import Unit
 from trials.disk.whole_folders import MANIFEST
 
 TEMPORARY = ".writing-"
-"""Begins the names of drafts, which are beside the checkpoints."""
+"""Begins the names of drafts, which are beside the checkpoints on a disk."""
 _SINGULAR = {unit: unit.value.removesuffix("s") for unit in Unit}
 _UNITS = "|".join(_SINGULAR.values())
 _NAME = re.compile(rf"(?:{_UNITS})-(\d+(?:\.\d+)?(?:e-\d+)?)(?:-(\d+))?")
@@ -29,12 +29,12 @@ class FolderError(Exception):
 
 
 def is_checkpoint(name: str) -> bool:
-    """Whether a checkpoint may have this name."""
+    """True if it is the name of a checkpoint."""
     return _NAME.fullmatch(name) is not None
 
 
 def order_of(name: str) -> tuple[float, int]:
-    """The key that sorts checkpoints from old to new: their level, then how often it was saved."""
+    """The key that sorts checkpoints from old to new: the level, then the count of its saves."""
     match = _NAME.fullmatch(name)
     if match is None:
         return (0, 0)
@@ -59,15 +59,15 @@ class CheckpointFolder(ABC):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """Everything in the folder that may be a checkpoint; behind a URL, what has a manifest."""
+        """The names of checkpoints and of other folders that may be checkpoints."""
 
     @abstractmethod
-    def unfinished(self) -> list[str]:
-        """The names of what processes have begun to write and not finished."""
+    def drafts(self) -> list[str]:
+        """The names of unfinished checkpoints. Training code may keep other folders beside them."""
 
     @abstractmethod
     def draft(self) -> Path:
-        """A new empty folder of this machine to write a checkpoint in, as in `disk.drafts`."""
+        """A new empty folder of this machine to write a checkpoint in (`trials.disk.drafts`)."""
 
     @abstractmethod
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
@@ -79,48 +79,44 @@ class CheckpointFolder(ABC):
 
     @abstractmethod
     def remove(self, name: str) -> Exception | None:
-        """Remove a checkpoint or a draft; what cannot be removed stays.
+        """Remove a checkpoint or a draft.
 
-        Returns: Why something of it is left; None if nothing is.
+        Returns: The reason why a part of it is left; None if nothing is.
         """
 
     @abstractmethod
     def local(self, name: str) -> AbstractContextManager[Path]:
-        """A context with a folder of this machine that holds the checkpoint's files."""
+        """A folder of this machine with the checkpoint's files, for the length of the context."""
 
     @abstractmethod
     def target(self, pointer: str) -> str | None:
-        """The name of the checkpoint that a pointer names, or None."""
+        """The name of the checkpoint that a pointer names; None if the pointer is missing."""
 
     @abstractmethod
     def point(self, pointer: str, name: str) -> None:
-        """Let a pointer name a checkpoint that is there, in one step."""
+        """Let a pointer name an existing checkpoint, in one step."""
 
     @abstractmethod
     def write(self, file: str, text: str) -> None:
         """Write a small file in one step; the folder is created if missing."""
 
     def taken(self, name: str) -> bool:
-        """Whether there is anything of this name already."""
+        """True if something has this name already."""
         return bool(self._files.exists(self._inside(name)))
 
     def strip(self, name: str, files: Iterable[str]) -> None:
-        """Remove files of a checkpoint; what cannot be removed stays."""
+        """Remove files of a checkpoint, as far as possible."""
         for file in files:
             # Each store has errors of its own, and none of them may end a training.
             with suppress(Exception):
                 self._files.rm_file(self._inside(name, file))
 
     def add(self, name: str, file: str, content: bytes) -> None:
-        """Put one more small file into a checkpoint that is there."""
+        """Add a small file to a checkpoint."""
         self._files.pipe_file(self._inside(name, file), content)
 
     def read(self, name: str, file: str) -> bytes:
-        """One file of a checkpoint.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-        """
+        """The content of a file of a checkpoint."""
         return bytes(self._files.cat_file(self._inside(name, file)))
 
     def entries(self) -> list[str]:
@@ -129,7 +125,7 @@ class CheckpointFolder(ABC):
             listed = self._files.ls(self._root, detail=False)
         except FileNotFoundError:
             return []
-        names = [_last_part(path) for path in listed]
+        names = [PurePosixPath(path).name for path in listed]
         return [name for name in names if name]
 
     def sizes(self) -> dict[str, int]:
@@ -141,8 +137,7 @@ class CheckpointFolder(ABC):
         return {path[start:].lstrip("/"): int(each["size"] or 0) for path, each in listed.items()}
 
     def text(self, file: str) -> str | None:
-        """The content of a small file, in which bytes that are not UTF-8 are replaced; None if
-        there is no such file."""
+        """The content of a small file, without bytes that are not UTF-8; None if it is missing."""
         try:
             content = bytes(self._files.cat_file(self._inside(file)))
         except (FileNotFoundError, NotADirectoryError):
@@ -150,7 +145,7 @@ class CheckpointFolder(ABC):
         return content.decode("utf-8", "replace")
 
     def dissolve(self, file: str) -> None:
-        """Remove a small file, and then the folder if nothing else is in it."""
+        """Remove a small file, and then the folder if it is empty."""
         with suppress(FileNotFoundError):
             self._files.rm_file(self._inside(file))
         if not self.entries():
@@ -171,20 +166,15 @@ class CheckpointFolder(ABC):
         order = order_of(name)
         return [other for other in self.checkpoints() if order_of(other) < order]
 
-    def drafts(self) -> list[str]:
-        """The drafts of killed processes. Training code may keep other folders beside them."""
-        found = self.unfinished()
-        return [name for name in found if is_checkpoint(name) or name.startswith(TEMPORARY)]
-
     def named(self, name: str) -> str:
-        """The checkpoint that a name stands for: itself, or the target of a pointer."""
+        """The name of a checkpoint, from its own name or a pointer's."""
         return name if is_checkpoint(name) else self.target(name) or name
 
     def free_name(self, unit: Unit, level: float) -> str:
         """A name for a checkpoint, such as `epoch-0.5` or `step-300`.
 
-        A level that is saved twice (after a resume, or with more known about it) gets a second
-        name, because a folder cannot be replaced in one step.
+        A level that is saved twice gets a second name, because a folder cannot be replaced in one
+        step.
         """
         number = int(level) if float(level).is_integer() else level
         name = first = f"{_SINGULAR[unit]}-{number}"
@@ -197,20 +187,16 @@ class CheckpointFolder(ABC):
     def manifest(self, name: str) -> dict[str, Any]:
         """The manifest of a checkpoint; empty if it cannot be read."""
         try:
-            manifest = json.loads(self.read(name, MANIFEST))
+            manifest: dict[str, Any] = json.loads(self.read(name, MANIFEST))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return {}
-        return manifest if isinstance(manifest, dict) else {}
+        return manifest
 
     def of_stretch(self, names: Collection[str], stretch: str) -> list[str]:
         """The checkpoints among `names` that belong to a stretch of a run."""
         return [name for name in names if self.manifest(name).get("stretch") == stretch]
 
     def take_state(self, name: str) -> None:
-        """Leave only the weights of a checkpoint, if its manifest says which files those are."""
+        """Leave only the weights of a checkpoint, by its manifest."""
         files = self.manifest(name).get("state", {})
         self.strip(name, files)
-
-
-def _last_part(path: object) -> str:
-    return str(path).rstrip("/").rpartition("/")[2]

@@ -19,7 +19,7 @@ reports come before it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +37,7 @@ VALUE = ".value.json"
 
 @dataclass(frozen=True, slots=True)
 class _Reported:
-    """The names that a report gives, which may not be on record yet."""
+    """The names of the checkpoints that a report gives."""
 
     resource: float
     newest: str
@@ -49,12 +49,12 @@ class Checkpoints:
 
     Args:
         folder: The trial's folder, a path or a URL; made on the first save.
-        keep: How many of those on record are kept whole: the newest, and the ones before it in case
-            it is damaged.
+        keep: The number of those on record that are kept whole: the newest, and those before it in
+            case it is damaged.
         unit: The unit of the levels that they are named by.
 
     Raises:
-        FolderError: A URL that nothing here can read or write.
+        FolderError: No installed library can read or write the URL.
     """
 
     def __init__(self, folder: Path | str, keep: int = KEEP, unit: Unit = Unit.STEPS) -> None:
@@ -68,22 +68,12 @@ class Checkpoints:
         self._without_state: set[str] = set()
         self._left_behind = self._here.drafts()
 
-    def save(self, level: float, fill: Callable[[Path], None], best: bool = False) -> Path | str:
-        """Write a checkpoint, and let `last` (and `best`, if asked) name it.
-
-        Returns: The checkpoint's folder.
-        """
-        return self.commit(self.draft(fill), Label(level, best))
-
-    def draft(self, fill: Callable[[Path], None]) -> Path:
-        """The first half of a save: the files, in a folder of this machine, not yet flushed."""
-        with self.drafting() as draft:
-            fill(draft)
-        return draft
-
     @contextmanager
     def drafting(self) -> Iterator[Path]:
-        """Like `draft`: yields the folder to write into, which an exception removes."""
+        """The first half of a save: a folder of this machine to write the files in.
+
+        An exception removes it.
+        """
         draft = self._here.draft()
         with removed_on_error(draft):
             yield draft
@@ -91,7 +81,8 @@ class Checkpoints:
     def commit(self, draft: Path, label: Label) -> Path | str:
         """The second half of a save: hash, flush, put in place and point. Works in any thread.
 
-        Returns: The checkpoint's folder.
+        Returns: The checkpoint's folder, which `last` names now, and also `best` where the label
+            says so.
         """
         with removed_on_error(draft):
             seal(draft, label, best_before=self._here.target("best"))
@@ -127,8 +118,8 @@ class Checkpoints:
     def best_until(self, path: Path | str) -> Path | str | None:
         """The checkpoint of the best value up to a checkpoint.
 
-        Returns: None if there is none, or where an earlier attempt found it later than `path`:
-            no report on record names that one.
+        Returns: None before the first, or if an earlier attempt found the best after `path`: no
+            report on record names that one.
         """
         name = self._here.target("best")
         if name is None:
@@ -147,9 +138,9 @@ class Checkpoints:
         return here.path(names[-1])
 
     def mark_best(self, path: Path | str, value: float) -> None:
-        """Let `best` name a checkpoint that is there.
+        """Let `best` name an existing checkpoint.
 
-        The one before stays until a report that names this one is on record.
+        The best before it stays until a report that names this one is on record.
         """
         _, name = split(path)
         content = json.dumps(value).encode()
@@ -157,11 +148,9 @@ class Checkpoints:
         self._here.point("best", name)
 
     def best_value(self) -> float | None:
-        """The value that `mark_best` gave to the best checkpoint; None if there is none."""
+        """The value that `mark_best` gave to the best checkpoint; None if it gave none."""
         best = self._here.target("best")
-        if best is None:
-            return None
-        return self._value_of(best)
+        return None if best is None else self._value_of(best)
 
     def _value_of(self, name: str) -> float | None:
         try:
@@ -171,12 +160,15 @@ class Checkpoints:
             return None
 
     def continue_from(self, source: Path | str, opened: Path | str) -> bool:
-        """Let `best` name the best checkpoint known to a run that was to continue from `source` and
-        continues from `opened`, an older one where `source` is damaged.
+        """Let `best` name the best checkpoint that a run knows of when it continues.
 
         An earlier attempt may have found a better one whose report was lost with it; and where the
         newest checkpoint is damaged, the best one may be, too. A run that trains the same part
-        again need not come to the same values, and so may never replace it.
+        again need not come to the same values, and so might never replace it.
+
+        Args:
+            source: The checkpoint that the run was to continue from.
+            opened: The one that it continues from, an older one if `source` is damaged.
 
         Returns: Whether the best one so far is there. If it is lost, the next report is the best.
         """
@@ -219,10 +211,7 @@ class Checkpoints:
         return True
 
     def reported(self, resource: float, path: Path | str) -> Path | str | None:
-        """Note that a report names a checkpoint.
-
-        Returns: The best checkpoint until then, which the report names too.
-        """
+        """Note that a report names a checkpoint, and return the best one that it names too."""
         best = self.best_until(path)
         best_name = None
         if best is not None:
@@ -232,14 +221,13 @@ class Checkpoints:
         return best
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: remove what only older ones named.
+        """Remove the checkpoints that no report needs once those up to `resource` are on record.
 
-        The newest checkpoint on record and all after it are kept whole, and the ones before it in
-        case it is damaged. Of the best before those, the weights are kept. Newer ones are never
-        touched, because they may be those of another process, whose driver has died or has not
-        heard of them yet. Where `best` names such a checkpoint, and no report of this process has
-        named another, nothing is removed, because this process does not know which one the record
-        names.
+        The newest checkpoint on record and `keep` - 1 before it are kept whole, and of the best
+        before those, the weights. Newer ones are never touched: they may belong to another
+        process, whose driver has died or has not heard of them yet. Where `best` names a checkpoint
+        that no report of this process has named, nothing is removed, because this process does not
+        know which one the record names.
         """
         newest = self._put_on_record(resource)
         if newest is None:
@@ -253,10 +241,7 @@ class Checkpoints:
         self._left_behind = []
 
     def _put_on_record(self, resource: float) -> str | None:
-        """Note the reports up to `resource`.
-
-        Returns: The newest checkpoint that they name; None if there is no such report.
-        """
+        """Note the reports up to `resource`, and return the newest checkpoint that they name."""
         newest: str | None = None
         later = []
         for report in self._reported:

@@ -1,4 +1,4 @@
-"""The checkpoint that a run continues from: found and verified."""
+"""Finding and verifying the checkpoint that a run continues from."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class OpenedCheckpoint:
 def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
     """The checkpoint to continue from, as a context.
 
-    It is the newest whole one of the stretch that `source` belongs to, or where all of these are
-    damaged, the newest whole one before it. A run cannot continue from weights alone.
+    It is the newest whole one of the stretch that `source` belongs to, or, if all of these are
+    damaged, the newest whole one before them.
 
     Raises:
-        CheckpointError: Neither it nor one before it can be used.
-        FolderError: A URL that nothing here can read.
+        CheckpointError: None of them can be used.
+        FolderError: No installed library can read the URL.
     """
     folder, name = split(source)
     where = folder_at(folder)
@@ -60,7 +60,7 @@ def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
 
 
 def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:
-    """What a run may continue from in place of `name`, the best choice first."""
+    """The names of the checkpoints to try in place of `name`, the best choice first."""
     stretch = where.manifest(name).get("stretch")
     if stretch:
         here = order_of(name)

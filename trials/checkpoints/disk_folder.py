@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fsspec.implementations.local import LocalFileSystem
@@ -31,13 +31,12 @@ class DiskFolder(CheckpointFolder):
         return self._folder / name
 
     def names(self) -> list[str]:
-        # Those with a manifest, and the empty ones, with which a removal ends. Training code may
-        # have folders of its own beside them.
+        # Those with a manifest, and the empty ones, with which a removal ends.
         if not self._folder.is_dir():
             return []
         return [path.name for path in self._folder.iterdir() if _is_ours(path)]
 
-    def unfinished(self) -> list[str]:
+    def drafts(self) -> list[str]:
         return [path.name for path in self._folder.glob(f"{TEMPORARY}*")]
 
     def draft(self) -> Path:
@@ -82,9 +81,11 @@ class DiskFolder(CheckpointFolder):
         temporary.replace(self._folder / pointer)
 
     def sizes(self) -> dict[str, int]:
-        # Links count as nothing.
-        found = trees.entries(self._folder)
-        return {entry.name: entry.facts.st_size for entry in found if entry.is_file}
+        sizes = {}
+        for name, path in trees.files_in(self._folder).items():
+            with suppress(FileNotFoundError):  # another process removes it
+                sizes[name] = path.lstat().st_size
+        return sizes
 
     def write(self, file: str, text: str) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where the checkpoints of trials are: names of folders, by a path or by a URL."""
+"""Names of the folders of trials and of their checkpoints, by a path or by a URL."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from trials.checkpoints.disk_folder import DiskFolder
 from trials.checkpoints.store_folder import StoreFolder
 
 LOGS = "logs"
-"""The folder in a study's for what programs print."""
+"""The folder of logs inside a study's folder."""
 
 _TRIAL = re.compile(r"trial-([0-9]{5,})")
 
 
 def folder_at(folder: Path | str) -> CheckpointFolder:
-    """The folder that a path or a URL names. It is made with the first checkpoint.
+    """The folder that a path or a URL names; made with the first checkpoint.
 
     Raises:
-        FolderError: Nothing here can read or write such URLs.
+        FolderError: No installed library can read or write such URLs.
     """
     return StoreFolder(str(folder)) if is_url(folder) else DiskFolder(Path(folder))
 
 
 def is_url(folder: Path | str) -> bool:
-    """Whether it names a store, such as ``s3://bucket/studies``, and is not a path."""
+    """True if a folder is named by a URL, such as ``s3://bucket/studies``."""
     return isinstance(folder, str) and "://" in folder
 
 
 def is_there(path: Path | str) -> bool:
-    """Whether something is at a path. If its name is too long, or a folder above it closed to this
-    user, nothing is there for this process."""
+    """True if this process finds something at a path; its name may be too long for a path."""
     return os.path.exists(path)  # noqa: PTH110 - `Path.exists` raises there
 
 
 def absolute(folder: Path | str) -> str:
-    """A folder by a name that is good in every process: an absolute path, or the URL as it is."""
+    """The name of a folder in every process: an absolute path, or the URL."""
     if is_url(folder):
         return str(folder).rstrip("/")
     return str(Path(folder).absolute())
@@ -63,7 +62,7 @@ def trial_folder(number: int) -> str:
 
 
 def trial_of(name: str) -> int | None:
-    """The number of the trial whose folder has this name; None if it is not a trial's."""
+    """The number of the trial whose folder has this name; None for other folders."""
     match = _TRIAL.fullmatch(name)
     if match is None:
         return None
@@ -72,18 +71,18 @@ def trial_of(name: str) -> int | None:
 
 
 def log_of(study: Path | str, trial: int, attempt: int) -> Path | str:
-    """The file for what the programs of an attempt print.
+    """The file for the output of an attempt's programs.
 
-    It is not in the trial's own folder, which is removed where nothing of the trial is kept.
+    It is outside the trial's own folder, which is removed if nothing of the trial is kept.
     """
     return inside(inside(study, LOGS), f"{trial_folder(trial)}-attempt-{attempt}.log")
 
 
 def used_bytes(folder: Path | str) -> int:
-    """The size of all files in a folder, in bytes; 0 if it does not exist.
+    """The bytes of all files in a folder; 0 if it does not exist.
 
     Raises:
-        FolderError: Nothing here can read such URLs.
-        OSError: It cannot be read.
+        FolderError: No installed library can read such URLs.
+        OSError: The folder cannot be read.
     """
     return sum(folder_at(folder).sizes().values())

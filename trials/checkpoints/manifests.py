@@ -1,9 +1,8 @@
-"""What a checkpoint says about itself: its manifest, written with it and compared with its files.
+"""The manifest of a checkpoint: written with it, and compared with its files.
 
-A manifest names the files of the model (`files`) and those that only a run needs in order to
-continue (`state`), each with its SHA-256. It also names the stretch of the run that the checkpoint
-belongs to, the best checkpoint at that time, and the `links` of the folder, which an object store
-would lose.
+It names the files of the model (`files`) and those that only a run needs in order to continue
+(`state`), each with its SHA-256. It also names the stretch of the run, the best checkpoint at that
+time, and the `links` of the folder, which an object store would lose.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from trials.disk.whole_folders import MANIFEST
 
 FORMAT = 1
 STATE = "state.pt"
-"""The file of everything that the training loop saves except the model."""
+"""The file of a training loop's state, without the model."""
 
 
 class CheckpointError(Exception):
@@ -31,13 +30,12 @@ class CheckpointError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What the manifest of a new checkpoint says besides its files.
+    """The facts of a new checkpoint for its manifest.
 
     Args:
-        level: How far the trial has trained, which names it.
+        level: The resource of the trial, which names the checkpoint.
         is_best: Whether it is the best so far.
-        stretch: Names the run and the report before it; None if no other checkpoint continues
-            the same stretch.
+        stretch: The stretch that it belongs to; None if it is alone in its stretch.
         state: The files that only a run needs, and not a reader of the weights.
     """
 
@@ -48,9 +46,9 @@ class Label:
 
 
 def run_of(setup: Setup) -> str:
-    """The name of a run, which is equal for two attempts only if one can continue the other.
+    """The name of a run, equal for two attempts only if one can continue the other.
 
-    It is the same in every version, because checkpoints are recognised by it.
+    It must not change between versions, which recognise checkpoints by it.
     """
     deciding = [dict(setup.params), setup.seed, repr(setup.budget)]
     text = json.dumps(deciding, sort_keys=True, default=repr)
@@ -59,10 +57,7 @@ def run_of(setup: Setup) -> str:
 
 
 def stretch_of(setup: Setup, reported: float) -> str:
-    """The name of the part of a run after the report at a level.
-
-    It is equal for two attempts only if one can continue the other.
-    """
+    """The name of the stretch of a run after the report at a level."""
     return f"{run_of(setup)} after {reported:.17g}"
 
 
@@ -70,16 +65,13 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
     """Write the manifest of a new checkpoint.
 
     Raises:
-        FileExistsError: It has a file of the manifest's name.
+        FileExistsError: The training code has written a file of that name.
     """
     if os.path.lexists(draft / MANIFEST):
         what = f"a checkpoint's {MANIFEST} is written by hpsearch; give your file another name"
         raise FileExistsError(f"{what}, or put it into a folder inside the checkpoint")
     _publish_weights(draft)
-    links = {}
-    for entry in trees.entries(draft):
-        if entry.is_link:
-            links[entry.name] = os.fspath(entry.path.readlink())
+    links = {name: os.fspath(link.readlink()) for name, link in trees.links_in(draft).items()}
     files: dict[str, str] = {}
     state: dict[str, str] = {}
     for name, digest in whole_folders.digests(draft).items():
@@ -99,8 +91,7 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
 
 
 def _publish_weights(draft: Path) -> None:
-    """Let everybody who may read a checkpoint read its weights: safetensors makes its files
-    private, but another user may have to continue."""
+    """Give weights the permissions of the checkpoint: safetensors makes its files private."""
     permissions = draft.stat().st_mode & 0o666
     for path in draft.rglob("*.safetensors"):
         if not path.is_symlink():
@@ -111,9 +102,9 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
     """Compare every file of a checkpoint with its manifest.
 
     Args:
-        folder: Where its files are.
-        name: What to call it in messages; None for the folder's own name.
-        whole: Whether a run is to continue from it, and so needs the files of its state too.
+        folder: A folder of this machine with its files.
+        name: Its name in messages; None for the folder's own.
+        whole: Whether its state is needed too, for a run to continue from it.
 
     Raises:
         CheckpointError: A file is missing or was changed.
@@ -137,11 +128,11 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
 
 
 def check(source: Path | str, whole: bool = False) -> None:
-    """Verify exactly this checkpoint, wherever it is; `opened` would use another one instead.
+    """Verify a checkpoint by its path or URL.
 
     Raises:
         CheckpointError: It is missing or damaged.
-        FolderError: A URL that nothing here can read.
+        FolderError: No installed library can read the URL.
     """
     folder, name = split(source)
     with folder_at(folder).local(name) as files:

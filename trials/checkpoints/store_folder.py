@@ -1,19 +1,19 @@
 """Checkpoints behind a URL, such as an object store.
 
-A store cannot rename a folder. A checkpoint is uploaded file by file, its manifest last, and what
-has no manifest is no checkpoint. A pointer is a small file.
+A store cannot rename a folder. A checkpoint is uploaded file by file, its manifest last; without a
+manifest it does not count. A pointer is a small file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fsspec.core import url_to_fs
 
-from trials.checkpoints.checkpoint_folder import CheckpointFolder, FolderError
+from trials.checkpoints.checkpoint_folder import CheckpointFolder, FolderError, is_checkpoint
 from trials.disk import drafts, trees
 from trials.disk.whole_folders import MANIFEST
 
@@ -42,26 +42,22 @@ class StoreFolder(CheckpointFolder):
 
     def names(self) -> list[str]:
         found = self._files.glob(self._inside("*", MANIFEST))
-        return [str(path).rsplit("/", 2)[-2] for path in found]
+        return [PurePosixPath(path).parent.name for path in found]
 
-    def unfinished(self) -> list[str]:
+    def drafts(self) -> list[str]:
         # Folders without a manifest: uploads that were cut short.
-        if not self._files.exists(self._root):
-            return []
-        listed = self._files.ls(self._root, detail=True)
-        folders = [each["name"] for each in listed if each["type"] == "directory"]
-        names = {str(folder).rstrip("/").rpartition("/")[2] for folder in folders}
-        return sorted(names - set(self.names()))
+        unfinished = set(self.entries()) - set(self.names())
+        return sorted(name for name in unfinished if is_checkpoint(name))
 
     def draft(self) -> Path:
         return drafts.private(UPLOAD)
 
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
-        files = [entry.name for entry in trees.entries(draft) if entry.is_file]
+        files = trees.files_in(draft)
         for file in sorted(files, key=lambda file: (file == MANIFEST, file)):
             target = self._inside(name, file)
             self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
-            self._files.put_file(str(draft / file), target)
+            self._files.put_file(str(files[file]), target)
         for pointer in pointers:
             self.point(pointer, name)
         drafts.discard(draft)
@@ -79,7 +75,7 @@ class StoreFolder(CheckpointFolder):
             yield folder
 
     def remove(self, name: str) -> Exception | None:
-        # The manifest first, so that what is half removed does not count.
+        # The manifest first, so that a half removed checkpoint does not count.
         try:
             for path in (self._inside(name, MANIFEST), self._inside(name)):
                 if self._files.exists(path):

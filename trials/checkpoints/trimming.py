@@ -1,8 +1,4 @@
-"""Removing what a trial does not need any more, and the size of what it needs.
-
-Removing the state of a checkpoint leaves the weights alone, under the same name. Nothing is
-written, so a process that is killed meanwhile leaves nothing half written.
-"""
+"""Removing the checkpoints that a trial does not need any more, and the size of the others."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ def held(checkpoint: Path | str, best: Path | str | None) -> Held:
     """The size of the checkpoints of a trial.
 
     Raises:
-        OSError: They cannot be read.
+        OSError: The folder cannot be read.
     """
     folder, newest = split(checkpoint)
     name = newest
@@ -47,12 +43,16 @@ def trim_waiting(
     best: Path | str | None,
     still_waits: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Remove what a trial does not need while it waits.
+    """Remove the checkpoints that a trial does not need while it waits.
 
-    Its newest checkpoint stays whole, and of its best one the weights. What comes after the newest
-    is never touched, so the trial may continue meanwhile. If it continues from an older checkpoint,
-    because the newest is damaged, then what it writes comes before the newest; `still_waits` is
-    therefore asked once it is known what would be removed.
+    Its newest checkpoint stays whole, and of its best one the weights. Those after the newest are
+    never touched, because the trial may continue meanwhile.
+
+    Args:
+        checkpoint: The newest one on record.
+        best: The best one on record.
+        still_waits: Called once the older checkpoints are listed: a trial that continues from one
+            of them, because the newest is damaged, writes others before the newest.
     """
     folder, newest = split(checkpoint)
     where = folder_at(folder)
@@ -73,7 +73,7 @@ def trim_waiting(
 
 
 def trim_ended(checkpoint: Path | str) -> None:
-    """Remove all that a trial has saved except the weights of one checkpoint.
+    """Remove all checkpoints of a trial except the weights of one.
 
     No process may write there any more.
     """

@@ -7,7 +7,9 @@ A model's weights are a mapping of file names to tensors by name. Tensors that s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import safetensors.torch
@@ -23,19 +25,11 @@ Weights = Mapping[str, Mapping[str, torch.Tensor]]
 T = TypeVar("T")
 
 
-class _Holder:
-    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        self._tensors = tensors
-
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        return dict(self._tensors)
-
-
 def write(weights: Weights, folder: Path) -> None:
     """Write every file into a folder, as safetensors writes a model. Works in any thread."""
     for name, tensors in weights.items():
         path = str(folder / name)
-        model: Any = _Holder(tensors)
+        model: Any = SimpleNamespace(state_dict=partial(dict, tensors))
         safetensors.torch.save_model(model, path, metadata={"format": "pt"})
 
 
@@ -44,8 +38,6 @@ def host_copy(value: T) -> T:
 
     Those of a GPU are copied into pinned memory at the speed of its bus, one after the other
     without waiting. Torch keeps that memory for the next copies.
-
-    Returns: Equal values in equal containers.
     """
     copies: dict[tuple[Any, ...], torch.Tensor] = {}
 
@@ -61,21 +53,21 @@ def host_copy(value: T) -> T:
 
 
 def wait_for(devices: Iterable[torch.device]) -> None:
-    """Wait until all GPUs among `devices`, and not only the current one, have finished."""
+    """Wait until all GPUs among `devices` have finished."""
     for device in devices:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
 
 
 def tensor_bytes(value: Any) -> int:
-    """The size of all different tensors in such containers, in bytes."""
+    """The bytes of all tensors in containers; tensors that share their memory count once."""
     tensors = [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
     sizes = {_memory_of(tensor): tensor.nbytes for tensor in tensors}
     return sum(sizes.values())
 
 
 def _memory_of(tensor: torch.Tensor) -> tuple[int, int, torch.Size]:
-    """Equal for tensors that share their memory."""
+    """A key that tensors have in common if they share their memory."""
     return tensor.untyped_storage().data_ptr(), int(tensor.storage_offset()), tensor.shape
 
 

@@ -1,4 +1,4 @@
-"""Which samples make a batch, in which order, and how a batch is padded.
+"""The batches of an epoch, the longest batch, and token sequences of different lengths.
 
 The order of an epoch is a pure function of (seed, epoch). A resumed run computes it again, and
 continues at its batch.
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from trials.running.randomness import Use, derive
 
 Ints = npt.NDArray[np.integer]
-"""Whole numbers, such as the numbers of rows or the lengths of samples."""
+"""Integers, such as the numbers of rows or the lengths of samples."""
 CHUNK_BATCHES = 50
 """Length bucketing sorts inside chunks of this many batches. There is nearly as little padding as
 with a full sort, and the samples that share a batch still change from epoch to epoch."""
@@ -44,13 +44,13 @@ def totals(lengths: Ints) -> Ints:
 def epoch_batches(
     lengths: Ints, batch_size: int, seed: int, epoch: int, bucketing: bool
 ) -> list[Ints]:
-    """The batches of one epoch: every sample once, and at the end what does not fill a batch.
+    """The batches of one epoch: every sample once, and an incomplete batch for the rest.
 
     Args:
         lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
         batch_size: Samples in a batch.
-        seed: The trial's seed.
-        epoch: The epoch's number, from 0.
+        seed: The trial's.
+        epoch: From 0.
         bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
             sorted by length inside chunks and cut into batches, and the batches are shuffled.
 
@@ -59,29 +59,18 @@ def epoch_batches(
     generator = np.random.default_rng(derive(seed, Use.ORDER, epoch))
     order = generator.permutation(len(lengths))
     if not bucketing:
-        return _cut(order, batch_size)
-    chunks = _sorted_chunks(order, totals(lengths), batch_size * CHUNK_BATCHES)
+        return cut(order, batch_size)
+    of_samples = totals(lengths)
     batches: list[Ints] = []
-    for chunk in chunks:
-        batches += _cut(chunk, batch_size)
-    return _shuffled(batches, generator)
-
-
-def _sorted_chunks(order: Ints, lengths: Ints, size: int) -> list[Ints]:
-    chunks = []
-    for chunk in _cut(order, size):
-        shortest_first = np.argsort(lengths[chunk], kind="stable")
-        chunks.append(chunk[shortest_first])
-    return chunks
-
-
-def _shuffled(batches: list[Ints], generator: np.random.Generator) -> list[Ints]:
-    order = generator.permutation(len(batches))
-    return [batches[number] for number in order]
+    for chunk in cut(order, batch_size * CHUNK_BATCHES):
+        shortest_first = np.argsort(of_samples[chunk], kind="stable")
+        batches += cut(chunk[shortest_first], batch_size)
+    shuffled = generator.permutation(len(batches))
+    return [batches[number] for number in shuffled]
 
 
 def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
-    """What batches cost, in tokens of rows so short that their attention costs nothing.
+    """The cost of batches, in tokens of rows so short that their attention costs nothing.
 
     Args:
         rows: Rows of each batch, shape (...).
@@ -93,7 +82,7 @@ def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
 
 
 def longest_batch(lengths: Ints, batch_size: int) -> Ints:
-    """The samples that cost most together: one with the longest of each part, then the longest.
+    """The rows that cost most together: one with the longest of each part, then the longest.
 
     Args:
         lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
@@ -108,26 +97,18 @@ def longest_batch(lengths: Ints, batch_size: int) -> Ints:
     return np.array(list(different), dtype=np.int64)[:batch_size]
 
 
-def micro_batches(rows: Ints, micro_batch: int | None) -> list[Ints]:
-    """Cut a batch into what goes through one forward pass; the last part may be smaller."""
-    if micro_batch is None:
-        return [rows]
-    return _cut(rows, micro_batch)
-
-
-def _cut(rows: Ints, size: int) -> list[Ints]:
+def cut(rows: Ints, size: int) -> list[Ints]:
+    """Rows in parts of `size`; the last may be smaller."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Token sequences of different lengths, flat.
-
-    They pickle without copies, and can be shared between processes.
+    """Token sequences of different lengths, flat: they pickle without copies.
 
     Args:
         tokens: All sequences one after the other, int32, shape (total,).
-        offsets: Where each begins, and the end of the last, int64, shape (n + 1,).
+        offsets: The beginning of each, and the end of the last, int64, shape (n + 1,).
     """
 
     tokens: npt.NDArray[np.int32]
@@ -153,20 +134,3 @@ class Sequences:
         """One sequence."""
         begin, end = self.offsets[number], self.offsets[number + 1]
         return self.tokens[begin:end]
-
-    def padded(
-        self, rows: Ints, padding: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The sequences of `rows`, padded on the right to the longest of them.
-
-        Returns: Tokens and attention mask (1 for tokens, 0 for padding), both new arrays of shape
-            (rows, longest).
-        """
-        starts = self.offsets[rows]
-        lengths = self.offsets[rows + 1] - starts
-        longest = int(lengths.max())
-        columns = np.arange(longest)
-        mask = columns < lengths[:, None]
-        places = np.where(mask, starts[:, None] + columns, 0)
-        tokens = np.where(mask, self.tokens[places], padding)
-        return tokens.astype(np.int64), mask.astype(np.int64)

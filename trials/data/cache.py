@@ -7,13 +7,12 @@
         tokenizer.json          files as they were
 
 An entry is written as a draft and renamed (`trials.disk`). Two processes may therefore prepare the
-same data at once: the second one finds the entry of the first and uses it. A damaged entry is made
-again. Everything here can be made again, and may be deleted at any time: what a process has mapped
-into memory stays until it ends.
+same data at once: the second one uses the entry of the first. A damaged entry is made again.
+Entries may be deleted at any time: a process keeps what it has mapped into memory.
 
-A process that adds an entry removes others, those that were not read for the longest time first,
-until all together take at most `MOST_BYTES`. The time of the last reading is the modification time
-of the manifest. What was read within the last day stays.
+A process that adds an entry removes those that were not read for the longest time, until all
+together take at most `MOST_BYTES`. The modification time of the manifest is the time of the last
+reading. An entry that was read within the last day stays.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ log = logging.getLogger(__name__)
 
 VARIABLE = "HPSEARCH_CACHE"
 MOST_BYTES = 20_000_000_000
-"""The most that all entries together may take on the disk."""
+"""The most bytes of all entries together."""
 IN_USE_S = 86_400.0
-"""An entry that was read less than this ago is not removed."""
+"""The time after its last reading in which an entry is not removed."""
 FORMAT = 1
 _ARRAY = ".npy"
 _TEMPORARY = ".writing-"
@@ -52,12 +51,12 @@ _header = threading.Lock()
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """What the cache holds under one name.
+    """Prepared data.
 
     Args:
         arrays: Arrays by name; those that were read from the disk are read-only and memory-mapped.
         files: Small files by name.
-        facts: Anything else, as JSON.
+        facts: The rest, as JSON.
     """
 
     arrays: Mapping[str, npt.NDArray[Any]]
@@ -65,12 +64,8 @@ class CacheEntry:
     facts: Mapping[str, Any]
 
 
-class DamagedError(OSError):
-    """An entry is not what was written."""
-
-
 def folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of all entries."""
+    """The folder of all entries of this machine."""
     configured = environment.get(VARIABLE)
     if configured:
         return Path(configured).expanduser()
@@ -83,8 +78,7 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
     If the folder cannot be written to, the entry is built every time, with a warning.
 
     Args:
-        name: Different for everything that was made from different things.
-        build: Makes the entry. Its errors are passed on.
+        name: Different for data that were made from different sources.
         root: The folder of all entries; None for the one of this machine.
     """
     place = (folder() if root is None else root) / name
@@ -94,6 +88,7 @@ def cached(name: str, build: Callable[[], CacheEntry], root: Path | None = None)
         pass
     except OSError as error:
         log.warning("prepared data is made again: %s", error)
+        trees.remove(place)
     entry = build()
     try:
         _write(entry, place)
@@ -110,17 +105,17 @@ def read(place: Path) -> CacheEntry:
 
     Raises:
         FileNotFoundError: There is no such entry.
-        DamagedError: It is not what was written.
+        OSError: It is damaged.
     """
     text = (place / MANIFEST).read_bytes()
     try:
         manifest = json.loads(text)
         digests, facts = dict(manifest["files"]), manifest["facts"]
     except (ValueError, KeyError, TypeError):
-        raise DamagedError(f"{place / MANIFEST} cannot be read") from None
+        raise OSError(f"{place / MANIFEST} cannot be read") from None
     damage = whole_folders.damage(place, digests)
     if damage is not None:
-        raise DamagedError(f"{place} is damaged: {damage}")
+        raise OSError(f"{place} is damaged: {damage}")
     arrays, files = {}, {}
     for name in digests:
         file = place / name
@@ -141,7 +136,6 @@ def _mapped(path: Path) -> npt.NDArray[Any]:
 
 
 def _write(entry: CacheEntry, place: Path) -> None:
-    """Write an entry in the place of a damaged one, or of none."""
     place.parent.mkdir(parents=True, exist_ok=True)
     draft = drafts.new(place.parent, _TEMPORARY)
     with removed_on_error(draft):
@@ -153,28 +147,18 @@ def _write(entry: CacheEntry, place: Path) -> None:
             file.write_bytes(content)
         digests = whole_folders.digests(draft)
         whole_folders.seal(draft, {"files": digests, "facts": dict(entry.facts)})
-        if not _is_whole(place):
-            trees.remove(place)
-        # A process that was faster has written the same. What is lost with the power is made again.
+        # A faster process has written the same. What is lost with the power is made again.
         with contextlib.suppress(FileExistsError):
             whole_folders.put(draft, place, durable=False)
     drafts.discard(draft)
 
 
-def _is_whole(place: Path) -> bool:
-    try:
-        read(place)
-    except OSError:
-        return False
-    return True
-
-
 def shrink(root: Path, most_bytes: int | None = None) -> None:
-    """Remove what killed processes left behind, and entries until the rest fits.
+    """Remove drafts of killed processes, and entries until the rest takes at most `most_bytes`.
 
     Args:
         root: The folder of all entries.
-        most_bytes: How much they may take; None for `MOST_BYTES`.
+        most_bytes: None for `MOST_BYTES`.
     """
     drafts.remove_abandoned(root, _TEMPORARY)
     entries = sorted(_sizes(root))
@@ -199,6 +183,6 @@ def _sizes(root: Path) -> Iterator[tuple[float, Path, int]]:
 
 
 def digest_of(*parts: object) -> str:
-    """A short name for values, from their `repr`: 32 hex digits of a SHA-256."""
+    """A name for values: 32 hex digits of the SHA-256 of their `repr`."""
     text = "\0".join(map(repr, (FORMAT, *parts)))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,14 +1,12 @@
 """The micro-batches of a run, gathered ahead of the steps that train them.
 
 If the samples are not on the device, threads gather the next micro-batches while the device trains
-this one. Which ones come next follows from where the run is (`trials.data.order`), so nothing is
-drawn for them and nothing is saved. They are still only a guess, which is compared with the rows
-that a step asks for. If the guess was wrong, as after a micro-batch was halved for lack of memory,
-the gathered batches are dropped, and no result changes.
+this one. The step determines them (`trials.data.order`), so nothing is drawn and nothing is saved.
+They are only a guess, which is compared with the rows that a step asks for. After a wrong guess, as
+when a micro-batch was halved for lack of memory, the gathered batches are dropped.
 
 Threads are used and not processes (such as a DataLoader's), because torch gathers flat arrays
-without holding the interpreter's lock. So no batch is sent from one process to another, and nothing
-is forked.
+without holding the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from trials.data.batching import Ints, micro_batches
+from trials.data.batching import Ints, cut
 from trials.data.order import BatchOrder
 from trials.data.residence import Residence
 from trials.data.samples import Samples
@@ -29,15 +27,14 @@ from trials.data.workload import Batch, Workload
 from trials.devices.processes import Group, use
 
 THREADS = 1
-"""The threads of `data_workers: auto`. `benchmarks/feeding.py` shows that more do not shorten the
-wait."""
+"""Threads for `data_workers: auto`; more do not shorten the wait (`benchmarks/feeding.py`)."""
 AHEAD = 2
 """Micro-batches in line for each thread: one being gathered, and one that is ready."""
 
 
 @runtime_checkable
 class Sampled(Protocol):
-    """A workload whose training batches are those of its samples: `batch` is `samples.batch`."""
+    """A workload whose training batches come from its samples: `batch` is `samples.batch`."""
 
     samples: Samples
 
@@ -46,7 +43,7 @@ class Feed:
     """The training batches of one run.
 
     Attributes:
-        order: Which samples a step trains.
+        order: The batches of its steps.
 
     Args:
         asked: The setting `data_workers`.
@@ -73,10 +70,13 @@ class Feed:
                 self._pool = ThreadPoolExecutor(count, "feed", use, (residence.device,))
 
     def parts(self, rows: Ints, weight: float, size: int, step: int) -> tuple[list[Ints], float]:
-        """This process's micro-batches of `size` samples of a step, and the number to divide the
-        sums of their losses by. `weight` counts the targets of the whole batch."""
+        """This rank's micro-batches of `size` samples of a step, and the divisor of their losses.
+
+        Args:
+            weight: The targets of the whole batch.
+        """
         mine, weight = self._group.share(rows, weight)
-        parts = micro_batches(mine, size)
+        parts = cut(mine, size)
         if self._samples is not None and not self._is_next(parts[0]):
             self._drop()
             self._coming = self._from(step, size)
@@ -84,19 +84,15 @@ class Feed:
         return parts, weight
 
     def _from(self, step: int, size: int) -> Iterator[Ints]:
-        """The micro-batches of a run that continues from here undisturbed, without an end."""
+        """The micro-batches of all steps from this one on."""
         while True:
             rows = self.order.rows(step)
             mine, _ = self._group.share(rows, 1.0)
-            yield from micro_batches(mine, size)
+            yield from cut(mine, size)
             step += 1
 
     def batch(self, part: Ints) -> Batch:
-        """A micro-batch on the device.
-
-        Raises:
-            Exception: Whatever gathering it raised.
-        """
+        """A micro-batch on the device."""
         if self._samples is None or not self._is_next(part):
             return self._workload.batch(part)
         _, gathered = self._line.popleft()
@@ -128,12 +124,11 @@ class Feed:
 
 
 def threads_for(asked: int | str, residence: Residence) -> int:
-    """How many threads gather samples: none if they are on a GPU, which needs no time of the CPU.
+    """The number of threads that gather samples: 0 if they are on a GPU.
 
     Args:
-        asked: A number, or `auto`, which is none on the CPU too, where threads would only compete
-            with the training.
-        residence: Where the samples are.
+        asked: A number, or `auto`, which is 0 on the CPU too: threads would only compete with the
+            training.
     """
     if residence.resident and residence.device.type != "cpu":
         return 0

@@ -1,8 +1,4 @@
-"""What a data file must be before it is read: a plain file, not compressed, and text if needed.
-
-Reading a pipe or a device might wait without end, and a compressed or binary file would be read as
-nonsense.
-"""
+"""Checks before a data file is read: it is a plain file, not compressed, and text if needed."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ _FORMATS = {
     b"\xfd7zXZ\x00": "is compressed (xz); unpack it and name the file that comes out",
     b"\x28\xb5\x2f\xfd": "is compressed (zstd); unpack it and name the file that comes out",
 }
-"""The problem of files that begin with these bytes."""
+"""Problems of files, by their first bytes."""
 
 
 def refuse_odd(path: Path) -> None:
@@ -27,8 +23,7 @@ def refuse_odd(path: Path) -> None:
 
     Raises:
         FileNotFoundError: There is nothing.
-        ValueError: It leads to something else; says what that is, and what to do.
-        OSError: It cannot be followed.
+        ValueError: It leads to something else; the text says what to do.
     """
     try:
         path.stat()
@@ -47,8 +42,7 @@ def refuse_binary(path: Path) -> None:
     Only its first bytes and NUL bytes are looked at.
 
     Raises:
-        ValueError: It is something else; says what, where, and what to do.
-        OSError: It cannot be read.
+        ValueError: It is something else; the text says where, and what to do.
     """
     line = 1
     with path.open("rb") as file:

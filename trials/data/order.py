@@ -1,8 +1,4 @@
-"""The order of a run: which samples its next step trains, and how many epochs it has trained.
-
-The order is a function of the trial's seed and of the step. It has no state except the epochs that
-it computed last, so a resumed run continues at the same batch.
-"""
+"""The order of a run's batches: a function of the trial's seed and of the step."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ class BatchOrder:
     Args:
         lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
         settings: `batch_size` and `bucketing` count.
-        seed: The trial's seed.
+        seed: The trial's.
     """
 
     def __init__(self, lengths: Ints, settings: Settings, seed: int) -> None:
@@ -30,16 +26,16 @@ class BatchOrder:
         self._epochs: dict[int, list[Ints]] = {}
 
     def rows(self, step: int) -> Ints:
-        """The batch of a run that has taken so many steps."""
+        """The batch after so many steps."""
         epoch, index = divmod(step, self._steps_per_epoch)
         return self._epoch(epoch)[index]
 
     def epochs(self, steps: int) -> float:
-        """How many epochs so many steps are."""
+        """The epochs that so many steps train."""
         return steps / self._steps_per_epoch
 
     def longest(self) -> Ints:
-        """The rows of a batch that costs as much as any."""
+        """A batch that costs as much as any."""
         return longest_batch(self._lengths, self._batch_size)
 
     def _epoch(self, epoch: int) -> list[Ints]:

@@ -26,22 +26,19 @@ from trials.data.workload import Batch
 from trials.devices.memory import is_out_of_memory
 
 SEGMENTS = "segments"
-"""The input that says which sample of its row a cell belongs to: from 1 on, and 0 for padding."""
+"""The input with the number of each cell's sample in its row: from 1 on, and 0 for padding."""
 TOLERANCE = 1e-3
 """The largest difference between packed and plain features that may come from rounding, as a share
 of the largest feature."""
 ROUNDINGS = 8
 """The same as a number of rounding errors of the weights, for weights in half precision."""
 FULL, SLIDING = "full_attention", "sliding_attention"
-"""How much of a sample a layer sees, as transformers names it: all, or what is near."""
-
-
-Tokens = npt.NDArray[np.int32]
+"""The attention of a layer, as transformers names it: to all of a sample, or to a window."""
 
 
 @dataclass(frozen=True)
 class Filled:
-    """Sequences, and the value of the cells that have none of their tokens."""
+    """Sequences, and the value of cells without a token."""
 
     sequences: Sequences
     padding: int
@@ -51,9 +48,9 @@ class PackedSamples(Samples):
     """Samples whose inputs and targets are of one length, end to end in rows.
 
     Args:
-        residence: Where they are.
-        inputs: What the model reads.
-        targets: What it is to predict, in the same cells.
+        residence: The place of the tokens.
+        inputs: The model's.
+        targets: In the same cells.
         capacity: The most tokens in a row.
         first: The position of the first token of a sample.
     """
@@ -76,10 +73,10 @@ class PackedSamples(Samples):
         self._target_padding = targets.padding
 
     def gather(self, rows: Ints) -> Batch:
-        """The samples `rows`, where they are.
+        """The samples `rows` in their place.
 
-        Returns: The inputs `input_ids`, `position_ids` and that of the name `SEGMENTS`, and the
-            labels, each of shape (rows of the layout, columns of the layout).
+        Returns: The inputs `input_ids`, `position_ids` and `SEGMENTS`, and the labels, each of the
+            layout's shape.
         """
         residence = self.residence
         layout = Layout.of(self._offsets, rows, self._capacity)
@@ -101,7 +98,7 @@ class PackedSamples(Samples):
 
 
 def _tokens_at(places: torch.Tensor, tokens: torch.Tensor, padding: int) -> torch.Tensor:
-    """The tokens at `places`, int64, and `padding` where that is -1."""
+    """The tokens at `places`, int64, and `padding` at places of -1."""
     flat = places.clamp(min=0).flatten()
     found = tokens.index_select(0, flat).view_as(places)
     padded = found.where(places >= 0, padding)
@@ -111,8 +108,7 @@ def _tokens_at(places: torch.Tensor, tokens: torch.Tensor, padding: int) -> torc
 def readable(
     inputs: Mapping[str, torch.Tensor], config: transformers.PretrainedConfig, causal: bool
 ) -> dict[str, torch.Tensor | dict[str, torch.Tensor]]:
-    """Packed inputs as a model takes them, with masks in place of the segments; the inputs of
-    padded samples as they are."""
+    """Packed inputs for a model, with masks in place of the segments; others are unchanged."""
     plain: dict[str, torch.Tensor | dict[str, torch.Tensor]] = dict(inputs)
     if plain.pop(SEGMENTS, None) is None:
         return plain
@@ -123,7 +119,7 @@ def readable(
 
 
 def _kinds(config: transformers.PretrainedConfig) -> list[str]:
-    """How much of a sample the layers of a model see, as transformers itself decides it."""
+    """The kinds of attention of a model's layers, as transformers itself decides it."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)
     if kinds:
@@ -141,7 +137,7 @@ def _mask(
     config: transformers.PretrainedConfig,
     causal: bool,
 ) -> torch.Tensor:
-    """Which cells of its row each cell sees, in layers of a kind: shape (rows, 1, cells, cells).
+    """The attention mask of layers of a kind, shape (rows, 1, cells, cells).
 
     Every cell sees at least one: padding sees padding.
     """
@@ -164,10 +160,7 @@ def _mask(
 
 
 def first_position(model: nn.Module) -> int:
-    """The position of a sample's first token.
-
-    It is 0, but models like RoBERTa begin after the position of their padding.
-    """
+    """The position of a sample's first token: 0, or after the padding's in models like RoBERTa."""
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.endswith("position_embeddings"):
             return 0 if module.padding_idx is None else module.padding_idx + 1
@@ -177,11 +170,10 @@ def first_position(model: nn.Module) -> int:
 def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> None:
     """Make sure that a model computes the same from packed samples.
 
-    It is tried on rows of full length, because the window that a layer sees may be longer than a
-    few tokens.
+    It is tried on rows of full length, because a layer's window may be long.
 
     Raises:
-        TaskError: It does not. It looks across samples, or has positions of its own.
+        TaskError: It does not: it looks across samples, or has positions of its own.
     """
     unknown = set(_kinds(model.config)) - {FULL, SLIDING}
     if unknown:
@@ -210,10 +202,10 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
 def _computes_the_same(
     model: transformers.PreTrainedModel, causal: bool, lengths: tuple[int, ...]
 ) -> bool:
-    """Whether the features of all tokens are equal in one packed row and in plain samples.
+    """True if the features of all tokens are equal in one packed row and in plain samples.
 
-    Features are what the model's head reads: those of a long row take much less memory than the
-    scores of a vocabulary. They may differ by rounding.
+    Features are the input of the model's head, and take much less memory than the scores of a
+    vocabulary. They may differ by rounding.
     """
     offsets = np.cumsum([0, *lengths])
     tokens = _probe(model, sum(lengths))
@@ -244,8 +236,8 @@ def _in_one_row(model: transformers.PreTrainedModel, sequences: Sequences) -> Ba
     return samples.batch(np.arange(count))
 
 
-def _probe(model: transformers.PreTrainedModel, count: int) -> Tokens:
-    """So many tokens, without the padding token, which some models skip in their positions."""
+def _probe(model: transformers.PreTrainedModel, count: int) -> npt.NDArray[np.int32]:
+    """Tokens without the padding token, which some models skip in their positions."""
     embeddings = model.get_input_embeddings()
     known = np.arange(embeddings.num_embeddings, dtype=np.int32)
     text = model.config.get_text_config()

@@ -1,4 +1,4 @@
-"""Where the samples of a run are: on its device if they fit, else in the machine's memory.
+"""The place of a run's samples: its device if they fit, else the machine's memory.
 
 Resident samples are gathered on the device, and only the numbers of their rows are sent at each
 step. The others are gathered in the machine's memory, by the same code, and sent from pinned memory
@@ -23,14 +23,13 @@ from trials.devices import memory
 log = logging.getLogger(__name__)
 
 SHARE = 0.1
-"""The share of a device's free memory that samples may take. At that time the model is on the
-device, but not the optimizer's state and the activations."""
-MIB = 1 << 20
+"""The share of a device's free memory that samples may take, before the optimizer's state and
+activations take theirs."""
 
 
 @dataclass(frozen=True)
 class Residence:
-    """Where samples are, and the device that needs them."""
+    """The place of samples, and the device that needs them."""
 
     device: torch.device
     resident: bool
@@ -43,7 +42,8 @@ class Residence:
         size, free = size_bytes(data), free_bytes(device)
         resident = free is not None and size <= SHARE * free
         if not resident:
-            log.info("%.0f MiB of samples are sent to the device batch by batch", size / MIB)
+            mib = size >> 20
+            log.info("%d MiB of samples are sent to the device batch by batch", mib)
         return Residence(device, resident)
 
     @property
@@ -51,7 +51,7 @@ class Residence:
         return self.device if self.resident else torch.device("cpu")
 
     def hold(self, array: npt.NDArray[np.generic]) -> torch.Tensor:
-        """An array where samples are; on the CPU the array itself, which is not written to."""
+        """An array in the place of the samples; on the CPU it is not copied."""
         with warnings.catch_warnings():
             # Prepared data may be mapped into memory read-only; torch warns, but nothing writes.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
@@ -59,31 +59,31 @@ class Residence:
             return tensor.to(self._place)
 
     def index(self, rows: Ints) -> torch.Tensor:
-        """Row numbers where samples are, int64."""
+        """Row numbers in the place of the samples, int64."""
         numbers = np.ascontiguousarray(rows, dtype=np.int64)
         tensor = torch.from_numpy(numbers)
         return to_device(tensor, self._place)
 
     def staged(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that was gathered, in memory that it can be sent from without waiting."""
+        """A gathered tensor, in memory from which it is sent without waiting."""
         if self.resident or self.device.type != "cuda":
             return tensor
         return tensor.pin_memory()
 
     def sent(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that was gathered and staged, on the device."""
+        """A staged tensor, on the device."""
         return tensor.to(self.device, non_blocking=True)
 
 
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Send a tensor of the machine's memory to a device, without waiting for the steps before."""
+    """Send a tensor to a device, without waiting for the steps before."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """The GPU memory that this process may still take, in bytes; None if it is not known."""
+    """The bytes that this process may still take of a GPU; None for other devices."""
     if device.type != "cuda":
         return None
     free, _ = torch.cuda.mem_get_info(device)
@@ -93,13 +93,12 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def size_bytes(data: Any) -> int:
-    """The size of all arrays in a dataclass, and in the dataclasses and tuples in it, in bytes."""
+    """The bytes of all arrays in a dataclass, and in the dataclasses and tuples in it."""
     if isinstance(data, np.ndarray):
         return int(data.nbytes)
     parts: list[Any] = []
     if isinstance(data, tuple):
         parts += data
     elif dataclasses.is_dataclass(data):
-        names = [field.name for field in dataclasses.fields(data)]
-        parts += [getattr(data, name) for name in names]
+        parts += [getattr(data, field.name) for field in dataclasses.fields(data)]
     return sum(size_bytes(part) for part in parts)

@@ -1,4 +1,4 @@
-"""Which cell of a batch holds which token, where several short samples share a row."""
+"""The layout of a packed batch, in which several short samples share a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from trials.data.batching import Ints
 
 TRIED = 4
-"""How many numbers of rows are tried."""
+"""Numbers of rows to try."""
 
 Cells = npt.NDArray[np.int64]
 
@@ -20,13 +20,13 @@ Cells = npt.NDArray[np.int64]
 def bins(lengths: Ints, capacity: int) -> list[Ints]:
     """Share samples out among rows so that the rows, padded to the longest, have few cells.
 
-    They never have more than the samples would have, padded one in each row. Each sample, the
-    longest first, goes to the row with the fewest tokens (Graham 1969). The smallest number of rows
-    of which none overflows is tried, and a few more, because more rows may be shorter.
+    They never have more than one sample in each row would have. Each sample, the longest first,
+    goes to the row with the fewest tokens (Graham 1969). The smallest number of rows that do not
+    overflow is tried, and a few more, because more rows may be shorter.
 
     Args:
         lengths: Tokens of each sample, shape (n,); n is at least 1.
-        capacity: The most tokens in a row; that of the longest sample where this is more.
+        capacity: The most tokens in a row, raised to the longest sample.
 
     Returns: For each row, the numbers of its samples.
     """
@@ -51,7 +51,7 @@ def _longest(lengths: Ints, rows: list[Ints]) -> int:
 
 
 def _shared_out(lengths: Ints, order: list[int], count: int) -> list[Ints]:
-    """The samples in so many rows, none of which is empty: there are at least as many samples."""
+    """The samples in `count` rows; there are at least as many samples, so that no row is empty."""
     rows: list[list[int]] = [[] for _ in range(count)]
     heap = [(0, row) for row in range(count)]
     for sample in order:
@@ -64,12 +64,12 @@ def _shared_out(lengths: Ints, order: list[int], count: int) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which cell of a packed batch holds which token of which sample.
+    """The cells of a packed batch, and the tokens in them.
 
     Args:
         shape: Rows and columns of the batch.
         cells: The row and the column of every token, each of shape (tokens,).
-        places: Where each of these tokens is in the flat array of all sequences, shape (tokens,).
+        places: Indices of these tokens in the flat array of all sequences, shape (tokens,).
         positions: The place of each in its sample, from 0, shape (tokens,).
         numbers: The number of its sample in its row, from 1, shape (tokens,).
     """
@@ -85,7 +85,7 @@ class Layout:
         """The layout of some samples.
 
         Args:
-            offsets: Where each of all sequences begins, and the end of the last, shape (n + 1,).
+            offsets: The beginning of each sequence, and the end of the last, shape (n + 1,).
             rows: The samples, shape (batch,).
             capacity: The most tokens in a row.
         """

@@ -1,8 +1,8 @@
-"""The samples of a run as flat tensors, and how rows of them become a batch, wherever they are.
+"""The samples of a run as flat tensors, and batches of them.
 
-A `Samples` has parts: columns with a row for each sample, and sequences that are padded to the
-longest of a batch. `gather` makes a batch where the samples are; it draws nothing random and may be
-called in any thread. `deliver` brings it to the device, in the thread that trains.
+`Samples` have parts: columns with a row for each sample, and sequences that are padded to the
+longest of a batch. `gather` makes a batch in the place of the samples; it draws nothing random and
+may be called in any thread. `deliver` brings it to the device, in the thread that trains.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from trials.data.residence import Residence
 from trials.data.workload import Batch
 
 LABELS = "labels"
-"""The name of the part that is to be predicted. All others are inputs of the model."""
+"""The name of the part that the model predicts. All others are its inputs."""
 
 
 class Part(Protocol):
     """One or two tensors of a batch."""
 
     def gather(self, rows: Ints, index: torch.Tensor) -> Mapping[str, torch.Tensor]:
-        """The tensors of some samples by name, where the samples are."""
+        """Tensors of the samples `rows` by name; `index` has their numbers as a tensor."""
 
 
 class Column:
     """A row for each sample.
 
     Args:
-        residence: Where they are.
-        name: Of the tensor.
+        residence: The place of the values.
+        name: The tensor's.
         values: Shape (n, ...).
-        kind: The type of the numbers in a batch; None for that of the values.
+        kind: The type of the numbers in a batch; None for the values' own.
     """
 
     def __init__(
@@ -58,14 +58,13 @@ class Column:
 
 
 class Padded:
-    """Sequences, padded on the right to the longest of a batch: what `Sequences.padded` makes.
+    """Sequences, padded on the right to the longest of a batch.
 
     Args:
-        residence: Where they are.
-        name: Of the tensor with the tokens.
-        sequences: The tokens.
-        padding: What follows the last of them.
-        mask: The name of the tensor that is 1 for tokens and 0 for padding; None for none.
+        residence: The place of the sequences.
+        name: The name of the tensor of tokens.
+        padding: The token that follows the last of a sequence.
+        mask: The name of a tensor that is 1 for tokens and 0 for padding; None for no such tensor.
         always: Whether there is a mask even if it is 1 everywhere.
     """
 
@@ -109,9 +108,9 @@ class Samples:
     """Samples of training or of validation.
 
     Args:
-        residence: Where they are.
-        parts: What a batch has; one of them names its tensor `LABELS`.
-        counted: The lengths of what counts as tokens and padding, each of shape (n,).
+        residence: The place of the parts.
+        parts: One of them names its tensor `LABELS`.
+        counted: Lengths whose sum counts as tokens, each of shape (n,).
         finish: Changes a batch on the device, in the thread that trains; it may draw random
             numbers.
     """
@@ -133,7 +132,7 @@ class Samples:
         return self.deliver(self.gather(rows))
 
     def gather(self, rows: Ints) -> Batch:
-        """The samples `rows`, where they are, ready to be sent."""
+        """The samples `rows` in their place, ready to be sent."""
         index = self.residence.index(rows)
         found: dict[str, torch.Tensor] = {}
         for part in self._parts:
@@ -148,7 +147,7 @@ class Samples:
         return Batch(inputs=found, labels=labels, tokens=tokens, cells=cells)
 
     def deliver(self, batch: Batch) -> Batch:
-        """What was gathered, on the device and finished."""
+        """A gathered batch, on the device and finished."""
         sent = self.residence.sent
         inputs = {name: sent(tensor) for name, tensor in batch.inputs.items()}
         arrived = dataclasses.replace(batch, inputs=inputs, labels=sent(batch.labels))

@@ -1,4 +1,4 @@
-"""What the training loop trains: the protocol between the loop and a built-in task."""
+"""The protocol between the training loop and a built-in task: its model with its data."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Workload(Protocol):
     model: nn.Module
     """On the device it trains on."""
     lengths: Ints
-    """Tokens of each training sample, shape (n,); shape (n, parts) where parts of it are padded
-    each by itself."""
+    """Tokens of each training sample, shape (n,), or of its parts, shape (n, parts)."""
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`, padded to the longest of them."""
@@ -41,22 +40,20 @@ class Workload(Protocol):
         """The sum (not the mean) of the losses of all targets: a scalar with gradients."""
 
     def weight(self, rows: Ints) -> float:
-        """How many targets the samples `rows` have: what the sum of their losses is divided by. One
-        a sample where each is classified, as many as its target tokens where each token is."""
+        """The targets of the samples `rows`, by which the sum of their losses is divided: one for
+        each sample that is classified, or as many as it has target tokens."""
 
     def evaluate(self, precision: Precision) -> dict[str, float]:
-        """The validation metrics, `loss` among them. Draws nothing random and leaves the model
-        training."""
+        """The validation metrics with `loss`. Draws nothing random; the model trains afterwards."""
 
     def evaluate_longest(self, precision: Precision) -> None:
-        """Evaluate the batch that needs the most memory, for a rehearsal."""
+        """Evaluate the batch that needs the most memory."""
 
     def weights(self) -> Weights:
-        """The tensors of a checkpoint, as the model has them now: nothing is copied."""
+        """The tensors of a checkpoint, which are the model's own."""
 
     def write(self, folder: Path, weights: Weights) -> None:
-        """Write a checkpoint of such weights, so that it can be loaded without this program. Works
-        in any thread."""
+        """Write weights so that they load without this program. Works in any thread."""
 
     def read(self, folder: Path) -> None:
         """Load the model's weights from a checkpoint."""
@@ -67,7 +64,7 @@ class Adaptable(Protocol):
     """A workload whose model may have adapters (`trials.tasks.huggingface.lora`)."""
 
     def merge(self, folder: Path) -> None:
-        """Make a whole model of the adapters in a folder, those that the model has."""
+        """Turn the adapters in a folder, which the model has now, into a whole model."""
 
     def take(self, folder: Path) -> None:
-        """Take over the weights of a whole model, where nothing has been trained yet."""
+        """Load the weights of a whole model, before training."""

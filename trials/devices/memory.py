@@ -1,8 +1,6 @@
-"""A device's memory: what is in use, the share that this process may take, and errors that say it
-has run out.
+"""A device's memory: its use, the share of this process, and errors that say that it has run out.
 
-torch is used only if it is imported already or a torch device is given: a worker whose trial does
-not need torch does not import it for this.
+A worker whose trial does not need torch does not import it for this.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 CONTEXT_BYTES = 512 << 20
-"""What a process takes of a GPU before its first tensor. torch does not count it against the
-process's share."""
+"""Bytes that a process takes of a GPU before its first tensor, which torch does not count."""
 _OUT_OF_MEMORY = re.compile(
     r"out of memory|outofmemory|error_out_of_memory|memoryallocation"  # torch, CUDA, HIP, drivers
     r"|_alloc_failed"  # cuBLAS, cuDNN, cuSOLVER, cuSPARSE, hipBLAS, MIOpen: their workspaces
@@ -29,12 +26,11 @@ _OUT_OF_MEMORY = re.compile(
 )
 
 _shares: dict[str, float] = {}
-"""The share of a GPU that this process keeps to, by the device's name. A device that is missing is
-used whole."""
+"""The share of a GPU that this process keeps to, by the device's name; 1 if it is missing."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on a device or in the process."""
+    """True if an error says that memory ran out, on a device or in the process."""
     if isinstance(error, MemoryError):
         return True
     # By its name, so that a trial without torch does not import it only to fail.
@@ -49,8 +45,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def release_memory() -> None:
-    """Give back what nothing uses: reference cycles, and the GPU memory that torch keeps for
-    later."""
+    """Give back unused memory: of reference cycles, and of a GPU what torch keeps for later."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -58,7 +53,7 @@ def release_memory() -> None:
 
 
 def allocated_bytes(device: str) -> int | None:
-    """The memory of a GPU that tensors of this process hold now; None on other devices."""
+    """The bytes of a GPU that tensors of this process hold now; None on other devices."""
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda"):
         return None
@@ -66,7 +61,7 @@ def allocated_bytes(device: str) -> int | None:
 
 
 def start_peak(device: torch.device) -> None:
-    """Begin to measure a new peak of a GPU's memory; does nothing on other devices."""
+    """Begin to measure a new peak of a GPU's memory."""
     import torch
 
     if device.type == "cuda":
@@ -74,8 +69,7 @@ def start_peak(device: torch.device) -> None:
 
 
 def peak_bytes(device: torch.device) -> int:
-    """The most memory that was in use: by tensors on a GPU since `start_peak`; on the CPU by the
-    whole process."""
+    """The most bytes in use: by tensors on a GPU since `start_peak`, or by this process."""
     import torch
 
     if device.type == "cuda":
@@ -86,15 +80,7 @@ def peak_bytes(device: torch.device) -> int:
 
 
 def keep_to_share(device: str, share: float) -> None:
-    """Keep this process to its share of a GPU's memory, so that it cannot take what other processes
-    are entitled to.
-
-    Does nothing before torch is imported, on other devices, and for a whole GPU.
-
-    Args:
-        device: A torch device name.
-        share: Of the GPU, above 0.
-    """
+    """Keep this process to its share (above 0) of a GPU's memory, once torch is imported."""
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda") or share >= 1:
         return
@@ -107,8 +93,7 @@ def keep_to_share(device: str, share: float) -> None:
 
 
 def entitled(total: int, share: float) -> int:
-    """The bytes that tensors of a process may take of a GPU with `total` bytes, of which it has a
-    `share`."""
+    """The bytes that tensors of a process may take, by its share of a GPU with `total` bytes."""
     own = int(total * min(share, 1.0))
     return max(own - CONTEXT_BYTES, own // 2)
 
@@ -120,7 +105,7 @@ def entitled_bytes(device: torch.device) -> int:
 
 
 def left_bytes(free: int, held: int, most: int) -> int:
-    """What a process may still take of a GPU.
+    """The bytes that a process may still take of a GPU.
 
     Args:
         free: Bytes that no process holds.

@@ -1,13 +1,12 @@
-"""One trial on several processes, each with its own GPU (or CPU): the samples of each, and how they
-stay together.
+"""One trial on several processes, each with its own GPU (or CPU).
 
     torchrun --nproc-per-node 2 -m trials SETTINGS.yaml --out DIR
 
 Every process holds the whole model and makes the same decisions. A batch is the one that a single
-process would have trained on. Each rank takes its share of the rows and divides its loss by the
-targets of the whole batch, so that the gradients add up to those of the batch. What could differ
-between ranks (clocks, signals, rounding in an evaluation) is taken from rank 0 or agreed on before
-anything depends on it. Only rank 0 writes and prints.
+process would train. Each rank takes its share of the rows and divides its loss by the targets of
+the whole batch, so that the gradients of all ranks add up to the batch's. Values that could differ
+between ranks (clocks, signals, rounding in an evaluation) are taken from rank 0 or agreed on before
+anything depends on them. Only rank 0 writes and prints.
 
 Without a launcher there is one rank, and nothing is exchanged.
 """
@@ -33,11 +32,11 @@ Ints = npt.NDArray[np.integer]
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """The environment variables that torchrun sets in each process."""
 PATIENCE = timedelta(minutes=30)
-"""How long a rank waits for the others: as long as rank 0 may take to write a checkpoint."""
+"""The longest wait for other ranks, such as for rank 0 to write a checkpoint."""
 
 
 class Replicable(Protocol):
-    """What is replicated: a model with its loss, such as a `Workload`."""
+    """A model with its loss, such as a `Workload`."""
 
     model: nn.Module
 
@@ -47,14 +46,13 @@ class Replicable(Protocol):
 
 @dataclass(frozen=True)
 class StepCounts:
-    """What one rank reports about an optimizer step, or what all ranks have agreed on.
+    """The counts of an optimizer step, of one rank or as agreed on.
 
     Args:
-        tokens: Tokens in the rank's share of the batch; in the whole batch once the ranks have
-            agreed.
-        cells: The same with padding.
-        seconds: Trained so far; that of rank 0 counts.
-        save: Whether it is time to save; that of rank 0 counts.
+        tokens: In the rank's share of the batch; in the whole batch once agreed on.
+        cells: Tokens and padding.
+        seconds: Trained so far; rank 0 decides.
+        save: Whether it is time to save; rank 0 decides.
     """
 
     tokens: int
@@ -67,8 +65,8 @@ class Group:
     """The ranks that train one trial together.
 
     Args:
-        rank: Which of them this process is, from 0.
-        size: How many there are.
+        rank: This process's, from 0.
+        size: The number of ranks.
     """
 
     def __init__(self, rank: int = 0, size: int = 1) -> None:
@@ -79,27 +77,25 @@ class Group:
 
     @property
     def first(self) -> bool:
-        """Whether this process is rank 0, which writes and prints."""
+        """True if this process is rank 0, which writes and prints."""
         return self.rank == 0
 
     def listen(self, asked: Callable[[], bool]) -> None:
-        """From now on, `asked` tells whether this process was asked to stop."""
+        """Let `asked` say from now on whether this process was asked to stop."""
         self._asked = asked
 
     @property
     def stopping(self) -> bool:
-        """Whether any rank was asked to stop: equal on all ranks, because they learn of it with the
-        same step."""
+        """True if any rank was asked to stop, by the last step that all have agreed on."""
         if self.size == 1:
             return self._asked()
         return self._stopping
 
     def share(self, rows: Ints, weight: float) -> tuple[Ints, float]:
-        """This rank's part of a batch, and what to divide the sum of its losses by.
+        """This rank's part of a batch, and the divisor of the sum of its losses.
 
-        Returns: Rows, of which there is always one: where there are more ranks than rows, the last
-            ranks repeat the first row with an infinite weight, which makes their loss and gradients
-            zero.
+        With more ranks than rows, the last ranks repeat the first row with an infinite weight,
+        which makes their loss and gradients zero.
         """
         if self.size == 1:
             return rows, weight
@@ -109,8 +105,7 @@ class Group:
         return rows[:1], float("inf")
 
     def agree_on(self, step: StepCounts) -> StepCounts:
-        """What all ranks report about a step, in one exchange between their processors that waits
-        for no device."""
+        """Agree on the counts of a step, in one exchange that does not wait for the device."""
         if self.size == 1:
             return step
         ruling = [0.0, 0.0]
@@ -127,8 +122,7 @@ class Group:
     def level(self, buffers: Sequence[torch.Tensor]) -> None:
         """Give all ranks the buffers of rank 0, as DistributedDataParallel does.
 
-        Each rank's forward passes have changed them by its own rows, such as the running statistics
-        of a batch norm.
+        The running statistics of a batch norm, for example, differ by the rows of each rank.
         """
         if self.size == 1:
             return
@@ -140,17 +134,13 @@ class Group:
                 buffer.copy_(value)
 
     def own(self, parts: Sequence[T]) -> Sequence[T]:
-        """This rank's part of what is to be measured; empty for the last ranks where there are more
-        ranks than parts."""
+        """This rank's share of `parts`, which may be empty."""
         return parts[self.rank :: self.size]
 
     def spread(
         self, parts: Sequence[Ints], measure: Callable[[Ints], tuple[torch.Tensor, ...]]
     ) -> list[tuple[torch.Tensor, ...]]:
-        """What `measure` finds in every part, in their order.
-
-        Each part is measured on one rank, and all ranks get the results, on the CPU.
-        """
+        """Measure each part on one rank, and give all ranks all results in order, on the CPU."""
         found = [measure(part) for part in self.own(parts)]
         if self.size == 1:
             return found
@@ -164,8 +154,7 @@ class Group:
         return results
 
     def total(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The sum of a tensor over all ranks, in place; the processor does not wait for the
-        device."""
+        """The sum of a tensor over all ranks, in place; does not wait for the device."""
         if self.size > 1:
             distributed.all_reduce(tensor)
         return tensor
@@ -178,7 +167,7 @@ class Group:
         return [int(number) for number in sums.tolist()]
 
     def gather(self, value: T) -> list[T]:
-        """What every rank has, in the order of their ranks."""
+        """The values of all ranks, in their order."""
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size
@@ -186,7 +175,7 @@ class Group:
         return values
 
     def agree(self, value: T) -> T:
-        """What rank 0 has."""
+        """The value of rank 0."""
         if self.size == 1:
             return value
         values = [value]
@@ -194,14 +183,13 @@ class Group:
         return values[0]
 
     def once(self, do: Callable[[], T]) -> T:
-        """Do something on rank 0 alone; all ranks get its result once it is done."""
+        """Do something on rank 0 alone, and give all ranks its result."""
         result = do() if self.first else None
         return self.agree(result)  # type: ignore[return-value]  # rank 0's is the one
 
 
 class Replica:
-    """The loss of a workload on one rank, which keeps its gradients equal to those of all other
-    ranks.
+    """The loss of a workload on one rank, with gradients of all ranks together.
 
     With several ranks the model runs inside `DistributedDataParallel` (Li et al. 2020,
     arXiv:2006.15704), which adds gradients up while the backward pass continues.
@@ -223,16 +211,14 @@ class Replica:
         return self._loss_sum(batch)
 
     def synchronised(self, last: bool) -> AbstractContextManager[None]:
-        """The context of a micro-batch's forward pass: ranks exchange gradients only in the `last`
-        one of a batch."""
+        """The context of a forward pass: ranks exchange gradients only in a batch's `last` one."""
         if last or self._parallel is None:
             return nullcontext()
         return self._parallel.no_sync()
 
 
 class _Forward(nn.Module):
-    """The loss as a module: what DistributedDataParallel wraps must be one, and be called for every
-    forward pass."""
+    """The loss as a module, which DistributedDataParallel needs."""
 
     def __init__(self, workload: Replicable) -> None:
         super().__init__()
@@ -245,7 +231,7 @@ class _Forward(nn.Module):
 
 # Without annotations: torch compares them, and does not resolve texts.
 def _add_up(state, bucket):  # type: ignore[no-untyped-def]
-    """Add gradients up: each rank's loss is divided by the whole batch already."""
+    """Add gradients up, without a mean: each rank's loss is divided by the whole batch already."""
     work = distributed.all_reduce(bucket.buffer(), async_op=True)
     return work.get_future().then(lambda done: done.value()[0])
 
@@ -255,14 +241,12 @@ _joined: list[Group] = []
 
 
 def current() -> Group:
-    """The ranks this process belongs to."""
-    if not _joined:
-        return Group()
-    return _joined[-1]
+    """The group of this process."""
+    return _joined[-1] if _joined else Group()
 
 
 def device(environment: Mapping[str, str] = os.environ) -> str:
-    """The device of this process: the GPU of its number on this machine, or the CPU."""
+    """The name of this process's device: the GPU of its local rank, or the CPU."""
     if not torch.cuda.is_available():
         return "cpu"
     if not launched(environment):
@@ -272,27 +256,20 @@ def device(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def launched(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether a launcher started this process as one of several."""
+    """True if a launcher started this process as one of several."""
     is_complete = all(name in environment for name in LAUNCHED)
-    if not is_complete:
-        return False
-    return int(environment["WORLD_SIZE"]) > 1
+    return is_complete and int(environment["WORLD_SIZE"]) > 1
 
 
 def use(device: torch.device) -> None:
-    """Make a GPU the current one of this thread.
-
-    Pinned memory, and what is asked for without a device, belong to the current GPU, which is the
-    first one at the start. A device without a number is the current one already.
-    """
+    """Make a GPU the current one of this thread, for pinned memory and "cuda" without a number."""
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
 
 
 @contextmanager
 def joined(device: str) -> Iterator[Group]:
-    """The ranks that a launcher started, connected for as long as the context lasts; one rank
-    without a launcher."""
+    """The group of ranks that a launcher started, connected for the length of the context."""
     if not launched():
         yield Group()
         return

@@ -23,11 +23,7 @@ _locks: dict[Path, int] = {}
 
 
 def new(parent: Path, prefix: str, mode: int = 0o777) -> Path:
-    """Make an empty folder that belongs to this process until it is discarded or the process ends.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """Make an empty folder, which this process holds until it discards or releases it."""
     remove_abandoned(parent, prefix)
     while True:
         draft = parent / f"{prefix}{uuid.uuid4().hex}"
@@ -47,7 +43,7 @@ def private(prefix: str) -> Path:
 
 
 def discard(draft: Path) -> None:
-    """Remove a draft, if it still has that name, and unlock it."""
+    """Remove a draft and unlock it."""
     trees.remove(draft)
     release(draft)
 
@@ -70,7 +66,7 @@ def temporary(prefix: str) -> Iterator[Path]:
 
 
 def remove_abandoned(parent: Path, prefix: str) -> None:
-    """Remove the drafts that no running process holds; what cannot be locked or removed stays."""
+    """Remove the drafts that no running process holds, as far as possible."""
     for draft in parent.glob(f"{prefix}*"):
         with suppress(OSError):
             handle = _locked(draft)
@@ -81,10 +77,7 @@ def remove_abandoned(parent: Path, prefix: str) -> None:
 
 
 def _locked(folder: Path) -> int:
-    """Lock a folder.
-
-    Returns: The handle that holds the lock.
-    """
+    """Lock a folder and return the handle that holds the lock."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,8 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 MOST_BYTES = 4 << 20
-"""A log that reaches this size is put aside, as the only earlier part that is kept: a log takes at
-most twice as much, and what is lost is the oldest."""
+"""The size at which a log is put aside, as the only earlier part that is kept."""
 EARLIER = ".earlier"
 """Ends the name of the part that was put aside."""
 OURS = "[hpsearch] "
@@ -46,23 +45,19 @@ class LogFile:
 
     @property
     def size(self) -> int:
-        """In bytes, without the part that was put aside."""
+        """The bytes of the log, without the part that was put aside."""
         return os.fstat(self._file).st_size
 
     def write(self, piece: bytes) -> None:
-        """Add what was printed.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Add printed bytes."""
         while piece:
             written = os.write(self._file, piece)
             piece = piece[written:]
 
     def note(self, text: str) -> None:
-        """Add lines of this program's own, with the time. They begin a line.
+        """Add a line of this program's own, with the time.
 
-        A log that cannot be written must not end a training: then there is no note.
+        A log that cannot be written must not end a training, so there is no error.
         """
         line = f"{OURS}{now()} {text}\n".encode("utf-8", "backslashreplace")
         with suppress(OSError):
@@ -73,20 +68,15 @@ class LogFile:
         return size == 0 or os.pread(self._file, 1, size - 1) == b"\n"
 
     def keep_small(self) -> None:
-        """Put what is there aside if it is too much.
-
-        Raises:
-            OSError: It cannot be read or written.
-        """
+        """Put the log aside if it has become too large."""
         with _cutting:
-            if self.size <= MOST_BYTES:
-                return
-            self._put_aside()
+            if self.size > MOST_BYTES:
+                self._put_aside()
 
     def _put_aside(self) -> None:
-        """Copy the end of what is there, and begin anew in the same file.
+        """Copy the end of the log, and begin anew in the same file.
 
-        It is not renamed: other processes would go on to write what was put aside, without a limit.
+        The file is not renamed, because other processes would continue to write in the renamed one.
         What they print between the copy and the new beginning is lost.
         """
         earlier = Path(f"{self.path}{EARLIER}")
@@ -98,12 +88,12 @@ class LogFile:
         self.note(f"goes on; what was before is in {earlier.name}")
 
     def close(self) -> None:
-        """Close the file. May be repeated."""
+        """Close the file; may be called again."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def now() -> str:
-    """The time, as logs write it: in this machine's time zone, which it names."""
+    """The time in this machine's time zone, as logs write it."""
     return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -1,6 +1,6 @@
 """Folders that users' programs fill: listed, copied and removed, without following links.
 
-A program may leave anything in its folder: links that lead nowhere, pipes that block whoever opens
+A program may leave anything in its folder: links that lead nowhere, pipes that block whatever opens
 them, folders that may not be written. Only files, folders and links count as its content.
 """
 
@@ -11,53 +11,20 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """Something in a folder.
-
-    Args:
-        path: Where it is.
-        name: Its path inside the folder that was listed, with slashes.
-        facts: Of itself, and not of a link's target.
-    """
-
-    path: Path
-    name: str
-    facts: os.stat_result
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is a file."""
-        return stat.S_ISREG(self.facts.st_mode)
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is a folder."""
-        return stat.S_ISDIR(self.facts.st_mode)
-
-    @property
-    def is_link(self) -> bool:
-        """Whether it is a symbolic link."""
-        return stat.S_ISLNK(self.facts.st_mode)
-
-
-def entries(root: Path) -> Iterator[TreeEntry]:
+def entries(root: Path) -> Iterator[Path]:
     """Everything in a folder; a folder comes before its content.
 
-    What vanishes meanwhile is not there, and neither is anything in a folder that does not exist.
+    A folder that does not exist is empty.
 
     Raises:
         OSError: A folder cannot be read.
     """
     for folder, folders, files in os.walk(root, onerror=_raise):
-        for each in sorted([*folders, *files]):
-            path = Path(folder, each)
-            with suppress(FileNotFoundError):
-                yield TreeEntry(path, path.relative_to(root).as_posix(), path.lstat())
+        for name in sorted([*folders, *files]):
+            yield Path(folder, name)
 
 
 def _raise(error: OSError) -> None:
@@ -65,11 +32,23 @@ def _raise(error: OSError) -> None:
         raise error
 
 
+def files_in(root: Path) -> dict[str, Path]:
+    """The files in a folder, without links, by their paths inside it."""
+    files = [path for path in entries(root) if not path.is_symlink() and path.is_file()]
+    return {path.relative_to(root).as_posix(): path for path in files}
+
+
+def links_in(root: Path) -> dict[str, Path]:
+    """The links in a folder, by their paths inside it."""
+    links = [path for path in entries(root) if path.is_symlink()]
+    return {path.relative_to(root).as_posix(): path for path in links}
+
+
 def copy(source: Path, target: Path) -> list[str]:
     """Copy a folder with its modes and times, and links as links. Links into the folder by its
     absolute path become relative.
 
-    Returns: The names of what is not copied: pipes, sockets and devices.
+    Returns: The names of pipes, sockets and devices, which are not copied.
 
     Raises:
         OSError: The disk is full, or something cannot be read or written.
@@ -82,9 +61,8 @@ def copy(source: Path, target: Path) -> list[str]:
         return found
 
     shutil.copytree(source, target, symlinks=True, ignore=special, dirs_exist_ok=True)
-    for entry in entries(target):
-        if entry.is_link:
-            _keep_inside(entry, source.absolute())
+    for name, link in links_in(target).items():
+        _keep_inside(link, source.absolute(), depth=name.count("/"))
     return left_out
 
 
@@ -94,22 +72,20 @@ def _is_special(path: Path) -> bool:
     return not is_content
 
 
-def _keep_inside(link: TreeEntry, source: Path) -> None:
+def _keep_inside(link: Path, source: Path, depth: int) -> None:
     """Make a copied link relative if it leads into `source` by an absolute path."""
-    target = link.path.readlink()
+    target = link.readlink()
     if not target.is_relative_to(source):
         return
-    depth = link.name.count("/")
     up = Path(*[".."] * depth)
-    link.path.unlink()
-    link.path.symlink_to(up / target.relative_to(source))
+    link.unlink()
+    link.symlink_to(up / target.relative_to(source))
 
 
 def remove(root: Path) -> OSError | None:
-    """Remove a folder with all that is in it, whatever the modes of its folders. What cannot be
-    removed stays.
+    """Remove a folder with all that is in it, whatever the modes of its folders.
 
-    Returns: Why something is left; None if nothing is.
+    Returns: The reason why something is left; None if nothing is.
     """
     failure: OSError | None = None
     for _ in range(2):
@@ -129,6 +105,6 @@ def _open_up(root: Path) -> None:
     """Let the folders be listed and written."""
     with suppress(OSError):
         root.chmod(stat.S_IRWXU)
-        for entry in entries(root):
-            if entry.is_folder:
-                entry.path.chmod(stat.S_IRWXU)
+        for path in entries(root):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(stat.S_IRWXU)

@@ -13,13 +13,13 @@ from trials.disk.whole_folders import flush_one
 
 @contextmanager
 def whole_file(to: Path) -> Iterator[Path]:
-    """A place beside a file to write to; it becomes the file when the block ends well.
+    """A path beside a file to write to, which becomes the file when the block ends well.
 
-    A file that is replaced hands on its permissions. What is not an ordinary file, such as a pipe,
-    cannot be replaced: it is written as it is.
+    The new file has the permissions of the one that it replaces. A pipe or a device cannot be
+    replaced, and is written to directly.
 
     Raises:
-        OSError: It cannot be written. What was there before still is.
+        OSError: The file cannot be written. An earlier one is unchanged.
     """
     target = Path(os.path.realpath(to))
     if target.exists() and not target.is_file():

@@ -37,27 +37,23 @@ _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 
 @contextmanager
 def removed_on_error(draft: Path) -> Iterator[None]:
-    """Remove a draft that could not be written.
+    """Remove a draft if its block fails.
 
     Raises:
-        OSError: With ENOSPC where the disk is full: not every library that writes says so.
+        OSError: With ENOSPC if the disk is full, which not every library says.
     """
     try:
         yield
     except BaseException as error:
-        was_full = _has_no_space_left(draft)
+        was_full = draft.is_dir() and shutil.disk_usage(draft).free < FULL_BYTES
         drafts.discard(draft)
         if was_full and isinstance(error, Exception) and not is_disk_full(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(draft)) from error
         raise
 
 
-def _has_no_space_left(draft: Path) -> bool:
-    return draft.is_dir() and shutil.disk_usage(draft).free < FULL_BYTES
-
-
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says that a disk is full, or that a user's share of it is used up."""
+    """True if an error says that a disk, or a user's share of it, is full."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return True
     return os.strerror(errno.ENOSPC).lower() in str(error).lower()
@@ -69,13 +65,11 @@ def seal(draft: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
-    """Rename a draft to its final name, and unlock it.
-
-    Returns: The target.
+    """Rename a draft to its final name, which is returned, and unlock it.
 
     Raises:
         FileExistsError: There is a folder of that name with files in it. The draft stays.
-        OSError: It cannot be flushed or renamed. The draft stays.
+        OSError: The draft cannot be flushed or renamed. It stays.
     """
     if durable:
         flush(draft)
@@ -93,8 +87,8 @@ def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
 
 def digests(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file in a folder, by its path inside the folder, in order."""
-    files = {entry.name: entry.path for entry in trees.entries(folder) if entry.is_file}
-    return {name: digest_of_file(files[name]) for name in sorted(files)}
+    files = sorted(trees.files_in(folder).items())
+    return {name: digest_of_file(path) for name, path in files}
 
 
 def digest_of_file(path: Path) -> str:
@@ -106,7 +100,7 @@ def digest_of_file(path: Path) -> str:
 def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
     """Compare the files of a folder with the digests in its manifest.
 
-    Returns: What is wrong with the first file that differs; None if all are as expected.
+    Returns: The first difference; None if all files are as expected.
     """
     for file, digest in expected.items():
         path = folder / file
@@ -126,15 +120,17 @@ def make_folder(folder: Path) -> None:
 
 
 def flush(folder: Path) -> None:
-    """Make sure that a folder with everything in it is on the disk."""
-    for entry in trees.entries(folder):
-        if entry.is_file or entry.is_folder:
-            flush_one(entry.path)
+    """Write a folder with everything in it to the disk."""
+    for path in trees.entries(folder):
+        if path.is_symlink():
+            continue
+        if path.is_file() or path.is_dir():
+            flush_one(path)
     flush_one(folder)
 
 
 def flush_one(path: Path) -> None:
-    """Make sure that the content of a file, or the names in a folder, are on the disk."""
+    """Write the content of a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 TOLERANCE = 1e-4
-"""The greatest difference of a logit that other kernels for the same fp32 arithmetic may cause."""
+"""The greatest difference of a logit between kernels for the same fp32 arithmetic."""
 FILE = "model.pt2"
 
 Inputs = tuple[torch.Tensor, ...]
@@ -26,8 +26,7 @@ class Portable:
 
     Args:
         model: On the CPU; takes the inputs of a batch and returns one tensor.
-        free: The dimensions of every input that may have any size afterwards: samples (0), and
-            tokens (1).
+        free: The dimensions of every input that may have any size: samples (0), and tokens (1).
     """
 
     model: nn.Module

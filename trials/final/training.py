@@ -1,8 +1,7 @@
 """The final training: one configuration at its full budget, as a model to use.
 
 The folder in the making (`trials.final.versions`) is named after everything that decides on the
-weights: settings, seed, budget, data. What continues an interrupted training is therefore the same
-training. A version is renamed into its place once it is whole.
+weights: settings, seed, budget, data. Only the same training continues an interrupted one.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner
 
 ABOUT = "training.json"
-"""Beside the model: how it was made, and how good it is."""
+"""The file beside the model with its origin and its metrics."""
 
 
 class Parts(Protocol):
-    """What a task provides for a final training."""
+    """The parts of a final training that a task provides."""
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -43,7 +42,7 @@ class Parts(Protocol):
         """Data with the test samples in place of the validation samples; None without any."""
 
     def complete(self, folder: Path, data: Any, setup: Setup) -> None:
-        """Make a whole model of what a checkpoint holds, where that is not one."""
+        """Turn the adapters of a checkpoint into a whole model."""
 
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         """The metrics of the model in `folder` on the validation samples of `data`."""
@@ -68,14 +67,13 @@ class Plan:
         params: Every setting of the run.
         seed: Everything random in it derives from this.
         budget: The full trial budget.
-        joined: Train on training and validation data together. Then nothing is left to choose a
-            checkpoint or to stop early by: it trains to the end and keeps the last state.
+        joined: Train on training and validation data together, to the end: without validation data
+            it neither stops early nor chooses a checkpoint.
         device: A torch device name.
         export: Whether to export the model too.
-        provenance: What else to write into `training.json`, such as where the configuration comes
-            from.
-        arithmetic: How this process computes, which decides on the weights too.
-        goal: The study's objective; None if there is none.
+        provenance: More facts for `training.json`, such as the origin of the configuration.
+        arithmetic: This process's.
+        goal: The study's objective, or None.
     """
 
     params: Mapping[str, Any]
@@ -102,7 +100,7 @@ class _Job:
 
     @property
     def training_data(self) -> Any:
-        """What the model is trained on."""
+        """The data of the training, with the validation samples if they are joined."""
         if self.plan.joined:
             return self.parts.joined(self.data)
         return self.data
@@ -113,7 +111,7 @@ class _Job:
         return {"data": self.parts.fingerprint(self.data), "files": files}
 
     def setup(self, place: Path) -> Setup:
-        """What the run is given in a workplace."""
+        """The setup of the run in a workplace."""
         plan, folder = self.plan, checkpoints_in(place)
         last = Checkpoints(folder).last
         return Setup(self.params, plan.seed, plan.budget, folder, last, plan.device, plan.goal)
@@ -129,20 +127,17 @@ def train(
     """Train, evaluate and write the next version.
 
     Args:
-        task: The training job.
-        plan: What to train.
         home: The folder of the versions; created if missing.
-        say: Receives its progress, one line at a time.
-        should_stop: Asked after every step.
+        say: Receives the progress, one line at a time.
+        should_stop: Called after every step.
 
-    Returns: The version's folder; None if `should_stop` ended it. Everything is saved then, and
-        the same call continues it.
+    Returns: The version's folder; None if `should_stop` ended the training, which the same call
+        continues.
 
     Raises:
         TaskError: The task cannot be trained like this, its data or its settings do not fit, or
-            another process is training the same.
-        ExportError: The model cannot be exported. Its training is kept for a call that asks for
-            something else.
+            another process trains the same.
+        ExportError: The model cannot be exported. Its training is kept.
     """
     job = _job(task, plan)
     fingerprints = job.fingerprints()
@@ -182,8 +177,7 @@ def _run(
 ) -> dict[str, Any] | None:
     """Train to the end.
 
-    Returns: Why it ended, and what its course showed; None if it was asked to stop, and has
-        saved itself.
+    Returns: The reason of the end, and findings; None if it was stopped, and has saved itself.
     """
     if setup.resume_from is not None:
         say("continuing where the same training was interrupted")
@@ -222,10 +216,7 @@ def _progress(report: Report, plan: Plan) -> str:
 
 
 def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
-    """Make a model whole, measure it and export it.
-
-    Returns: What to say of it in `training.json`.
-    """
+    """Complete a model, measure it and export it; returns facts for `training.json`."""
     plan, parts, budget = job.plan, job.parts, job.plan.budget
     parts.complete(model, job.data, setup)
     validation = test = exported = None
@@ -266,13 +257,10 @@ def _identity(plan: Plan, fingerprints: Mapping[str, Any]) -> str:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file; of a folder, that of its files' names and contents."""
+    """The SHA-256 of a file, or of the names and contents of a folder's files."""
     if not path.is_dir():
         return digest_of_file(path)
-    lines = []
-    for file in sorted(path.rglob("*")):
-        if file.is_file():
-            name = file.relative_to(path).as_posix()
-            lines.append(f"{digest_of_file(file)} {name}\n")
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    lines = [f"{digest_of_file(file)} {file.relative_to(path).as_posix()}\n" for file in files]
     text = "".join(lines)
     return hashlib.sha256(text.encode()).hexdigest()

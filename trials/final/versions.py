@@ -1,4 +1,4 @@
-"""The folders of a final training: one in the making, and the versions that are whole.
+"""The folders of a final training: one in the making, and the complete versions.
 
 models/NAME/
   v1/                    config.json, model.safetensors, tokenizer files, training.json
@@ -23,7 +23,7 @@ from trials.disk.whole_folders import MANIFEST, make_folder, removed_on_error
 _CHECKPOINTS = "checkpoints"
 _MODEL = "model-"
 _OF_THE_RUN = (MANIFEST, STATE)
-"""Files of a checkpoint that only a run needs."""
+"""Files that only a run needs, and not a model."""
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def checkpoints_in(place: Path) -> Path:
 
 @contextmanager
 def model_in(place: Path, *, newest: bool) -> Iterator[Path]:
-    """A copy of a finished run's model, without what only a run needs, to be completed and put."""
+    """A copy of a finished run's model, to be completed and put in place."""
     checkpoints = Checkpoints(checkpoints_in(place))
     source = None if newest else checkpoints.best
     if source is None:
@@ -65,7 +65,7 @@ def model_in(place: Path, *, newest: bool) -> Iterator[Path]:
 
 
 def put_next(model: Path, home: Path) -> Path:
-    """Put a whole model in place as the next version, which is returned."""
+    """Put a complete model in place as the next version, and return its folder."""
     while True:
         version = home / f"v{_greatest(home) + 1}"
         try:
@@ -75,9 +75,5 @@ def put_next(model: Path, home: Path) -> Path:
 
 
 def _greatest(home: Path) -> int:
-    greatest = 0
-    for path in home.glob("v*"):
-        number = path.name[1:]
-        if number.isdecimal():
-            greatest = max(greatest, int(number))
-    return greatest
+    numbers = [path.name[1:] for path in home.glob("v*")]
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)

@@ -1,10 +1,10 @@
 """The one training loop.
 
 - `training`: the loop itself.
-- `position`: how far a run has come.
+- `position`: the progress of a run.
 - `saves`: the checkpoints of a run, in the foreground or in the background.
-- `stopping`: when a run ends early.
-- `horizon`: how far along its budget a run is, and the learning rate it has there.
-- `micro_batch`: how many samples go through the model at once.
-- `compiling`: the loss through `torch.compile`, and what is done if that fails.
+- `stopping`: the best report, and early stopping.
+- `horizon`: the budget of a run, its levels and its learning rate.
+- `micro_batch`: the samples that go through the model at once.
+- `compiling`: the loss through `torch.compile`, or without it if that fails.
 """

@@ -1,7 +1,6 @@
-"""`torch.compile` for the loss of a run. No trial fails because of it.
+"""`torch.compile` for the loss of a run.
 
-A compiler that is missing or fails costs no more than the step in which it fails: that step is done
-again without it, and so are all after it.
+If the compiler is missing or fails, the step is done again without it, and so are all after it.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ NEVER = "never"
 
 
 class CompilableLoss:
-    """The loss of a run's micro-batches, as it is or compiled.
+    """The loss of a run's micro-batches, plain or compiled.
 
     Attributes:
         compiled: Whether it is compiled.
 
     Args:
-        setting: A value of the setting `compile`.
-        loss_sum: The loss as it is.
-        processes: How many train together. With several it is never compiled: if the compiler
-            failed on one rank, the others would wait for gradients that do not come.
+        setting: The setting `compile`.
+        loss_sum: The plain loss.
+        processes: The number of ranks. Several never compile: if the compiler failed on one rank,
+            the others would wait for gradients that do not come.
     """
 
     def __init__(self, setting: str, loss_sum: Loss, processes: int = 1) -> None:
@@ -50,12 +49,12 @@ class CompilableLoss:
         if not self.compiled:
             return self._plain(batch)
         if self._compiled is None:
-            # For any size of batch at once: without `dynamic` each new one may be compiled again.
+            # Without `dynamic` each new size of batch may be compiled again.
             self._compiled = torch.compile(self._plain, dynamic=True)
         return self._compiled(batch)
 
     def attempt(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns; where it fails while compiled, do it again uncompiled.
+        """The result of `work`, which is done again without the compiler if that fails.
 
         Raises:
             RuntimeError: Memory ran out, or `work` fails without the compiler too.
@@ -67,22 +66,21 @@ class CompilableLoss:
                 raise
             what = "torch.compile failed; the trial continues without it: %s"
             log.warning(what, str(error).strip().partition("\n")[0])
-        # Only here, after the except block, are the error and the tensors of its frames gone.
+        # After the except block the error and the tensors of its frames are gone.
         self.do_without()
         return work()
 
     def do_without(self) -> None:
-        """Do not compile, or no longer."""
+        """Stop compiling."""
         self.compiled = False
         self.close()
 
     def metrics(self) -> dict[str, float]:
-        """The metric `compiled`, 1 or 0; none where the setting is never."""
+        """The metric `compiled`, 1 or 0, unless the setting is never."""
         return {} if self._setting == NEVER else {"compiled": float(self.compiled)}
 
     def close(self) -> None:
-        """Release what was compiled: torch keeps it, with the model, and stops compiling once it
-        keeps too much."""
+        """Release the compiled code, which torch would keep, with the model."""
         if self._compiled is not None:
             self._compiled = None
             torch.compiler.reset()

@@ -1,4 +1,4 @@
-"""How far along its full budget a run is, what it reports there, and the learning rate it has."""
+"""The full budget of a run: its resource, its levels and its learning rate at a position."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from trials.optim.schedules import multiplier
 from trials.settings import Settings
 
 SLACK = 1e-9
-"""3 steps of 10 reach 0.1 * 3 of a run, which comes out a little more than 0.3."""
+"""3 steps of 10 reach 0.1 * 3 of a run, which floats make a little more than 0.3."""
 
 
 class Horizon:
     """The full budget of a run, which is the horizon of its schedule whatever rung it reaches.
 
     Args:
-        budget: The trial's.
-        settings: The peak of the learning rate, and the schedule.
-        order: The run's batches.
+        settings: The learning rate and its schedule.
         lengths: Tokens of each training sample, shape (n,) or (n, parts).
     """
 
@@ -35,7 +33,7 @@ class Horizon:
         self._peak = settings.peak_learning_rate()
 
     def resource(self, position: Position) -> float:
-        """How far a run has trained, in the budget's unit."""
+        """The resource of a run, in the budget's unit."""
         match self._budget.unit:
             case Unit.STEPS:
                 return float(position.step)
@@ -49,11 +47,11 @@ class Horizon:
                 return position.seconds
 
     def is_reached(self, position: Position) -> bool:
-        """Whether the full budget was reported."""
+        """True if the full budget was reported."""
         return position.reported >= self._budget.total
 
     def level_due(self, position: Position) -> float | None:
-        """The lowest level that is reached and not yet reported; None if there is none."""
+        """The lowest level that is reached and not yet reported, or None."""
         reached = self.resource(position) * (1 + SLACK)
         for level in self._budget.report_at:
             if position.reported < level <= reached:
@@ -63,8 +61,8 @@ class Horizon:
     def learning_rate(self, position: Position, rows: Ints) -> float:
         """The learning rate of the next step, on the samples `rows`.
 
-        It is the schedule's at the share of the full budget that is used halfway through the step,
-        so that neither the first step of a warm-up nor the last of a decay has a rate of zero.
+        The schedule is read halfway through the step, so that neither the first step of a warm-up
+        nor the last of a decay has a rate of zero.
         """
         tokens = int(self._lengths[rows].sum())
         after = replace(position.after_step(len(rows)), tokens=position.tokens + tokens)

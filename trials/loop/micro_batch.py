@@ -1,13 +1,12 @@
-"""How many samples go through the model at once: found by trying, and lowered if the device has too
-little memory.
+"""The size of micro-batches: found by trying, and lowered if the device has too little memory.
 
 An optimizer step accumulates the gradients of its batch over micro-batches. Their size changes
-memory, not results, so it can follow the device: `auto` rehearses the longest batch, whole, then in
-halves, until it fits; and whenever a step runs out of memory, however the size was chosen, the same
-step is done again in halves. The same holds for batches of an evaluation.
+memory, not results: `auto` rehearses the longest batch, whole, then in halves, until it fits; and
+whenever a step runs out of memory, however the size was chosen, the same step is done again in
+halves. The same holds for batches of an evaluation.
 
-The process remembers what fits, for its later runs with the same model, lengths, arithmetic and
-device. A new process finds it out again.
+The process remembers the size that fits, for its later runs with the same model, lengths,
+arithmetic and device.
 """
 
 from __future__ import annotations
@@ -33,16 +32,14 @@ T = TypeVar("T")
 
 @dataclass
 class Limits:
-    """The micro-batches of one kind of run that have been tried."""
+    """The largest micro-batch of a kind of run that has fitted, and the smallest that has not."""
 
     fits: int = 0
-    """The largest that has fitted."""
     fails: int | None = None
-    """The smallest that has not; None if none has failed."""
 
 
 _limits: dict[str, Limits] = {}
-"""By the kind of run, as this process has found them out."""
+"""The limits that this process has found, by the kind of run."""
 
 
 class MicroBatch:
@@ -54,9 +51,9 @@ class MicroBatch:
     Args:
         asked: Samples, None for the whole batch, or `AUTO`.
         batch: Samples in one optimizer step.
-        kind: What the memory of a sample depends on: runs of one kind learn from each other.
-        retries: Whether to try again in halves. False if several processes train together: the
-            other ones would wait for gradients that do not come.
+        kind: Runs of one kind need the same memory, and share their limits.
+        retries: Whether to try again in halves; not with several processes, because the others
+            would wait for gradients that do not come.
     """
 
     def __init__(
@@ -73,7 +70,7 @@ class MicroBatch:
 
     @property
     def wanted(self) -> bool:
-        """Whether the largest size that fits is asked for and not known yet."""
+        """True if the largest size that fits must still be found."""
         return self._sought and self.size > self._limits.fits
 
     def rehearse(self, attempt: Callable[[int], object]) -> None:
@@ -82,11 +79,10 @@ class MicroBatch:
         self._limits.fits = max(self._limits.fits, self.size)
 
     def fitting(self, rows: int, attempt: Callable[[int], T]) -> T:
-        """Call `attempt` with the size, and again with halves of it while there is too little
-        memory.
+        """Call `attempt` with the size, and with halves of it while there is too little memory.
 
         Raises:
-            MemoryError, RuntimeError: Not even a single sample fits; or what `attempt` raises.
+            MemoryError, RuntimeError: Not even a single sample fits.
         """
         while True:
             tried = min(self.size, rows)
@@ -96,33 +92,26 @@ class MicroBatch:
                 may_retry = self._retries and tried > 1
                 if not may_retry or not is_out_of_memory(error):
                     raise
-            # Only here, after the except block, are the error and the tensors of its frames gone.
-            self._shrink(tried)
-
-    def _shrink(self, tried: int) -> None:
-        fails = self._limits.fails
-        self._limits.fails = tried if fails is None else min(fails, tried)
-        self._halve_below(tried)
-        release_memory()
+            # After the except block the error and the tensors of its frames are gone.
+            fails = self._limits.fails
+            self._limits.fails = tried if fails is None else min(fails, tried)
+            self._halve_below(tried)
+            release_memory()
 
     def _halve_below(self, limit: int) -> None:
         while self.size > 1 and self.size >= limit:
             self.size = (self.size + 1) // 2
 
     def take(self, size: int) -> None:
-        """Continue with the size that a checkpoint was trained with: the same sums in the same
-        order."""
+        """Continue with the size of a checkpoint, for the same sums in the same order."""
         self.size = size
         self._sought = False
 
 
 def micro_batch_of(
-    workload: Workload,
-    settings: Settings,
-    precision: Precision,
-    processes: int,
+    workload: Workload, settings: Settings, precision: Precision, processes: int
 ) -> MicroBatch:
-    """The micro-batch of a run that `processes` processes train together."""
+    """The micro-batch of a run on so many processes."""
     device = precision.device
     memory = _kind(workload.model, workload.lengths, precision, device)
     kind = f"{memory}/{settings.optimizer}/{settings.gradient_checkpointing}"
@@ -136,10 +125,7 @@ def evaluation_batch_of(
     precision: Precision,
     device: torch.device,
 ) -> MicroBatch:
-    """The evaluation batch of a run, of samples with these lengths.
-
-    Each process has its own: they wait for each other only when everything is measured.
-    """
+    """The evaluation batch of a run, of samples with these lengths; each process has its own."""
     kind = "evaluation/" + _kind(model, lengths, precision, device)
     size = settings.eval_batch_size
     return MicroBatch(size, size, kind)
@@ -147,8 +133,7 @@ def evaluation_batch_of(
 
 @contextmanager
 def unchanged_buffers(model: nn.Module) -> Iterator[None]:
-    """Put back what a rehearsal changes in a model's buffers, such as the running means of a batch
-    norm."""
+    """Put back a model's buffers, such as the running means of a batch norm."""
     before = [(buffer, buffer.clone()) for buffer in model.buffers()]
     try:
         yield
@@ -158,7 +143,7 @@ def unchanged_buffers(model: nn.Module) -> Iterator[None]:
 
 
 def _kind(model: nn.Module, lengths: Ints, precision: Precision, device: torch.device) -> str:
-    """What the memory of a sample depends on, and how much memory there is."""
+    """The name of runs that need and have the same memory."""
     numbers = trained = 0
     for parameter in model.parameters():
         numbers += parameter.numel()

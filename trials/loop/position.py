@@ -1,4 +1,4 @@
-"""How far a run has come."""
+"""The progress of a run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Position:
-    """How far a run has come. Everything random derives from this and the seed, so a run continues
+    """The progress of a run. Everything random derives from this and the seed, so a run continues
     from it bit for bit.
 
     Args:
         step: Optimizer steps taken.
-        samples: Samples trained on.
-        tokens: Tokens trained on.
-        seconds: Seconds trained, over all attempts.
+        samples, tokens: Trained on.
+        seconds: Trained, over all attempts.
         reported: The level of the last report; 0 before the first.
-        metrics: What was measured at this very step; None if nothing was. A step may reach
-            several levels.
+        metrics: Measured at this very step, which may reach several levels; None if it was not
+            measured.
     """
 
     step: int = 0
@@ -30,8 +29,7 @@ class Position:
     metrics: Mapping[str, float] | None = None
 
     def after_step(self, samples: int) -> Position:
-        """After one more optimizer step, on so many samples; its tokens and seconds are still to be
-        counted."""
+        """The position after one more optimizer step, without its tokens and seconds."""
         return replace(self, step=self.step + 1, samples=self.samples + samples, metrics=None)
 
     def state_dict(self) -> dict[str, Any]:
@@ -40,5 +38,5 @@ class Position:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Position:
-        """What `state_dict` gave; the state may have other keys."""
+        """The position of a state, which may have other keys."""
         return cls(**{each.name: state[each.name] for each in fields(cls)})

@@ -1,15 +1,14 @@
-"""The checkpoints of one run: when it saves, which rank writes, and what waits for it.
+"""Saving a run, in the foreground or in the background.
 
-While saving is cheap, the training thread writes a checkpoint itself: it serialises, hashes,
-flushes, and renames or uploads. If the last save took more than 1% of the time between two saves,
-training only waits for a copy of all tensors in host memory, and a background thread writes the
-checkpoint from that copy. The copy takes as much memory as the checkpoint until it is written: with
-AdamW in fp32 12 bytes for each trained weight, and 4 more with `ema`. At most one save is in
-flight: the next one waits for it, and raises what it raised.
+While saving is cheap, the training thread writes a checkpoint itself. If the last save took more
+than 1% of the time between two saves, training only waits for a copy of all tensors in host memory,
+and a background thread writes the checkpoint from that copy: with AdamW in fp32 12 bytes for each
+trained weight, and 4 more with `ema`. At most one save is in flight: the next one waits for it, and
+raises its error.
 
-A report names the newest checkpoint that is whole when the report is made. That may be the
-checkpoint of the report before, so that a lost worker costs at most one more interval. `join`, and
-the last report of a run, wait for the save in flight.
+A report names the newest whole checkpoint. That may be the checkpoint of the report before, so that
+a lost worker costs at most one more interval. `join`, and the last report of a run, wait for the
+save in flight.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ log = logging.getLogger(__name__)
 SHARE = 0.01
 """The share of the time that training may wait for its checkpoints."""
 WORTH_S = 0.05
-"""A save that takes less is never given to a thread: exact reports are worth more."""
+"""A shorter save stays in the foreground: exact reports are worth more."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What a checkpoint holds, as the run has it now: nothing is copied."""
+    """The content of a checkpoint, which is the run's own."""
 
     weights: Weights
     state: Mapping[str, Any]
 
     def copied(self) -> Content:
-        """The same in host memory, whatever the run does next."""
+        """A copy in host memory."""
         weights, state = host_copy((self.weights, self.state))
         return Content(weights, state)
 
@@ -89,7 +88,7 @@ class RunSaves:
     def source(self) -> Path | str | None:
         """The checkpoint that the run continues from; None if it starts afresh.
 
-        It may be one that an earlier attempt saved before its first report, which no report names.
+        An earlier attempt may have saved one before its first report, which no report names.
         """
         if self._setup.resume_from:
             return self._setup.resume_from
@@ -99,11 +98,11 @@ class RunSaves:
         return self._checkpoints.newest_of(first)
 
     def continue_from(self, source: Path | str, opened: Path | str) -> bool:
-        """Let the best checkpoint be one that the run knows of, as `Checkpoints.continue_from`."""
+        """Find the best checkpoint that the run knows of, as `Checkpoints.continue_from`."""
         return self._group.once(lambda: self._checkpoints.continue_from(source, opened))
 
     def due(self, step: int) -> bool:
-        """Whether it is time to save between two reports."""
+        """True if it is time to save between two reports."""
         steps, minutes = self._every_steps, self._every_minutes
         if steps is not None and step % steps == 0:
             return True
@@ -113,11 +112,11 @@ class RunSaves:
         return passed_s >= minutes * 60
 
     def is_saved(self, position: Position) -> bool:
-        """Whether the last save was of this position."""
+        """True if the last save was of this position."""
         return self._saved == position
 
     def save(self, position: Position, content: Callable[[], Content], best: bool) -> None:
-        """Save the run as it is now, in the background where that is worth it.
+        """Save the run as it is now, in the background if that is worth it.
 
         Raises:
             OSError: This save, or the one in flight before it, could not be written.
@@ -157,7 +156,7 @@ class RunSaves:
         return self._newest
 
     def _whole(self) -> Path | str | None:
-        """The newest checkpoint that is whole by now, without waiting; None before the first."""
+        """The newest whole checkpoint, without waiting; None before the first."""
         if self._flight is not None and self._flight.done():
             self._landed()
         return self._newest
@@ -165,7 +164,7 @@ class RunSaves:
     def named_by_report(
         self, level: float, is_last: bool
     ) -> tuple[Path | str | None, Path | str | None]:
-        """The checkpoints that a report names: the newest whole one, and the best until then.
+        """The newest whole checkpoint, and the best until then.
 
         Raises:
             OSError: The save in flight has failed.
@@ -177,8 +176,7 @@ class RunSaves:
         return whole, best
 
     def join(self, position: Position) -> Path | str | None:
-        """Wait for the save in flight: the newest checkpoint, from which a run continues at
-        `position`.
+        """Wait for the save in flight, and return the newest checkpoint.
 
         Raises:
             OSError: The save has failed.
@@ -190,13 +188,12 @@ class RunSaves:
 
     @property
     def best(self) -> Path | str | None:
-        """The checkpoint of the best report that is whole by now."""
+        """The best whole checkpoint."""
         newest = self._whole()
         return None if newest is None else self._checkpoints.best_until(newest)
 
     def recorded(self, resource: float) -> None:
-        """Remove what only reports older than the one at `resource`, which is on record, have
-        named."""
+        """Remove checkpoints that are older than the report at `resource`, which is on record."""
         if self._group.first:
             self._checkpoints.recorded(resource)
 
@@ -208,5 +205,5 @@ class RunSaves:
         self._pool = None
         try:
             self._landed()
-        except Exception as failure:  # noqa: BLE001 - whatever a writer raises in its thread
+        except Exception as failure:  # noqa: BLE001 - a writer may raise anything in its thread
             log.warning("the last checkpoint could not be written: %s", failure)

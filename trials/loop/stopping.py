@@ -1,5 +1,4 @@
-"""Following one metric over the reports of a run: the best so far, and when it has stopped
-improving."""
+"""The monitored metric over the reports of a run: its best value, and early stopping."""
 
 from __future__ import annotations
 
@@ -8,11 +7,10 @@ from typing import Any
 
 
 class Progress:
-    """The monitored metric's course.
+    """The progress of the monitored metric.
 
-    Two questions with different answers: `note` says whether a value is the best so far (strictly
-    better, for the best checkpoint), and `exhausted` whether the last `patience` reports improved
-    by no more than `min_delta` (for stopping early).
+    Any better value is the best so far, but only one that is better by more than `min_delta` is an
+    improvement.
 
     Args:
         mode: `min` if smaller is better, `max` if larger is.
@@ -34,8 +32,7 @@ class Progress:
         return None if self._best is None else self._sign * self._best
 
     def note(self, value: float) -> bool:
-        """Take in the value of a report, and return whether it is the best so far. One that is not
-        a number never is."""
+        """Note the value of a report, and return whether it is the best so far; NaN never is."""
         score = self._sign * value
         if math.isnan(score):
             self._stale += 1
@@ -56,19 +53,19 @@ class Progress:
         return score > self._reference + self._min_delta
 
     def forget_best(self) -> None:
-        """Let the next value be the best so far: the checkpoint of the best one is lost."""
+        """Let the next value be the best: the checkpoint of the best one is lost."""
         self._best = None
 
     @property
     def exhausted(self) -> str | None:
-        """Why to stop now, or None to continue."""
+        """The reason to stop now; None to continue."""
         if self._patience is None or self._stale < self._patience:
             return None
         reports = "report" if self._stale == 1 else "reports"
         return f"no improvement for {self._stale} {reports}"
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to continue."""
+        """The state, for `load_state_dict`."""
         return {"best": self._best, "reference": self._reference, "stale": self._stale}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

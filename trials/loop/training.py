@@ -1,13 +1,12 @@
 """The training loop, from top to bottom.
 
-`TrainingRun` is a `contract.Run`: iterating over it trains. Everything it knows about how far it
-has come is its `position`, and everything random derives from the seed and the step; that is why a
-run that continues from a checkpoint has the same results, bit for bit, as one that never stopped.
+`TrainingRun` is a `contract.Run`: iterating over it trains. Its `position` is all of its progress,
+and everything random derives from the seed and the step. A run that continues from a checkpoint
+therefore has the same results, bit for bit, as one that never stopped.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -39,16 +38,19 @@ from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.telemetry.instruments import TakenStep, Telemetry
 
-log = logging.getLogger(__name__)
-
 CHECK_EVERY = 20
-"""Steps between two looks at losses and gradients. Each look waits for the device."""
+"""Steps between two looks at losses and gradients; each look waits for the device."""
 
 
 @dataclass(frozen=True)
 class _Gradients:
-    """The loss behind the gradients of this rank's share of a batch, left on the device, and the
-    tokens of that share, without padding and with it."""
+    """The gradients of this rank's share of a batch, which the model's parameters hold.
+
+    Args:
+        loss: A scalar, still on the device.
+        tokens: In the share.
+        cells: Tokens and padding.
+    """
 
     loss: torch.Tensor
     tokens: int
@@ -56,11 +58,13 @@ class _Gradients:
 
 
 class TrainingRun:
-    """One attempt to train one configuration; `position` is how far it has come.
+    """One attempt to train one configuration.
+
+    Attributes:
+        position: The progress of the run.
 
     Args:
         workload: The model and its data.
-        settings: How to train it.
         setup: Seed, budget, folder, device, and the checkpoint to continue from.
         clock: Seconds; only differences count.
     """
@@ -81,7 +85,7 @@ class TrainingRun:
         self._clock = clock
         self._group = group
         self._precision = precision
-        self._updates = Updates(workload.model, settings, precision, device)
+        self._updates = Updates(workload.model, settings, precision)
         self._replica = processes.Replica(workload, group)
         loss_sum = self._replica.loss_sum
         self._loss = CompilableLoss(settings.compile, loss_sum, group.size)
@@ -102,8 +106,7 @@ class TrainingRun:
     # ----------------------------------------------------------------------------------- the loop
 
     def __iter__(self) -> Iterator[Report | None]:
-        """Train: yields None after every optimizer step, and a Report at every level of the
-        budget's grid."""
+        """Train: yields None after every optimizer step, and a Report at every level."""
         self._fit_micro_batch()
         while True:
             level = self._horizon.level_due(self.position)
@@ -116,7 +119,7 @@ class TrainingRun:
             yield None
 
     def _train_step(self) -> None:
-        """One optimizer step on the next batch, and a checkpoint after it where one is due."""
+        """One optimizer step on the next batch, and a checkpoint after it if one is due."""
         began = self._clock()
         here = self.position
         rows = self._feed.order.rows(here.step)
@@ -125,8 +128,7 @@ class TrainingRun:
         self._count_step(step, gradients, began)
 
     def _step(self, rows: Ints, rate: float) -> tuple[TakenStep, _Gradients]:
-        """Forward, backward and update. Where memory runs out, `_accumulate` is done again in
-        smaller micro-batches."""
+        """Forward, backward and update, in smaller micro-batches if memory runs out."""
         updates, samples = self._updates, len(rows)
         weight = self._workload.weight(rows)
         gradients = self._micro_batch.fitting(
@@ -140,13 +142,13 @@ class TrainingRun:
         return step, gradients
 
     def _attempt(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """`_accumulate`, done again without the compiler where that fails."""
+        """`_accumulate`, done again without the compiler if that fails."""
         return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
 
     def _accumulate(self, rows: Ints, weight: float, size: int) -> _Gradients:
         """The gradients of the mean loss of a batch, added up over micro-batches of `size`.
 
-        May be done again for the same step: it starts without gradients and with the step's own
+        May be repeated for the same step: it starts without gradients and with the step's own
         random state.
         """
         here, group, precision = self.position, self._group, self._precision
@@ -174,7 +176,7 @@ class TrainingRun:
         return _Gradients(loss, tokens, cells)
 
     def _count_step(self, step: TakenStep, gradients: _Gradients, began: float) -> None:
-        """Move on by a step that all ranks have taken, and save where it is time to."""
+        """Move on by a step that all ranks have taken, and save if it is time to."""
         here, telemetry = self.position, self._telemetry
         after = here.after_step(step.samples)
         self.position = after
@@ -195,7 +197,7 @@ class TrainingRun:
 
     @property
     def finished(self) -> str | None:
-        """Why the iteration has ended by itself; None until then."""
+        """The reason why the iteration has ended by itself; None until then."""
         if self._horizon.is_reached(self.position):
             return "budget used"
         return self._progress.exhausted
@@ -203,7 +205,7 @@ class TrainingRun:
     def _report(self, level: float) -> Report:
         measured_before = self.position.metrics is not None
         metrics = self._measure()
-        # A step may reach several levels: what was measured once counts once.
+        # A step may reach several levels: its measurement counts once.
         best = not measured_before and self._progress.note(metrics[self._monitor])
         here = replace(self.position, reported=level)
         self.position = here
@@ -213,8 +215,7 @@ class TrainingRun:
         return Report(level, metrics, here.step, here.seconds, whole, best_whole)
 
     def _measure(self) -> Mapping[str, float]:
-        """The metrics at this step, measured once where it reaches two levels, also when resumed in
-        between."""
+        """The metrics at this step, measured once even if it reaches two levels."""
         if self.position.metrics is not None:
             return self.position.metrics
         self._wait_for_device()
@@ -231,7 +232,7 @@ class TrainingRun:
         return metrics
 
     def _wait_for_device(self) -> None:
-        """Settle, and count the time that this takes: the device was still training."""
+        """Settle, and count the time of waiting: the device was still training."""
         began = self._clock()
         self._telemetry.settle()
         own = self.position.seconds + self._clock() - began
@@ -239,8 +240,7 @@ class TrainingRun:
         self.position = replace(self.position, seconds=seconds)
 
     def _evaluate(self) -> dict[str, float]:
-        """The metrics of the evaluation, and of the steps since the last report: those of rank
-        0."""
+        """The metrics of the evaluation, and of the steps since the last report, of rank 0."""
         with self._updates.averaged():
             evaluated = self._workload.evaluate(self._precision)
         of_steps = self._telemetry.read(self.position.seconds)
@@ -263,10 +263,7 @@ class TrainingRun:
     # -------------------------------------------------------------------------------- checkpoints
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment and wait until it is whole.
-
-        One that is there is not written again.
-        """
+        """Write a checkpoint of this moment, unless there is one, and wait until it is whole."""
         if not self._saves.is_saved(self.position):
             self._save(best=False)
         return self._saves.join(self.position)
@@ -277,7 +274,7 @@ class TrainingRun:
         return self._saves.best
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: what only older ones named may go."""
+        """Remove checkpoints that only reports before the one at `resource` need."""
         self._saves.recorded(resource)
 
     def _save(self, best: bool) -> None:
@@ -320,8 +317,7 @@ class TrainingRun:
     # -------------------------------------------------------------------------- before and after
 
     def _fit_micro_batch(self) -> None:
-        """Rehearse the longest batch where its micro-batch is to be found; the model stays the
-        same."""
+        """Find the micro-batch with the longest batch, if needed; the model stays the same."""
         if not self._micro_batch.wanted:
             return
         rows = self._feed.order.longest()
@@ -330,8 +326,7 @@ class TrainingRun:
             self._micro_batch.rehearse(lambda size: self._attempt(rows, weight, size))
 
     def rehearse(self) -> dict[str, float]:
-        """Train one step and evaluate one batch, each of the longest samples: what a trial costs at
-        worst.
+        """Train one step and evaluate one batch, each of the longest samples, as the worst case.
 
         Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
             `weights_bytes` and `checkpoint_bytes`.

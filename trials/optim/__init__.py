@@ -1,4 +1,4 @@
-"""How gradients become weights.
+"""From gradients to weights.
 
 - `updates`: an optimizer step: unscale, clip, apply, average.
 - `optimizers`: optimizers by name, with their parameter groups; `lion`: one that torch does

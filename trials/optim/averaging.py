@@ -13,11 +13,11 @@ from torch import nn
 class Average:
     """An exponential moving average over a model's trainable parameters and floating-point buffers.
 
-    Early on the decay is smaller, (1 + n) / (10 + n) after n updates, so that a short trial's mean
-    is not one of its first, random weights (as TensorFlow's ExponentialMovingAverage does).
+    It starts from the model's weights. Early on the decay is smaller, (1 + n) / (10 + n) after n
+    updates, so that the first, random weights count less (as in TensorFlow's
+    ExponentialMovingAverage).
 
     Args:
-        model: The model; the average starts from its weights.
         decay: The share of the mean that each update keeps, in (0, 1).
     """
 
@@ -33,7 +33,7 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights of this moment."""
+        """Add the present weights."""
         self._updates += 1
         early = (1 + self._updates) / (10 + self._updates)
         decay = min(self._decay, early)
@@ -46,8 +46,7 @@ class Average:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within it the model has the averaged weights. Nothing is copied: the storages change
-        places."""
+        """The context in which the model has the averaged weights, by swapping storages."""
         self._swap()
         try:
             yield
@@ -61,14 +60,13 @@ class Average:
             live.data = mean
 
     def state_dict(self) -> dict[str, Any]:
-        """The weights that train, and the count of updates. The mean itself is what the model's own
-        file holds."""
+        """The weights that train, and the count of updates; the model's own file has the mean."""
         raw = [tensor.detach() for tensor in self._live]
         return {"updates": self._updates, "raw": raw}
 
     @torch.no_grad()
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state, in a model into which the averaged weights were read."""
+        """Continue from a saved state, once the model has loaded the averaged weights."""
         self._updates = state["updates"]
         for mean, live, raw in zip(self._mean, self._live, state["raw"], strict=True):
             mean.copy_(live)

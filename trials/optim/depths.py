@@ -1,5 +1,4 @@
-"""How deep in a model a parameter is, judged by its name: the embeddings, then layer by layer, then
-the head."""
+"""The depth of parameters in a model, by their names: embeddings, layer by layer, then the head."""
 
 from __future__ import annotations
 
@@ -11,24 +10,19 @@ import torch
 from torch import nn
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?|stages?)\.(\d+)\.")
-"""``encoder.layer.3.`` (BERT, RoBERTa), ``transformer.layer.3.`` (DistilBERT), ``transformer.h.3.``
-(GPT-2), ``model.layers.3.`` (Llama and its relatives); ``stages.3.layers.1.`` counts by its stage
-(residual networks)."""
+"""``encoder.layer.3.`` (BERT), ``transformer.h.3.`` (GPT-2), ``model.layers.3.`` (Llama);
+``stages.3.layers.1.`` counts by its stage (residual networks)."""
 _HEAD = -1
 """Stands for the head's depth until it is known."""
 
 
 def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
-    """The depth of each parameter, by name: 0 for embeddings, from 1 on for the layers, one more
-    than the last for the rest.
+    """The depth of each parameter by name: 0 for embeddings, from 1 on for layers, and one more for
+    the head.
 
-    What a model registers before its first layer belongs to the embeddings, and what it registers
-    after (a final norm, a pooler, the classifier) to the head. A model without numbered layers is
-    all head: its depths are 0.
-
-    Numbers without matrices are not layers of their own: in ``layers.0`` (linear), ``layers.1`` (a
-    norm), ``layers.4`` (linear), activations have no parameters, and the norm belongs to the layer
-    before it.
+    Parameters before the first layer belong to the embeddings, and those after the layers (a final
+    norm, a pooler, the classifier) to the head. Without numbered layers all depths are 0. A number
+    without a matrix is part of the layer before: ``layers.1`` (a norm) belongs to ``layers.0``.
     """
     numbers: dict[str, int] = {}
     found: dict[str, int] = {}
@@ -52,22 +46,20 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
 
 
 def _with_head(found: dict[str, int]) -> dict[str, int]:
-    """The same depths; that of the head is one more than the deepest layer's."""
     head = max(found.values()) + 1
-    depth_of = {}
-    for name, depth in found.items():
-        depth_of[name] = head if depth == _HEAD else depth
-    return depth_of
+    return {name: head if depth == _HEAD else depth for name, depth in found.items()}
 
 
 def hidden_matrices(model: nn.Module) -> set[str]:
-    """The names of the parameters that are matrices and neither embeddings nor of the head.
+    """The names of a model's matrices, without embeddings and the head.
 
-    In a model with numbered layers these are the layers' matrices; in another one, all but the last
-    matrix.
+    Without numbered layers, the last matrix is the head.
     """
     found = depths(model.named_parameters())
-    embeddings = _embeddings(model)
+    embeddings = set()
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding):
+            embeddings.add(f"{name}.weight")
     matrices = []
     for name, parameter in model.named_parameters():
         if parameter.ndim == 2 and name not in embeddings:
@@ -76,11 +68,3 @@ def hidden_matrices(model: nn.Module) -> set[str]:
     if head == 0:
         return set(matrices[:-1])
     return {name for name in matrices if 0 < found[name] < head}
-
-
-def _embeddings(model: nn.Module) -> set[str]:
-    names = set()
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding):
-            names.add(f"{name}.weight")
-    return names

@@ -13,10 +13,10 @@ from trials.optim.lion import Lion
 from trials.settings import Settings
 
 FACTOR = "factor"
-"""The key of a parameter group's factor, by which the learning rate of a step is multiplied."""
+"""The key of a parameter group's factor of the learning rate."""
 
 ParameterGroup = dict[str, Any]
-"""What torch's optimizers take: parameters, and the options they have in common."""
+"""Parameters and their options, for an optimizer of torch."""
 
 
 def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.optim.Optimizer:
@@ -46,7 +46,7 @@ def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.o
 
 
 def _muon(model: nn.Module, settings: Settings, fused: bool) -> MuonWithAdamW:
-    """torch's Muon over the hidden matrices and AdamW over the rest; either may have nothing."""
+    """torch's Muon over the hidden matrices and AdamW over the rest; either may be empty."""
     hidden = hidden_matrices(model)
     names = {name for name, _ in model.named_parameters()}
     rate = settings.learning_rate
@@ -68,15 +68,13 @@ def parameter_groups(
 ) -> list[ParameterGroup]:
     """The trainable parameters, grouped by weight decay and learning-rate factor, in a fixed order.
 
-    Matrices have weight decay. Vectors (biases and the scales of norms) have none: shrinking them
-    does not regularise, it only moves the function (see Loshchilov and Hutter 2019, and the
-    practice of BERT and GPT-2).
+    Only matrices have weight decay, and not vectors (biases and the scales of norms), as in BERT
+    and GPT-2 (see Loshchilov and Hutter 2019).
 
-    Layer-wise decay (Howard and Ruder 2018; ELECTRA, BEiT): the factor is 1 for the head, and
-    `layer_decay` times that of the layer above for each layer below it, down to the embeddings.
+    Layer-wise decay (Howard and Ruder 2018; ELECTRA, BEiT): the factor is 1 for the head, and falls
+    by `layer_decay` from each layer to the one below, down to the embeddings.
 
     Args:
-        model: The model.
         settings: `weight_decay` and `layer_decay` count.
         among: The names of the parameters to take; None for all.
     """
@@ -108,10 +106,9 @@ class MuonWithAdamW(torch.optim.Optimizer):
     """Muon for the hidden matrices, AdamW for all else, as one optimizer.
 
     Jordan et al. 2024 (kellerjordan.github.io/posts/muon): the momentum of a hidden matrix is
-    orthogonalised before it is applied; embeddings, the head and vectors are left to AdamW. Muon's
-    steps are scaled to the size of AdamW's (Liu et al. 2025, arXiv 2502.16982), so that one
-    learning rate and one weight decay serve both. The two share their state and their groups: to a
-    loss scaler and a checkpoint they are one.
+    orthogonalised before it is applied. Muon's steps are scaled to the size of AdamW's (Liu et al.
+    2025, arXiv 2502.16982), so that one learning rate and one weight decay serve both. The two
+    share their state and their groups: to a loss scaler and a checkpoint they are one.
     """
 
     def __init__(self, muon: torch.optim.Muon | None, adamw: torch.optim.AdamW | None) -> None:

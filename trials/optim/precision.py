@@ -1,4 +1,4 @@
-"""Mixed precision: the arithmetic that a device does best, with its context and scaler."""
+"""Mixed precision: a device's best arithmetic, with its context and scaler."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ class Precision:
     """The arithmetic of a run's forward passes.
 
     Weights that train, and optimizer state, stay in fp32; autocast runs matrix products in the
-    chosen type. fp16 needs its loss scaled, so that small gradients do not vanish; for the other
-    types the scaler does nothing.
+    chosen type. Only fp16 scales the loss, so that small gradients do not vanish.
 
     Args:
-        name: auto, bf16, fp16 or fp32; auto takes what the device does best.
-        device: Where the run trains.
+        name: bf16, fp16, fp32, or auto for the device's best.
+        device: The run's.
     """
 
     def __init__(self, name: str, device: torch.device) -> None:
@@ -31,13 +30,12 @@ class Precision:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type that matrix products are computed in."""
+        """The type of matrix products."""
         return _DTYPES.get(self.name, torch.float32)
 
     @property
     def scales(self) -> bool:
-        """Whether the loss is scaled: a step with an infinite gradient is then skipped, and no
-        failure."""
+        """True if the loss is scaled: a step with an infinite gradient is then skipped."""
         return self.scaler.is_enabled()
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -48,13 +46,12 @@ class Precision:
 
 
 def best_for(device: torch.device) -> str:
-    """bf16 on GPUs and processors that have it natively, fp16 on older GPUs, fp32 elsewhere."""
+    """bf16 on GPUs and processors that have it natively, fp16 on older GPUs, else fp32."""
     if device.type == "cuda":
         return "bf16" if torch.cuda.get_device_capability(device) >= AMPERE else "fp16"
     return "bf16" if device.type == "cpu" and cpu_has_bf16() else "fp32"
 
 
 def cpu_has_bf16() -> bool:
-    """Whether this processor multiplies bfloat16 natively (AMX, AVX-512 BF16), more than twice as
-    fast as float32."""
+    """True if this processor multiplies bfloat16 natively (AMX, AVX-512 BF16)."""
     return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()

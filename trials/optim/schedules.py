@@ -11,28 +11,22 @@ import math
 from collections.abc import Callable
 
 ONE_CYCLE_START = 1 / 25
-"""Where one_cycle begins, as a share of the peak (Smith and Topin 2018; the default of torch's
-OneCycleLR)."""
+"""The beginning of one_cycle, as a share of the peak (Smith and Topin 2018)."""
 ONE_CYCLE_RISE = 0.3
-"""The rising share of one_cycle where no warm-up is set."""
+"""The rising share of one_cycle if no warm-up is set."""
 STEP_FACTOR = 0.1
 STEP_AT = (0.5, 0.75)
-"""Where `step` drops to a tenth, as shares of what follows the warm-up (He et al. 2016, on
-CIFAR-10)."""
-DECAY_FRACTION = 0.2
-"""The falling share of wsd where none is set."""
+"""The drops of `step`, as shares of the budget after the warm-up (He et al. 2016, on CIFAR-10)."""
 
 
-def multiplier(
-    schedule: str, progress: float, warmup: float, decay_fraction: float = DECAY_FRACTION
-) -> float:
+def multiplier(schedule: str, progress: float, warmup: float, decay_fraction: float = 0.2) -> float:
     """The learning rate at `progress` as a share of its peak, in [0, 1].
 
     Args:
         schedule: A name in `SHAPES`, one_cycle or wsd.
-        progress: Share of the full budget used, clipped to [0, 1].
-        warmup: Share of the full budget in which the rate rises, in [0, 1).
-        decay_fraction: Of wsd, the share of the full budget in which the rate falls, in (0, 1].
+        progress: The used share of the full budget, clipped to [0, 1].
+        warmup: The share of the full budget in which the rate rises, in [0, 1).
+        decay_fraction: The share of the full budget in which wsd falls, in (0, 1].
     """
     progress = min(max(progress, 0.0), 1.0)
     if schedule == "one_cycle":
@@ -53,8 +47,7 @@ def _one_cycle(progress: float, rise: float) -> float:
 
 
 def _stable_then_down(progress: float, stable: float) -> float:
-    """The peak until `stable`, then a straight line to nothing (warm-up, stable, decay: Hu et al.
-    2024, arXiv 2404.06395; Hägele et al. 2024, arXiv 2405.18392)."""
+    """The peak until `stable`, then a line to 0: wsd (Hu et al. 2024, arXiv 2404.06395)."""
     if progress < stable:
         return 1.0
     return linear((progress - stable) / (1.0 - stable))
@@ -87,4 +80,4 @@ SHAPES: dict[str, Callable[[float], float]] = {
     "cosine": cosine,
     "step": step,
 }
-"""What follows the warm-up: from 0 (its end) to 1 (the end of the budget)."""
+"""Schedules after the warm-up: from 0 (its end) to 1 (the end of the budget)."""

@@ -1,5 +1,4 @@
-"""What an optimizer step does with the gradients: unscale, clip, apply; then the weights are
-averaged."""
+"""An optimizer step after the gradients: unscale, clip, apply, and average the weights."""
 
 from __future__ import annotations
 
@@ -19,21 +18,18 @@ class Updates:
     """The optimizer with all that surrounds it.
 
     Attributes:
-        skipped: How many steps loss scaling has skipped so far.
+        skipped: The steps that loss scaling has skipped so far.
 
     Args:
-        model: On the device it trains on.
+        model: On the device of `precision`.
         settings: The optimizer, its learning rates, clipping and averaging.
         precision: Its scaler, enabled for fp16 alone, decides which steps are skipped.
-        device: Where the model is.
     """
 
-    def __init__(
-        self, model: nn.Module, settings: Settings, precision: Precision, device: torch.device
-    ) -> None:
+    def __init__(self, model: nn.Module, settings: Settings, precision: Precision) -> None:
         self._settings = settings
         self._scaler = precision.scaler
-        self._optimizer = optimizers.build(model, settings, device)
+        self._optimizer = optimizers.build(model, settings, precision.device)
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._average: Average | None = None
         if settings.ema is not None:
@@ -68,8 +64,7 @@ class Updates:
         return norm
 
     def step(self, rate: float) -> None:
-        """Apply the gradients with the learning rate `rate`, and take the weights into their
-        mean."""
+        """Apply the gradients with the learning rate `rate`, and average the weights."""
         for group in self._optimizer.param_groups:
             group["lr"] = rate * group[optimizers.FACTOR]
         # Only the scale shows that a step was skipped: fused optimizers skip it in their kernel.
@@ -84,23 +79,16 @@ class Updates:
             self._average.update()
 
     def averaged(self) -> AbstractContextManager[None]:
-        """Within it the model has the weights to evaluate and to save: their running mean, where
-        one is kept."""
-        if self._average is None:
-            return nullcontext()
-        return self._average.in_place()
+        """The context in which the model has the weights to evaluate and to save."""
+        return nullcontext() if self._average is None else self._average.in_place()
 
     def buffers(self) -> list[torch.Tensor]:
         """The running means of the model's buffers; empty if no mean is kept."""
-        if self._average is None:
-            return []
-        return self._average.buffers()
+        return [] if self._average is None else self._average.buffers()
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the weights that `averaged` shows."""
-        average = None
-        if self._average is not None:
-            average = self._average.state_dict()
+        """The state without the weights of `averaged`."""
+        average = None if self._average is None else self._average.state_dict()
         return {
             "optimizer": self._optimizer.state_dict(),
             "scaler": self._scaler.state_dict(),

@@ -1,10 +1,9 @@
-"""The arithmetic of a training: what its sums depend on, besides settings, seed and data.
+"""The arithmetic of a training: threads, precision, device and libraries.
 
 The same training on another number of threads, in another precision or with other libraries adds
-the same numbers in another order, and after some epochs its metrics differ. What a training
-computes with is therefore recorded with it. A training that repeats it, or continues it elsewhere,
-computes in the same way as far as the machine can. What cannot be the same (the processor or GPU,
-the libraries) is reported.
+the same numbers in another order, and after some epochs its metrics differ. Its arithmetic is
+therefore recorded with it. A training that repeats it, or continues it elsewhere, computes in the
+same way as far as the machine can, and reports the differences.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from trials.contract import TaskError
 from trials.settings import nearest
 
 LIBRARIES = ("torch", "transformers", "numpy")
-"""The libraries whose version decides how something is computed."""
+"""The libraries that compute."""
 
 PRECISION = "precision"
-"""The setting whose value `auto` stands for what the device does best."""
+"""The setting with a value `auto`, for the device's best precision."""
 
 _PRECISIONS = ("bf16", "fp16", "fp32")
 _FORMER = ("deterministic", "float32_matmul")
@@ -35,14 +34,12 @@ _FORMER = ("deterministic", "float32_matmul")
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How a process computes.
+    """The arithmetic of a process.
 
     Args:
         threads: Threads that share one operation on the CPU.
-        precision: What `precision: auto` stood for: bf16, fp16 or fp32; None if the task has no
-            such setting.
-        device: The processor with its vector instructions, or the GPU; None if nobody recorded
-            it.
+        precision: bf16, fp16 or fp32; None if the task has no such setting.
+        device: The processor with its vector instructions, or the GPU; None if it is unknown.
         versions: Of the libraries that compute.
     """
 
@@ -60,7 +57,7 @@ class Arithmetic:
         """The reverse of `as_plain`, for values from a file that a person may have edited.
 
         Raises:
-            TaskError: They are something else.
+            TaskError: A value does not fit.
         """
         if not isinstance(plain, Mapping):
             what = "must be a mapping, as `hpsearch best --format yaml` writes it"
@@ -92,15 +89,13 @@ def adopt(
     """Let this process compute as recorded, as far as it can.
 
     Args:
-        recorded: How the training has computed so far; None for one that begins.
-        settings: Of the training.
+        recorded: The arithmetic of the training so far; None for a new one.
+        settings: The training's.
         device: A torch device name.
-        threads: For a training that begins; None for as many as torch takes by itself.
-        known: The settings that the task understands; None if it takes any. One without a
-            precision has none.
+        threads: For a new training; None for torch's own choice.
+        known: The settings of the task; None if it takes any.
 
-    Returns:
-        The settings with the precision that is computed in, and how this process computes now.
+    Returns: The settings with the precision that is used, and the arithmetic of this process.
     """
     precise = known is not None and PRECISION in known
     if precise:
@@ -118,7 +113,7 @@ def adopt(
 
 
 def differences(before: Arithmetic, now: Arithmetic) -> list[str]:
-    """A phrase for each part that is not the same as before, as far as that is known."""
+    """A phrase for each known part that is not the same as before."""
     phrases = []
     for name in ("threads", "precision", "device"):
         was = getattr(before, name)
@@ -133,7 +128,7 @@ def differences(before: Arithmetic, now: Arithmetic) -> list[str]:
 
 
 def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
-    """What to compute in: as set, or else as recorded, or else what the device does best."""
+    """The precision: as set, or else as recorded, or else the device's best."""
     import torch
 
     from trials.optim.precision import best_for
@@ -141,20 +136,17 @@ def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
     if setting != "auto":
         return setting
     where = torch.device(device)
-    if recorded is None or recorded.precision is None:
+    precision = None if recorded is None else recorded.precision
+    lacks_loss_scaling = precision == "fp16" and where.type != "cuda"
+    if precision is None or lacks_loss_scaling:
         return best_for(where)
-    loss_scaling_is_missing = recorded.precision == "fp16" and where.type != "cuda"
-    if loss_scaling_is_missing:
-        return best_for(where)
-    return recorded.precision
+    return precision
 
 
 def _use_threads(count: int) -> None:
-    """For torch as it is, or as the user's own training code will import it."""
-    environment, text = os.environ, str(count)
-    environment["OMP_NUM_THREADS"] = text
-    environment["MKL_NUM_THREADS"] = text
-    environment["MKL_DYNAMIC"] = "FALSE"  # which would take no more threads than there are cores
+    """Set the threads of torch, now or for when the user's own code imports it."""
+    os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(count)
+    os.environ["MKL_DYNAMIC"] = "FALSE"  # otherwise MKL uses at most one thread a core
     torch = sys.modules.get("torch")
     if torch is not None and torch.get_num_threads() != count:
         torch.set_num_threads(count)

@@ -7,7 +7,7 @@ from types import FrameType
 
 
 class Interruption:
-    """Whether SIGINT or SIGTERM has come, within its block."""
+    """A context that notes a SIGINT or SIGTERM in `asked`."""
 
     def __init__(self) -> None:
         self.asked = False

@@ -1,10 +1,8 @@
-"""Randomness that is derived, never stored: every random draw of a run is a function of its seed
-and a place.
+"""Derived randomness: every random draw of a run is a function of its seed and a place.
 
 Before each optimizer step the generators are seeded from (trial seed, step). A resumed run thus
-needs no saved generator state to draw what it would have drawn undisturbed, and nothing that
-happens between two steps (an evaluation, another run in the same process) can change what the next
-step draws.
+needs no saved generator state, and nothing between two steps (an evaluation, another run in the
+same process) can change the next draws.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 
 
 class Use(enum.IntEnum):
-    """What a seed is for: different uses of one trial seed get unrelated streams."""
+    """The uses of a trial's seed, which get unrelated streams."""
 
     WEIGHTS = 1
     ORDER = 2
@@ -31,12 +29,10 @@ def derive(seed: int, use: Use, index: int = 0) -> int:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the generators that a model may draw from: torch's on the CPU and every GPU, Python's
-    and numpy's."""
+    """Seed the generators of torch (on the CPU and every GPU), Python and numpy."""
     import torch
 
-    # What torch.manual_seed does; but that one, where CUDA is not in use, spends longer on noting
-    # who called it than a small model on a step.
+    # As torch.manual_seed, which without CUDA takes longer than a step of a small model.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.cuda.manual_seed_all(seed)

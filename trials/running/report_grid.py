@@ -1,6 +1,6 @@
-"""A trial's budget as a study file states it, and the levels on its way at which the trial reports.
+"""A trial's budget in a study file, and the levels at which the trial reports.
 
-A single training and a study take the same levels from here; a study adds its rungs to them.
+A study adds its rungs to these levels.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from trials.contract import Budget, Problem, TaskError, Unit
 from trials.settings import nearest
 
 MOST_REPORTS = 10_000
-"""Reports that a trial may give: each is an evaluation, and in a study a row in the database."""
+"""The most reports of a trial: each is an evaluation, and in a study a row in the database."""
 
 DIGITS = 6
-"""Decimal places of a fractional level: enough to tell levels apart, few enough to read."""
+"""Decimal places of a fractional level."""
 
 NEAR = 0.25
-"""Two levels that are at most this share of the report interval apart become one. Training hardly
-moves in between, and a second evaluation would cost as much as the first. Moved so far, a level is
-still nearer to where it was than to the middle of two reports, and stays apart from all others."""
+"""Two levels that are at most this share of the report interval apart become one: training hardly
+moves in between, and a second evaluation would cost as much as the first."""
 
 _WHERE = "budget.per_trial"
 
 
 def budget_from(per_trial: Mapping[str, Any]) -> Budget:
-    """The budget that ``{epochs: 3}`` or ``{steps: 1000, report_every: 100}`` stands for.
+    """The budget of ``{epochs: 3}`` or ``{steps: 1000, report_every: 100}``.
 
     Raises:
         TaskError: The unit is missing, unknown or given twice, or a number does not fit.
@@ -43,16 +42,12 @@ def budget_from(per_trial: Mapping[str, Any]) -> Budget:
 
 
 def is_whole(unit: Unit) -> bool:
-    """Whether only whole numbers of a unit exist."""
+    """True if a unit is counted in whole numbers."""
     return unit in (Unit.STEPS, Unit.SAMPLES, Unit.TOKENS)
 
 
 def usual_interval(unit: Unit, total: float) -> float:
-    """How far a trial trains between reports where nothing else is stated.
-
-    An epoch, or a tenth of the total, which is rounded up in units of which only whole numbers
-    exist.
-    """
+    """The default of `report_every`: an epoch, or a tenth of the total (whole units round up)."""
     if unit is Unit.EPOCHS:
         return min(1.0, total)
     tenth = total / 10
@@ -60,7 +55,7 @@ def usual_interval(unit: Unit, total: float) -> float:
 
 
 def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
-    """What is wrong with a report every so often, as half a sentence; None if nothing is."""
+    """The problem of `report_every`, as half a sentence; None if it has none."""
     if every > total:
         return f"{every} is more than the whole trial ({total:g} {unit.value}); lower it"
     if is_whole(unit) and every != int(every):
@@ -86,14 +81,14 @@ def grid(unit: Unit, total: float, every: float) -> tuple[float, ...]:
 
 
 def is_near(level: float, other: float, every: float) -> bool:
-    """Whether two levels become one, where a trial reports every so often."""
+    """True if two levels become one, with reports at each multiple of `every`."""
     return abs(level - other) <= NEAR * every * (1 + 1e-9)
 
 
 def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float, ...]:
-    """Levels rounded as their unit asks, each once, between 0 and the total, with the total last.
+    """Distinct levels between 0 and the total, rounded by their unit, with the total last.
 
-    Fractions are rounded so that levels are the numbers that people write: 3 * 0.1 is 0.3.
+    Fractions are rounded to the numbers that people write: 3 * 0.1 is 0.3.
     """
     if is_whole(unit):
         rounded = {float(round(level)) for level in levels}
@@ -106,7 +101,6 @@ def ascending(levels: Iterable[float], unit: Unit, total: float) -> tuple[float,
 
 
 def _unit_of(per_trial: Mapping[str, Any]) -> Unit:
-    """The one unit that a budget is stated in."""
     units = [unit for unit in Unit if unit.value in per_trial]
     names = [*(unit.value for unit in Unit), "report_every"]
     problems = []

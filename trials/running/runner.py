@@ -1,5 +1,4 @@
-"""What a worker uses to drive a run: advance it to a level, save it, close it, and say how it
-failed."""
+"""Driving a run: advance it to a level, save it, close it, and classify its failure."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ from trials.contract import (
     Diagnosed,
     Diverged,
     Failure,
+    FailureKind,
     Finding,
     Note,
     ProgramFailed,
@@ -26,8 +26,8 @@ from trials.devices.memory import is_out_of_memory
 from trials.disk.whole_folders import is_disk_full
 
 Ask = Callable[[Question], Mapping[str, Any]]
-"""Gives the values that are known of a trial once a question is settled, by name. It has none of
-that name where the run is to stop."""
+"""Draws a value for a run, and returns all known values by name. If the new one is missing, the run
+stops."""
 
 
 def nobody_to_ask(question: Question) -> Mapping[str, Any]:
@@ -40,12 +40,13 @@ def nobody_to_ask(question: Question) -> Mapping[str, Any]:
     raise TaskError.at("task.kind", what)
 
 
-def take_no_note(note: Note) -> None:
-    """Takes notes outside of a study, where nobody reads them."""
-
-
 class Runner:
-    """One attempt of a trial, in the hands of a worker."""
+    """One attempt of a trial.
+
+    Args:
+        ask: Draws values that the run asks for.
+        note: Receives the run's notes.
+    """
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class Runner:
         data: Any,
         setup: Setup,
         ask: Ask = nobody_to_ask,
-        note: Callable[[Note], None] = take_no_note,
+        note: Callable[[Note], None] = lambda note: None,
     ) -> None:
         self._run = task.start(setup, data)
         self._iterator = iter(self._run)
@@ -62,7 +63,7 @@ class Runner:
 
     @property
     def finished(self) -> str | None:
-        """Why the run ended by itself; None while it could continue."""
+        """The reason why the run ended by itself; None while it could continue."""
         return self._run.finished
 
     def advance(
@@ -70,8 +71,8 @@ class Runner:
     ) -> Iterator[Report]:
         """Continue training, and yield the reports.
 
-        Ends after a report at or past `until`, when `should_stop` answers true (asked after every
-        step), or when the run has finished. Whatever the run raises comes through.
+        Ends after a report at or past `until`, after a step if `should_stop` is true, or when the
+        run has finished. Raises the errors of the run.
         """
         for item in self._iterator:
             if isinstance(item, Question):
@@ -94,54 +95,43 @@ class Runner:
         return True
 
     def save(self) -> Path | str | None:
-        """Write a checkpoint of this moment; None if the task cannot."""
+        """Save the run as it is now, as `Run.save`."""
         return self._run.save()
 
     @property
     def best(self) -> Path | str | None:
-        """Of the checkpoints that are whole by now, the one of the best report; None if the task
-        keeps none."""
+        """The whole checkpoint of the best report, as `Run.best`."""
         return self._run.best
 
     def recorded(self, resource: float) -> None:
-        """The reports up to `resource` are on record: checkpoints from before may go."""
+        """Let checkpoints of earlier reports go, as `Run.recorded`."""
         self._run.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """What the run's course shows of its health; empty if it does not know."""
+        """The findings about the run's health; empty if it is not `Diagnosed`."""
         return self._run.findings() if isinstance(self._run, Diagnosed) else ()
 
     def close(self) -> bool:
-        """Release memory, files and threads. False while code of the run is still running: call it
-        again."""
+        """Release memory, files and threads, as `Run.close`."""
         return self._run.close()
 
 
 def failure_of(error: BaseException) -> Failure:
-    """How a run failed, from what it raised: diverged, out_of_memory, disk_full or error."""
+    """The failure of a run by its error: diverged, out_of_memory, disk_full or error."""
     details = "".join(traceback.format_exception(error))
     text = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, Diverged):
         return Failure("diverged", str(error), details)
     if isinstance(error, TaskError):
-        # A mistake in the study file or the data: the message says what is wrong.
         return Failure("error", str(error), details)
     if isinstance(error, ProgramFailed):
-        return _of_program(error)
-    first_line = text.splitlines()[0]
+        last_lines = RuntimeError(f"{error}\n{error.details}")
+        return Failure(_kind_of(last_lines), str(error), error.details)
+    kind = _kind_of(error)
+    return Failure(kind, text if kind == "error" else text.splitlines()[0], details)
+
+
+def _kind_of(error: BaseException) -> FailureKind:
     if is_out_of_memory(error):
-        return Failure("out_of_memory", first_line, details)
-    if is_disk_full(error):
-        return Failure("disk_full", first_line, details)
-    return Failure("error", text, details)
-
-
-def _of_program(error: ProgramFailed) -> Failure:
-    """How another program failed, judged by its last lines."""
-    text = str(error)
-    last_words = RuntimeError(f"{text}\n{error.details}")
-    if is_out_of_memory(last_words):
-        return Failure("out_of_memory", text, error.details)
-    if is_disk_full(last_words):
-        return Failure("disk_full", text, error.details)
-    return Failure("error", text, error.details)
+        return "out_of_memory"
+    return "disk_full" if is_disk_full(error) else "error"

@@ -1,10 +1,10 @@
 """Train one configuration without a study: ``python -m trials SETTINGS.yaml --out DIR [--resume]``.
 
-The file is a study file; of it `task`, `settings`, `budget.per_trial`, `seed` and `objective` are
-used, and `arithmetic`, which says how a trial of a study computed: this training computes in the
+The file is a study file, with the `arithmetic` of a trial if this training is to compute in the
 same way. Reports go to stdout as JSON lines, everything else to stderr. `DIR/best` and `DIR/last`
-are checkpoints. On several GPUs it starts with ``torchrun --nproc-per-node 2 -m trials
-SETTINGS.yaml --out DIR``.
+are checkpoints. On several GPUs:
+
+    torchrun --nproc-per-node 2 -m trials SETTINGS.yaml --out DIR
 
 Exit codes: 0 done, 1 the training failed, 2 a mistake in the file or the arguments, 130 interrupted
 with all saved.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from trials.devices.processes import Group
 
 ARITHMETIC = "arithmetic.json"
-"""In the folder of a run: how it computes."""
+"""The file in the folder of a run with its arithmetic."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,8 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _refuse_to_share(kind: str) -> None:
-    """The user's own training code does not know of other processes: each would train everything,
-    into the same folder."""
+    """Refuse the user's own code under torchrun: each process would train everything."""
     if kind not in BUILT_IN and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         what = (
             "is your own training code, which cannot be divided among processes; "
@@ -156,8 +155,7 @@ def _to_resume(options: argparse.Namespace) -> Path | None:
 def _in_its_arithmetic(task: Task, setup: Setup, given: Any, out: Path) -> tuple[Setup, Arithmetic]:
     """Compute as the run in the folder has so far, or else as the file says.
 
-    Returns:
-        The setup with the precision that is computed in, and what to record of the run.
+    Returns: The setup with the precision that is used, and the arithmetic to record.
     """
     recorded = None
     if given is not None:
@@ -188,8 +186,7 @@ def _as_json(report: Report) -> str:
 
 
 def _say(text: str) -> None:
-    """Write a message. If nobody reads it any more, or the disk is full, the message is lost and
-    nothing else happens."""
+    """Write a message; it is lost if nobody reads it any more, or the disk is full."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)  # noqa: T201 - messages of a command
 

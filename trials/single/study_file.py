@@ -17,7 +17,7 @@ DIRECTIONS = ("minimize", "maximize")
 
 
 def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """The study file's parts that are used.
+    """Read a study file.
 
     Raises:
         TaskError: It cannot be read, or a part is missing, unknown or of the wrong shape.
@@ -63,11 +63,10 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
 
 
 def goal_of(objective: Any) -> Goal | None:
-    """What the study optimises: its objective, or the first of several; None if the file has
-    none.
+    """The first objective of a study file; None if the file has no objective.
 
     Raises:
-        TaskError: It names no metric, or no direction.
+        TaskError: It has no metric or no direction.
     """
     if not objective:
         return None

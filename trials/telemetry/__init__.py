@@ -1,6 +1,6 @@
-"""What a run measures about itself.
+"""Measurements of a run by itself.
 
-- `instruments`: the steps since the last report, and everything below, for the training loop.
+- `instruments`: the steps since the last report, and the other modules, for the training loop.
 - `history`: the losses and reports of a run, compactly.
 - `findings`: the health of a run, judged by its history.
 """

@@ -1,7 +1,7 @@
-"""A run's health: what its history shows, as named findings with their evidence.
+"""A run's health, judged by its history: named findings with their evidence.
 
-Every check is a function from a `RunHistory` to its evidence or None, with its thresholds beside
-it. They are set so that a healthy run has no findings; each states the reason for its value.
+A check is a function from a `RunHistory` to its evidence or None. The thresholds are set so that a
+healthy run has no findings.
 """
 
 from __future__ import annotations
@@ -14,46 +14,35 @@ from trials.contract import Finding, Severity
 from trials.telemetry.history import Losses, RunHistory
 
 Check = Callable[[RunHistory], str | None]
-"""Finds the evidence in a history; None where there is none."""
+"""Finds evidence in a history, or None."""
 
 FEWEST_POINTS = 20
-"""Points of a series below which its history says nothing: halves and quarters of less are single
-steps."""
+"""Points of a series below which a check finds nothing."""
 FEWEST_REPORTS = 4
-"""Reports below which a trend is two points and a line between them."""
+"""Reports below which a check finds nothing: two points do not make a trend."""
 
 DIVERGED_RATIO = 1.5
-"""The last tenth's mean loss over the lowest tenth's. Batches are noisy, tenths are not: a run that
-ends with half as much loss again as it had reached has lost what it learnt."""
+"""The last tenth's mean loss over the lowest tenth's. Batches are noisy, tenths are not."""
 DIVERGED_MARGIN = 0.05
-"""And by how much it must be higher: near a loss of 0, one hard batch makes any ratio."""
+"""The least difference of the two: near a loss of 0, one hard batch makes any ratio."""
 PLATEAU_GAIN = 0.01
-"""The second half of a run that lowers the validation loss by less than this share was not worth
-its cost."""
+"""The least fall of the validation loss in the second half of a run, as a share."""
 OVERFIT_RISE = 0.05
-"""Validation loss above its best, as a share; small validation sets rise less by chance."""
+"""The rise of the validation loss above its best, as a share; by chance it rises less."""
 OVERFIT_FALL = 0.05
-"""Training loss fallen meanwhile, as a share: if it stays the same, the model is not fitting the
-training data closer."""
+"""The fall of the training loss meanwhile, as a share."""
 STARVATION_SHARE = 0.3
-"""Time waiting for batches over training time: from here on, faster data is worth more than a
-faster device."""
+"""Time waiting for batches over training time."""
 
 
 def diagnose(history: RunHistory, checks: Sequence[Check] | None = None) -> tuple[Finding, ...]:
-    """Every finding of a run, the most severe first.
-
-    Args:
-        history: The run's history.
-        checks: What to look for; None for everything.
-    """
-    wanted = CHECKS if checks is None else checks
+    """The findings of a run, the most severe first; `checks` is None for all checks."""
     found = []
-    for check in wanted:
+    for check in CHECKS if checks is None else checks:
         evidence = check(history)
         if evidence is not None:
             found.append(Finding(check.__name__, evidence, SEVERITY[check]))
-    found.sort(key=_rank)
+    found.sort(key=lambda finding: _MOST_SEVERE_FIRST.index(finding.severity))
     return tuple(found)
 
 
@@ -112,10 +101,7 @@ def overfitting(history: RunHistory) -> str | None:
 
 
 def plateau(history: RunHistory) -> str | None:
-    """The second half of the run hardly lowered the validation loss.
-
-    Where that is overfitting, `overfitting` is the finding.
-    """
+    """The second half of the run hardly lowered the validation loss, without overfitting."""
     reports = history.reports
     if len(reports) < FEWEST_REPORTS:
         return None
@@ -148,11 +134,7 @@ SEVERITY: dict[Check, Severity] = {
 }
 """Every check; a finding has the name of its check."""
 CHECKS = tuple(SEVERITY)
-_ORDER = (Severity.CRITICAL, Severity.WARNING, Severity.NOTICE)
-
-
-def _rank(finding: Finding) -> int:
-    return _ORDER.index(finding.severity)
+_MOST_SEVERE_FIRST = (Severity.CRITICAL, Severity.WARNING, Severity.NOTICE)
 
 
 def _best(reports: Sequence[Losses]) -> Losses:

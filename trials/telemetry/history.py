@@ -1,8 +1,7 @@
-"""The history of a run, compactly: the records that `trials.telemetry.findings` reads.
+"""The history of a run for `trials.telemetry.findings`, however long the run is.
 
-The history of a run of a million steps is no larger than that of a run of a hundred: each series
-has at most `MOST` points, and a full one merges its neighbours. It travels in checkpoints, so that
-a trial's health covers all its attempts.
+A series has at most `MOST` points, and a full one merges its neighbours. The history is saved in
+checkpoints, so that a trial's health covers all its attempts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 MOST = 256
-"""Points a series keeps."""
+"""The points of a series."""
 
 
 class Series:
@@ -32,7 +31,7 @@ class Series:
         self._open: list[float] = []
 
     def add(self, value: float) -> None:
-        """Add the next number. What does not fill a point yet is not in `points`."""
+        """Add the next number; `points` changes once a point is full."""
         self._open.append(value)
         if len(self._open) < self.every:
             return
@@ -56,7 +55,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Losses:
-    """The losses of one report: of training since the report before, and of validation."""
+    """The losses of a report: of training since the report before, and of validation."""
 
     step: int
     train_loss: float
@@ -102,7 +101,7 @@ class Trace:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """The context of making a batch, or of waiting for one: training stops meanwhile."""
+        """The context of waiting for a batch: training stops meanwhile."""
         began = self._clock()
         try:
             yield
@@ -121,12 +120,7 @@ class Trace:
             del self._reports[1:-1:2]
 
     def history(self, trained_s: float, counted: str = "step") -> RunHistory:
-        """The history so far.
-
-        Args:
-            trained_s: Seconds the run has trained.
-            counted: The word for what the `step` of a report counts.
-        """
+        """The history so far, as a `RunHistory`."""
         return RunHistory(
             losses=tuple(self._losses.points),
             every=self._losses.every,

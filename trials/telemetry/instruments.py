@@ -1,8 +1,7 @@
-"""What a run measures about itself: its steps, its history, its GPU, its memory.
+"""The instruments of a run: its steps, its history, its GPU, its memory.
 
 Losses and gradient norms are tensors on the device. Reading one (`.item()`) makes the CPU wait for
-the device, so they are kept as they are and read together, in one transfer, every few steps:
-`settle`.
+the device, so `settle` reads several steps in one transfer.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from trials.telemetry import findings
 from trials.telemetry.history import Trace
 
 MOST_SKIPS = 20
-"""Scaled fp16 steps skipped in a row after which training has diverged: each one halves the scale,
-from 65536."""
+"""Skipped fp16 steps in a row that mean divergence: each halves the loss scale, from 65536."""
 _SAVED = (
     "_skips", "_grad_norm", "_rate", "_since", "_loss_sum", "_samples", "_weight", "_tokens",
     "_cells",
@@ -54,8 +52,7 @@ class TakenStep:
 
 
 class Telemetry:
-    """Sums over the steps since the last report, and the run's history. Watches for values that are
-    not finite, and begins to measure the peak of the device's memory.
+    """Sums over the steps since the last report, and the run's history.
 
     Args:
         precision: The run's arithmetic, and its device.
@@ -81,7 +78,7 @@ class Telemetry:
         self._samples = self._tokens = self._cells = 0
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Around the making of a batch: training stops meanwhile."""
+        """The context of waiting for a batch: training stops meanwhile."""
         return self._trace.waiting()
 
     def step(self, step: TakenStep) -> None:
@@ -134,16 +131,12 @@ class Telemetry:
         return Diverged(f"{at} ({facts}); try a lower learning rate")
 
     def look(self) -> None:
-        """Settle, and note the GPU's utilisation.
-
-        Raises:
-            Diverged: As for `settle`.
-        """
+        """Settle, and note the GPU's utilisation."""
         self.settle()
         self._utilization += _utilization(self._device)
 
     def read(self, seconds: float) -> dict[str, float]:
-        """The metrics of the settled steps since the last reading; begins again.
+        """The metrics of the settled steps since the last reading, and begin again.
 
         Args:
             seconds: Training time of the run so far.
@@ -172,7 +165,7 @@ class Telemetry:
         self._trace.report(step, metrics["train_loss"], metrics["loss"])
 
     def peak_memory_bytes(self) -> float:
-        """The most memory that was in use, as a metric."""
+        """The peak of the device's memory, as a metric."""
         return float(memory.peak_bytes(self._device))
 
     def findings(self, seconds: float) -> tuple[Finding, ...]:
@@ -181,7 +174,7 @@ class Telemetry:
         return findings.diagnose(history)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that `load_state_dict` needs to continue."""
+        """The state, for `load_state_dict`."""
         assert not self._pending, "settle before saving"
         meter = {name: getattr(self, name) for name in _SAVED}
         return {"meter": meter, "trace": self._trace.state_dict()}
@@ -194,10 +187,7 @@ class Telemetry:
 
 
 def _utilization(device: torch.device) -> list[float]:
-    """The share of the time just now in which a GPU had work, if NVML reports it.
-
-    NVML is read through the package `nvidia-ml-py`; a slice of a GPU has no utilisation.
-    """
+    """The share of the last moments in which a GPU had work, if `nvidia-ml-py` reports it."""
     if device.type != "cuda":
         return []
     try:

@@ -17,6 +17,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
 from hpsearch.study_file.models import Resources
+from support.files.checkpoints import saved
 from support.studies.small import brain, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.disk import whole_folders
@@ -109,7 +110,7 @@ def test_a_writer_that_does_not_say_so_is_asked_about_the_disk(
         raise RuntimeError("file write failed")
 
     with pytest.raises(RuntimeError, match="file write failed"):
-        Checkpoints(tmp_path / "a").save(1, fill)
+        saved(Checkpoints(tmp_path / "a"), 1, fill)
     monkeypatch.setattr(whole_folders.shutil, "disk_usage", lambda folder: usage(10, 10, 0))
     with pytest.raises(OSError) as caught, Checkpoints(tmp_path / "b").drafting() as folder:
         fill(folder)

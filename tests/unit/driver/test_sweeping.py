@@ -36,6 +36,7 @@ from hpsearch.study_run.brain import build_study
 from hpsearch.study_run.home import move_in, sweeping
 from hpsearch.study_run.ownership import owning
 from hpsearch.study_run.workers import worker_config
+from support.files.checkpoints import saved
 from support.running.local_executor import LocalExecutor
 from support.studies.small import brain, spec_with
 from trials import tasks
@@ -301,7 +302,7 @@ def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_ch
 ) -> None:
     """As it does where the newest is damaged: what it writes then comes before that one."""
     checkpoints = Checkpoints(tmp_path / "trial-00000")
-    newest = [checkpoints.save(step, lambda draft: None) for step in (1, 9)][-1]
+    newest = [saved(checkpoints, step, lambda draft: None) for step in (1, 9)][-1]
     begun, may_list = threading.Event(), threading.Event()
 
     older_than = CheckpointFolder.older_than
@@ -318,7 +319,7 @@ def test_a_slow_removal_leaves_what_a_trial_writes_that_went_on_from_an_older_ch
     assert begun.wait(60)
     goes_on = Trial(0, State.RUNNING, {}, checkpoint=str(newest))
     sweeper.watch(study, Changes(trials=[goes_on]), 1.0)
-    written = checkpoints.save(2, lambda draft: None)
+    written = saved(checkpoints, 2, lambda draft: None)
     may_list.set()
     sweeper.close()
     check(written)

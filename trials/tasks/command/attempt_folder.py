@@ -11,6 +11,7 @@ import json
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,10 @@ class AttemptFolder:
     def signature(self) -> Signature:
         """The state of all files; another one if the program has changed something."""
         found = []
-        for entry in trees.entries(self.path):
-            facts = entry.facts
-            found.append((entry.name, facts.st_ino, facts.st_size, facts.st_mtime_ns))
+        for path in trees.entries(self.path):
+            with suppress(FileNotFoundError):  # the program may remove it meanwhile
+                facts = path.lstat()
+                found.append((str(path), facts.st_ino, facts.st_size, facts.st_mtime_ns))
         return tuple(found)
 
     @property

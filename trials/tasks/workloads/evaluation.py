@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from trials.data.batching import Ints
+from trials.data.batching import Ints, cut
 from trials.devices.processes import Group
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.optim.precision import Precision
@@ -31,11 +31,6 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             yield
     finally:
         model.train()
-
-
-def cut(order: Ints, size: int) -> list[Ints]:
-    """Rows in batches of `size`; the last may be smaller."""
-    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 class Batches:

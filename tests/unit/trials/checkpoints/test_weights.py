@@ -91,3 +91,11 @@ def test_a_run_that_goes_on_from_a_save_in_the_background_is_bit_identical(
     file = lora.ADAPTERS if settings.get("lora") else weights.MODEL
     a, b = (load_file(lab.folder / out / "last" / file) for out in ("a", "b"))
     assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_every_gpu_that_tensors_are_copied_from_is_waited_for_by_its_number(monkeypatch):
+    waited = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: waited.append(device))
+    devices = {torch.device("cpu"), torch.device("cuda:0"), torch.device("cuda:1")}
+    weights.wait_for(devices)
+    assert set(waited) == {torch.device("cuda:0"), torch.device("cuda:1")}

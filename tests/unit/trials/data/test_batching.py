@@ -1,4 +1,4 @@
-"""Batches, their order and their padding."""
+"""Batches and their order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trials.data.batching import Sequences, epoch_batches, longest_batch, micro_batches
+from trials.data.batching import Sequences, cut, epoch_batches, longest_batch
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=400).map(np.array)
 
@@ -52,18 +52,12 @@ def test_the_longest_batch_holds_the_longest():
     assert longest_batch(np.array([3, 9, 1, 7]), 2).tolist() == [1, 3]
 
 
-def test_micro_batches_cut_a_batch_in_order():
-    parts = micro_batches(np.arange(7), 3)
+def test_a_batch_is_cut_in_order():
+    parts = cut(np.arange(7), 3)
     assert [part.tolist() for part in parts] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert len(micro_batches(np.arange(7), None)) == 1
 
 
-def test_a_batch_is_padded_to_its_own_longest_and_fresh_even_from_read_only_arrays():
-    sequences = Sequences.of([[1, 2, 3], [4], [5, 6], [7, 8, 9, 10, 11]])
-    sequences.tokens.flags.writeable = False
-    sequences.offsets.flags.writeable = False
-    tokens, mask = sequences.padded(np.array([2, 0]), padding=99)
-    assert tokens.tolist() == [[5, 6, 99], [1, 2, 3]]
-    assert mask.tolist() == [[1, 1, 0], [1, 1, 1]]
-    assert tokens.flags.writeable
-    assert sequences.lengths.tolist() == [3, 1, 2, 5]
+def test_sequences_are_rows_of_different_lengths():
+    sequences = Sequences.of([[1, 2, 3], [4], [5, 6]])
+    assert sequences.lengths.tolist() == [3, 1, 2]
+    assert [sequences.row(number).tolist() for number in range(3)] == [[1, 2, 3], [4], [5, 6]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
-from trials.devices.processes import Group, StepCounts, launched
+from trials.devices.processes import Group, StepCounts, launched, use
 
 SETTINGS = {
     "precision": "fp32",
@@ -298,3 +300,17 @@ def test_a_launcher_is_told_by_the_environment():
     assert launched(environment)
     assert not launched({**environment, "WORLD_SIZE": "1"})
     assert not launched({})
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU: tests/gpu tries it there")
+def test_a_gpu_with_a_number_becomes_the_current_one_before_anything_is_put_on_it(lab, monkeypatch):
+    chosen = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: chosen.append(device))
+    for name in ("cpu", "cuda", "cuda:1"):
+        use(torch.device(name))
+    assert chosen == [torch.device("cuda:1")]
+    task = lab.task()
+    setup = dataclasses.replace(lab.setup("run", {"steps": 1}), device="cuda:1")
+    with pytest.raises((RuntimeError, AssertionError)):  # there is no such GPU
+        task.start(setup, task.prepare({}))
+    assert chosen == [torch.device("cuda:1")] * 2

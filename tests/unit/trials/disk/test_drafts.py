@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.files.checkpoints import saved
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.store_folder import UPLOAD
 from trials.disk import drafts
@@ -25,7 +26,7 @@ def upload_half(folder: str, told: Connection) -> None:
         told.send(draft.name)
         signal.pause()
 
-    Checkpoints("memory://somewhere").save(1, fill)
+    saved(Checkpoints("memory://somewhere"), 1, fill)
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_the_draft_of_a_killed_upload_goes_with_the_next_one_and_a_living_ones_s
     assert dead.pid is not None
     os.kill(dead.pid, signal.SIGKILL)
     dead.join()
-    Checkpoints("memory://elsewhere").save(1, lambda draft: None)
+    saved(Checkpoints("memory://elsewhere"), 1, lambda draft: None)
     assert [path.name for path in there.iterdir()] == [names[1]]
     living.kill()
     living.join()

@@ -47,17 +47,14 @@ LINKS = {
 
 
 def links_in(root: Path) -> dict[str, str]:
-    return {
-        each.name: os.fspath(each.path.readlink()) for each in trees.entries(root) if each.is_link
-    }
+    return {name: os.fspath(link.readlink()) for name, link in trees.links_in(root).items()}
 
 
 def contents(root: Path) -> dict[str, tuple[int, int, str]]:
     """The modes, times and contents of files, by name."""
     return {
-        each.name: (each.facts.st_mode, each.facts.st_mtime_ns, each.path.read_text())
-        for each in trees.entries(root)
-        if each.is_file
+        name: (path.stat().st_mode, path.stat().st_mtime_ns, path.read_text())
+        for name, path in trees.files_in(root).items()
     }
 
 

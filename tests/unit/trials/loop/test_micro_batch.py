@@ -16,7 +16,7 @@ from trials.optim.precision import Precision
 from trials.running.report_grid import budget_from
 from trials.running.runner import failure_of
 from trials.settings import Settings
-from unit.trials.loop.test_loop import Points, reports_of
+from unit.trials.loop.test_training import Points, reports_of
 
 STEPS = {"steps": 8, "report_every": 1}
 

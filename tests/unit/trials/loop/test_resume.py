@@ -21,7 +21,7 @@ from trials.loop.training import TrainingRun
 from trials.running.report_grid import budget_from
 from trials.settings import OPTIMIZERS, Settings
 from trials.single.command import main
-from unit.trials.loop.test_loop import Points, reports_of
+from unit.trials.loop.test_training import Points, reports_of
 
 HARD = {
     "dropout": 0.3,

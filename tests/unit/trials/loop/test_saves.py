@@ -19,7 +19,7 @@ from trials.loop.saves import Content, RunSaves
 from trials.loop.training import TrainingRun
 from trials.running.report_grid import budget_from
 from trials.settings import Settings
-from unit.trials.loop.test_loop import Points
+from unit.trials.loop.test_training import Points
 
 
 def run_of(workload, folder, per_trial, resume_from=None, **params):

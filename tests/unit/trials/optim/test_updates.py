@@ -15,13 +15,13 @@ from trials.optim.averaging import Average
 from trials.optim.precision import Precision
 from trials.optim.updates import Updates
 from trials.settings import OPTIMIZERS, Settings
-from unit.trials.loop.test_loop import Points, reports_of, run_of
+from unit.trials.loop.test_training import Points, reports_of, run_of
 
 CPU = torch.device("cpu")
 
 
 def updates_of(model: nn.Module, precision: str = "fp32", **params: object) -> Updates:
-    return Updates(model, Settings.parse(params), Precision(precision, CPU), CPU)
+    return Updates(model, Settings.parse(params), Precision(precision, CPU))
 
 
 def test_clipping_by_value_cuts_each_gradient_and_tells_the_norm_before():

@@ -8,12 +8,12 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import peft
 import pytest
 import torch
 import transformers
 from safetensors.torch import load_file
+from torch.nn.utils.rnn import pad_sequence
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.weights import MODEL, write
@@ -22,7 +22,7 @@ from trials.final import training as final
 from trials.optim.precision import Precision
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
-from unit.trials.final.test_final import plan, silent
+from unit.trials.final.test_training import plan, silent
 from unit.trials.optim.test_optimizers import FAMILIES, bert
 
 CPU = torch.device("cpu")
@@ -79,11 +79,11 @@ def saved(model, folder, base=lora.SCRATCH):
 
 def predictions(model, data):
     texts = data.validation
-    tokens, mask = texts.padded(np.arange(len(texts.lengths)), data.padding)
+    rows = [torch.from_numpy(texts.row(n)).long() for n in range(len(texts.lengths))]
+    tokens = pad_sequence(rows, batch_first=True, padding_value=data.padding)
+    mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
     with torch.inference_mode():
-        return model.eval()(
-            input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask)
-        ).logits
+        return model.eval()(input_ids=tokens, attention_mask=mask).logits
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Padding: a sample is computed as if it were alone, and no batch costs more than it must."""
+"""Batches of samples: each sample is computed as if it were alone, and no batch costs too much."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from trials import tasks
 from trials.contract import Setup
+from trials.data.batching import Sequences
+from trials.data.residence import Residence
+from trials.data.samples import LABELS, Column, Padded, Samples
 from trials.optim import precision
 from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import tokenizer as text_tokenizer
+from unit.trials.data.test_residence import Sent
 
+CPU = torch.device("cpu")
+TOKENS = st.lists(st.lists(st.integers(0, 1000), min_size=1, max_size=30), min_size=1, max_size=40)
 SIZES = {"vocab_size": 280, "bos_token_id": 0, "eos_token_id": 0}
 WIDE = {
     "hidden_size": 16,
@@ -250,3 +258,52 @@ def test_a_compiled_model_gets_every_batch_in_one_form(folder):
     built = classifier(folder, pretrained(folder, "bert", 0, None), train="even.csv")
     workload = built.start(setup(folder, compile="always"), built.prepare({}))._workload
     assert "attention_mask" in workload.batch(np.arange(9)).inputs
+
+
+def samples_of(residence: Residence, tokens: list[list[int]]) -> Samples:
+    sequences = Sequences.of(tokens)
+    labels = np.arange(len(tokens), dtype=np.int64)
+    parts = [Padded(residence, "ids", sequences, 7, "mask"), Column(residence, LABELS, labels)]
+    return Samples(residence, parts, [sequences.lengths])
+
+
+@given(TOKENS, st.randoms(use_true_random=False))
+def test_a_batch_is_the_same_wherever_its_samples_lie(tokens, random):
+    rows = np.array(random.choices(range(len(tokens)), k=random.randint(1, 9)))
+    resident, sent = (
+        samples_of(residence, tokens).batch(rows) for residence in (Residence(CPU, True), Sent())
+    )
+    texts_asked = [tokens[row] for row in rows]
+    longest = max(map(len, texts_asked))
+    padded = [text + [7] * (longest - len(text)) for text in texts_asked]
+    mask = [[1] * len(text) + [0] * (longest - len(text)) for text in texts_asked]
+    for batch in (resident, sent):
+        assert batch.inputs["ids"].tolist() == padded
+        assert batch.inputs["mask"].tolist() == mask
+        assert batch.inputs["ids"].dtype == batch.inputs["mask"].dtype == torch.int64
+        assert batch.labels.tolist() == rows.tolist()
+        assert (batch.tokens, batch.cells) == (sum(map(len, texts_asked)), longest * len(rows))
+
+
+def test_every_tensor_of_a_batch_is_sent_once_and_finished_on_the_device():
+    residence = Sent()
+    columns = [
+        Column(residence, "x", np.arange(6, dtype=np.float32)),
+        Column(residence, LABELS, np.arange(6)),
+    ]
+    finished = []
+    samples = Samples(
+        residence,
+        columns,
+        [np.ones(6, dtype=np.int64)],
+        lambda batch: finished.append(batch) or batch,
+    )
+    batch = samples.batch(np.array([4, 1]))
+    assert [tensor.tolist() for tensor in residence.tensors] == [[4.0, 1.0], [4, 1]]
+    assert finished == [batch]
+    assert (batch.tokens, batch.cells) == (2, 2)
+
+
+def test_a_column_may_have_another_type_in_a_batch_than_where_it_lies():
+    column = Column(Residence(CPU, True), "x", np.arange(4, dtype=np.int32), torch.int64)
+    assert column.gather(np.array([3]), torch.tensor([3]))["x"].dtype == torch.int64
