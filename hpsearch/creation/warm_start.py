@@ -13,7 +13,7 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, earlier_study_of
 from hpsearch.store.store import Store
-from hpsearch.store.study_texts import written_in
+from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
@@ -79,7 +79,7 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
     half of the parameters."""
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
-    written = written_in(record.spec)
+    written = content_of(record.spec)
     kind = _part(written.get("task"), "kind")
     space = written.get("space")
     objective = written.get("objective")

@@ -22,7 +22,7 @@ from hpsearch.pages.forms import (
 )
 from hpsearch.pages.rendering import html, page_tables
 from hpsearch.report.charts.curves import side_by_side
-from hpsearch.store.reading.course import goals_of
+from hpsearch.store.reading.history_frames import goals_of
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (
     StudyHead,

@@ -184,7 +184,7 @@ def _columns(
     story: StudyStory, ranked: Sequence[Ranked[TrialRow]]
 ) -> tuple[list[str], list[list[str]]]:
     """The heads and cells of the ranking's own columns."""
-    goals = story.course.goals
+    goals = story.history.goals
     is_expected = any(may_change(each.trial) for each in ranked)
     is_confirmed = any(each.confirmed is not None for each in ranked)
     heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
@@ -211,7 +211,7 @@ def _several(story: StudyStory, parameters: Sequence[str]) -> PageAnswer:
     ranked = story.ranked
     if not ranked:
         return PageAnswer((_nothing(story),), _costs(story), False, "", (), ())
-    goals = ", ".join(goal.metric for goal in story.course.goals)
+    goals = ", ".join(goal.metric for goal in story.history.goals)
     beaten = "trial that no other trial beats" if len(ranked) == 1 else "trials that none beats"
     headline = (f"{len(ranked)} {beaten} in all of: ", foreign(goals))
     lines: list[Pieces] = [

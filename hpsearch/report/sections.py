@@ -22,7 +22,7 @@ from hpsearch.report.wording import (
     foreign,
     foreign_name,
 )
-from hpsearch.store.reading.course import each_row
+from hpsearch.store.reading.history_frames import each_row
 from hpsearch.store.reading.standing import Standing
 from hpsearch.words.numbers import NOTHING, duration, first_line, moment
 from hpsearch.words.requests import outcome, wish
@@ -58,7 +58,7 @@ def page(story: StudyStory, *, with_charts: bool = True) -> ReportPage:
 
 def answer_alone(story: StudyStory) -> ReportPage:
     """The page without its sections; no importances are computed."""
-    return _page(story, list(story.course.params.columns), ())
+    return _page(story, list(story.history.params.columns), ())
 
 
 def _page(
@@ -76,7 +76,7 @@ def _page(
 def _subtitle(story: StudyStory) -> Pieces:
     study = story.study
     parts: list[str] = []
-    for place, goal in enumerate(story.course.goals):
+    for place, goal in enumerate(story.history.goals):
         way = "maximizes" if goal.maximize else "minimizes"
         before = " and " if place else "Search that "
         parts += [f"{before}{way} ", foreign_name(goal.metric)]
@@ -88,7 +88,7 @@ def _subtitle(story: StudyStory) -> Pieces:
 
 
 def _progress(story: StudyStory) -> PageSection | None:
-    charts = _drawn([front(story), *(best_so_far(story, goal) for goal in story.course.goals)])
+    charts = _drawn([front(story), *(best_so_far(story, goal) for goal in story.history.goals)])
     line = "The best value that any trial had shown by then, after whatever training."
     return PageSection("progress", "Progress", [(line,)], charts) if charts else None
 
@@ -132,7 +132,7 @@ def _importances(of: Configurations) -> PageTable:
 
 def _parameter_lines(story: StudyStory, of: Configurations) -> list[Pieces]:
     """The worth that trials are compared by, and the source of importances."""
-    several = " (the first objective)" if len(story.course.goals) > 1 else ""
+    several = " (the first objective)" if len(story.history.goals) > 1 else ""
     worth = (
         f"{several}: what is expected of them in full, or else the best value that they have "
         "shown. The best tenth is orange, the rest of the better half blue, the others are grey."
@@ -155,7 +155,7 @@ def _parameter_lines(story: StudyStory, of: Configurations) -> list[Pieces]:
 
 
 def _budget(story: StudyStory) -> PageSection | None:
-    spent = spending(story.attempts, story.course.trials, story.spans)
+    spent = spending(story.attempts, story.history.trials, story.spans)
     if spent.empty:
         return None
     total = spent["gpu_seconds"].sum()
@@ -204,7 +204,7 @@ def _failures(story: StudyStory) -> PageTable:
 
 
 def _findings(story: StudyStory) -> PageTable:
-    found = story.course.findings
+    found = story.history.findings
     times = Counter((finding.severity.value, finding.name) for _, finding in found)
     latest = {(each.severity.value, each.name): (number, each.evidence) for number, each in found}
     rows = []
@@ -216,7 +216,7 @@ def _findings(story: StudyStory) -> PageTable:
 
 
 def _origin(story: StudyStory) -> PageSection | None:
-    environments = story.course.environments
+    environments = story.history.environments
     lines: list[Pieces] = []
     tables = []
     if environments:

@@ -1,4 +1,4 @@
-"""The text of a study file in a database, as far as it can be read."""
+"""The text of a study file in a database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hpsearch.errors import Damaged
 from hpsearch.study_file.models import StudyBudget
 
 
-def written_in(spec: str) -> dict[str, Any]:
-    """A study file as it is written; empty for a study that was not made from one."""
+def content_of(spec: str) -> dict[str, Any]:
+    """The data of a study file; empty for a study that was not made from one."""
     try:
         content = yaml.safe_load(spec)
     except yaml.YAMLError:
@@ -25,6 +25,6 @@ def written_in(spec: str) -> dict[str, Any]:
 def budget_in(spec: str) -> StudyBudget | None:
     """The budget of a study file; None without a valid one."""
     try:
-        return StudyBudget.model_validate(written_in(spec).get("budget"))
+        return StudyBudget.model_validate(content_of(spec).get("budget"))
     except ValidationError:
         return None

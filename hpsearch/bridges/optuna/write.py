@@ -24,7 +24,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
-from hpsearch.store.study_texts import written_in
+from hpsearch.store.study_texts import content_of
 
 OURS = "hpsearch:"
 """Begins the names of attributes for what Optuna has no place for."""
@@ -112,7 +112,7 @@ def _copy(storage: RDBStorage, history: History) -> None:
 
 def _metrics(study: StudyRecord) -> list[str]:
     """The metrics of a study's objectives, in order; empty where there is no study file."""
-    written = written_in(study.spec).get("objective") if study.spec else None
+    written = content_of(study.spec).get("objective") if study.spec else None
     objectives = written if isinstance(written, list) else [written]
     named = [each["metric"] for each in objectives if isinstance(each, dict) and "metric" in each]
     return named if len(named) == len(study.directions) else []

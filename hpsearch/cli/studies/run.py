@@ -27,7 +27,7 @@ from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from hpsearch.store.study_texts import written_in
+from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of
@@ -221,7 +221,7 @@ def _refuse_without_task(study: StudyRecord) -> None:
     if not study.spec:
         message = f"study {study.name} was made through Optuna"
         raise UserError(f"{message} and has no study file to resume from")
-    if origin_of(written_in(study.spec)) is not None:
+    if origin_of(content_of(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",
             f"start a study of your own from it: search: {{warm_start: [{study.name}]}}",

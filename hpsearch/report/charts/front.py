@@ -7,7 +7,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import PALE, WINNER, axis, figure, plotly, shown
 from hpsearch.report.story import StudyStory
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.history_frames import GoalColumns
 
 
 def front(story: StudyStory) -> Chart | None:
@@ -15,10 +15,10 @@ def front(story: StudyStory) -> Chart | None:
 
     None with one objective, and without trials that have both values.
     """
-    if len(story.course.goals) < 2:
+    if len(story.history.goals) < 2:
         return None
-    across, up = story.course.goals[:2]
-    trials = story.course.trials
+    across, up = story.history.goals[:2]
+    trials = story.history.trials
     is_drawn = trials[across.column].notna() & trials[up.column].notna()
     is_drawn &= (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     trials = trials[is_drawn]
@@ -46,10 +46,10 @@ def front(story: StudyStory) -> Chart | None:
     made.update_xaxes(axis(_title(across)))
     made.update_yaxes(axis(_title(up)))
     alternative = f"{on_front.sum()} of {len(trials)} trials are beaten by none in all objectives."
-    more = "The picture shows the first two objectives." if len(story.course.goals) > 2 else None
+    more = "The picture shows the first two objectives." if len(story.history.goals) > 2 else None
     return Chart(made, "The front", alternative, more)
 
 
-def _title(goal: CourseGoal) -> str:
+def _title(goal: GoalColumns) -> str:
     better = "more" if goal.maximize else "less"
     return f"{shown(goal.metric)} ({better} is better)"

@@ -20,7 +20,7 @@ from hpsearch.report.frames.configurations import (
 )
 from hpsearch.report.frames.importances import Importances, parameter_importances
 from hpsearch.report.story import StudyStory
-from hpsearch.store.reading.course import CourseGoal, each_row
+from hpsearch.store.reading.history_frames import GoalColumns, each_row
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -52,11 +52,11 @@ class Configurations:
         return len(self.ranked) > 1 and bool(self.parameters)
 
 
-def configurations(story: StudyStory, goal: CourseGoal) -> Configurations:
+def configurations(story: StudyStory, goal: GoalColumns) -> Configurations:
     """The configurations of a study, its parameters in the order of importance."""
-    ranked = ranked_configurations(story.course, goal)
-    params = story.course.params.loc[ranked.index]
-    values = parameter_values(params, story.course.space)
+    ranked = ranked_configurations(story.history, goal)
+    params = story.history.params.loc[ranked.index]
+    values = parameter_values(params, story.history.space)
     found = parameter_importances(ranked["standing"], params[list(values)])
     order = dict.fromkeys([*found.frame["parameter"], *values])
     return Configurations(ranked, [values[name] for name in order], found)
@@ -99,7 +99,7 @@ def _parameters_left_out(drawn: Any, of: Any) -> str | None:
     return f"{len(drawn)} of {len(of)} parameters are drawn, the most important ones."
 
 
-def parallel_coordinates(goal: CourseGoal, of: Configurations) -> Chart | None:
+def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
     """A line for each trial, through its value of each parameter to its objective.
 
     A line is interrupted where its trial does not have the parameter. None if fewer than two trials
@@ -209,7 +209,7 @@ def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> No
         )
 
 
-def slices(goal: CourseGoal, of: Configurations) -> Chart | None:
+def slices(goal: GoalColumns, of: Configurations) -> Chart | None:
     """The worth of trials against each parameter; None if fewer than two can be compared."""
     if not of.can_compare:
         return None

@@ -31,7 +31,7 @@ def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
     were.
 
     Args:
-        attempts: Those of a study (`StudyCourse.attempts`).
+        attempts: Those of a study (`HistoryFrames.attempts`).
         now: Until when the study is known.
     """
     done = attempts.copy()

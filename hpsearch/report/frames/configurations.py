@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.course import CourseGoal, StudyCourse
+from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames
 from hpsearch.words.numbers import cell
 
 
@@ -42,12 +42,12 @@ class ParameterValues:
     categories: tuple[str, ...] | None = None
 
 
-def ranked_configurations(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
+def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataFrame:
     """By trial, best first: `standing` and `tier` of the trials that can be ranked.
 
     Those are neither repeats nor failed, keep the limits, and have a value.
     """
-    trials = course.trials
+    trials = history.trials
     can_rank = (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()
     frame = trials.loc[can_rank, [goal.standing]].rename(columns={goal.standing: "standing"})

@@ -166,7 +166,7 @@ def test_values_that_are_not_numbers_are_left_out(told: Told) -> None:
     for report in spoilt.reports.values():
         report.value, report.metrics = None, {"accuracy": math.nan}
     story = told(trials)
-    assert 0 not in story.course.trials.index[story.course.trials["standing_0"].notna()]
+    assert 0 not in story.history.trials.index[story.history.trials["standing_0"].notna()]
     assert '"accuracy": NaN' not in html_report(story)
 
 
