@@ -79,7 +79,7 @@ def simulate(
     executor = Straight(curves, trial_budget(spec), workers, gpus)
     executor.moments = _with_limit(moments, spec.budget.wall_clock_s)
     with closing(Store.open(IN_MEMORY)) as store:
-        history = create_study(store, spec, "", told=told)
+        history = create_study(store, spec, "", earlier=told)
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
         study = build(history, spec)
         Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()

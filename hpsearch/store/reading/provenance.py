@@ -14,7 +14,8 @@ def environments_of(connection: Connection, study: StudyHead) -> list[Environmen
     """The environments of a study's drivers, the oldest first."""
     column = environments.c
     wanted = [column.created, column.revision, column.packages, column.device]
-    statement = select(*wanted, column.data_fingerprint).where(column.study_id == study.id)
+    wanted.append(column.data_fingerprint)
+    statement = select(*wanted).where(column.study_id == study.id)
     rows = connection.execute(statement.order_by(column.created, column.id))
     return [Environment(*row) for row in rows]
 
