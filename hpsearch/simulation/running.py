@@ -17,7 +17,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import POLL_S, Driver, Watch, watch_nothing
+from hpsearch.driver.loop import POLL_S, Driver, Watch
 from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
@@ -56,7 +56,7 @@ def simulate(
     *,
     gpus: float = 1.0,
     moments: Iterable[float] = (),
-    watch: Watch = watch_nothing,
+    watch: Watch | None = None,
     build: Callable[[History, StudySpec], Study] = build_study,
     told: Sequence[EarlierStudy] = (),
 ) -> History:

@@ -21,6 +21,7 @@ from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
+from hpsearch.driver.loop import watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.live import LiveView
@@ -183,7 +184,7 @@ def _drive(
     resume = options.suggested(f"resume {name}")
     with notifying(name, options.notify) as notices:
         with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
-            watch = notices.before(view.watch)
+            watch = watched_by(notices.watch, view.watch)
             study = on_ray.drive(store, study_run, take_up, watch, on_driver)
         notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
