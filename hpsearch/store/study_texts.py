@@ -21,6 +21,13 @@ def content_of(spec: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def metrics_in(spec: str) -> list[str]:
+    """The metrics of a study file's objectives, in order; empty without a study file."""
+    objective = content_of(spec).get("objective")
+    stated = objective if isinstance(objective, list) else [objective]
+    return [str(each["metric"]) for each in stated if isinstance(each, dict) and "metric" in each]
+
+
 @lru_cache(maxsize=256)
 def budget_in(spec: str) -> StudyBudget | None:
     """The budget of a study file; None without a valid one."""

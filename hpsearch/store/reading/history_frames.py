@@ -19,6 +19,7 @@ from hpsearch.store.reading.frames import attempts_frame
 from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
 from hpsearch.store.schema import reports, trials
+from hpsearch.store.study_texts import metrics_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 from trials.contract import Finding
@@ -96,14 +97,12 @@ def each_row(frame: pd.DataFrame) -> Iterable[Any]:
 
 def goals_of(study: StudyHead) -> list[GoalColumns]:
     """The objectives of a study, named as its study file does."""
-    objective = study.content.get("objective")
-    stated = objective if isinstance(objective, list) else [objective]
-    named = [each.get("metric") for each in stated if isinstance(each, dict)]
+    named = metrics_in(study.spec)
     if len(named) != len(study.directions):
         several = len(study.directions) > 1
         named = [f"value {i}" if several else "value" for i in range(len(study.directions))]
     return [
-        GoalColumns(index, str(metric), direction == "maximize")
+        GoalColumns(index, metric, direction == "maximize")
         for index, (metric, direction) in enumerate(zip(named, study.directions, strict=True))
     ]
 

@@ -32,7 +32,7 @@ from hpsearch.store.schema import (
     studies,
     trials,
 )
-from hpsearch.store.study_texts import budget_in, content_of
+from hpsearch.store.study_texts import budget_in, content_of, metrics_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
@@ -88,9 +88,7 @@ class StudyHead:
     @property
     def metric(self) -> str:
         """The name of its first objective; empty for a study that was not made from a file."""
-        stated = self.content.get("objective")
-        first = stated[0] if isinstance(stated, list) and stated else stated
-        return str(first.get("metric", "")) if isinstance(first, dict) else ""
+        return next(iter(metrics_in(self.spec)), "")
 
     @property
     def limited(self) -> bool:
