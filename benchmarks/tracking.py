@@ -24,14 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.creation.study import create_study
-from hpsearch.driver.loop import Driver
+from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.simulation.running import Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.on_ray import begun_with
 from hpsearch.tracking.processes import Senders
 from tables import show
 
@@ -95,7 +94,7 @@ def ticks(trials: int, library: str | None) -> list[float]:
         executor = Straight(Curves(), trial_budget(spec), 2)
         lease = store.acquire(history.study.id, "driver", 1e9)
         study = build_study(history, spec)
-        watched = begun_with(senders, watch)
+        watched = watched_by(senders.watch, watch)
         driver = Driver(study, executor, store, lease, watched, executor.clock, poll_s=math.inf)
         driver.run()
         store.release(lease)

@@ -1,10 +1,9 @@
-"""The folder of checkpoints of a study: where it is, and whose a folder is.
+"""The folders of checkpoints of studies, and the marks that say whose they are.
 
 Many studies may share a folder for checkpoints (`--checkpoints`, the root). Each has its own folder
-inside it, named after the study and its `uid`, which is unique whatever database the study is in. A
-marker file in that folder says the same. A folder with the mark of a study is written and cleared
-by that study alone. A folder without a mark may hold checkpoints of
-several studies, and nothing in it is ever removed.
+in it, named after the study and its `uid`, which is unique in all databases. A marker file in that
+folder says the same. A folder with the mark of a study is written and cleared by that study alone.
+A folder without a mark may hold checkpoints of several studies, and nothing in it is ever removed.
 
     root/
       flowers-3f2a9c0d1e4b/
@@ -33,7 +32,7 @@ if TYPE_CHECKING:  # workers import this module too, and need no records
 MARKER = "hpsearch-study.json"
 DEFAULT_ROOT = "hpsearch-studies"
 """Studies get their folders in this one beside the study file, unless it names another."""
-TRACKING = "tracking"  # the folder in a study's for what experiment trackers have been told of it
+TRACKING = "tracking"  # in a study's folder: the record of what its trackers were sent
 LONGEST_NAME = 60
 """Characters of a study's name in its folder's: at most 255 bytes, whatever letters they are."""
 SHOWN_UID = 12  # characters of the uid in the folder's name
@@ -55,8 +54,8 @@ class StudyFolder:
     folder: str
 
     def claim(self) -> None:
-        """Mark the folder as this study's, where it is not marked yet. Raises UserError if it is
-        another study's, or cannot be written."""
+        """Mark the folder as this study's. Raises UserError if it is another study's, or cannot be
+        written."""
         if self.refuse_foreign():
             return
         text = json.dumps(asdict(self.mark), indent=1) + "\n"
@@ -75,14 +74,9 @@ class StudyFolder:
 
 
 def checkpoint_root(spec: StudySpec, asked_for: str | None) -> str:
-    """The folder that the study's own folder of checkpoints goes into. Returns an absolute path, or
-    a URL. Raises UserError for a URL that cannot be used from here, or a path that cannot be a
-    folder.
-
-    Args:
-        spec: The study file. Where it names no folder, one beside it is taken.
-        asked_for: The folder that the command line names instead; None if it names none.
-    """
+    """The folder around the study's own folder of checkpoints: `asked_for` by the command line,
+    else the study file's, else one beside the study file. An absolute path, or a URL. Raises
+    UserError for a URL that cannot be used from here, or a path that cannot be a folder."""
     if asked_for:
         return usable(asked_for)
     stated = spec.checkpoints.folder or DEFAULT_ROOT
@@ -95,28 +89,24 @@ def folder_of_new(spec: StudySpec, asked_for: str | None) -> StudyFolder:
 
 
 def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> StudyFolder:
-    """The folder of a study that is in the database: the one it has.
+    """The folder of a study that is in the database.
 
-    A study that has none yet, because its trials were asked for, gets one in the root asked for.
-    Raises UserError if checkpoints cannot be kept there, or another folder is asked for."""
+    A study without one, whose trials were asked for, gets one in the root `asked_for`. Raises
+    UserError if checkpoints cannot be kept there, or another folder is asked for."""
     present = next(iter(folders_of(record)), None)
     if record.uid is None or present is None:
         root = checkpoint_root(spec, asked_for or present)
         uid = record.uid or new_uid()
         return folder_in(root, record.name, uid)
     mark = Mark(record.name, record.uid)
-    if asked_for is not None and present not in _folders_for(mark, asked_for):
-        what = f"study {record.name} keeps its checkpoints in {present}, and cannot move"
-        raise UserError(what, "leave --checkpoints out")
+    if asked_for is not None:
+        root = usable(asked_for)
+        if present not in (root, str(inside(root, folder_name(mark.study, mark.uid)))):
+            what = f"study {record.name} keeps its checkpoints in {present}, and cannot move"
+            raise UserError(what, "leave --checkpoints out")
     home = StudyFolder(mark, usable(present))
     home.refuse_foreign()
     return home
-
-
-def _folders_for(mark: Mark, asked_for: str) -> tuple[str, str]:
-    """The folders that a study may have where this one is asked for: itself, or its own in it."""
-    root = usable(asked_for)
-    return root, str(inside(root, folder_name(mark.study, mark.uid)))
 
 
 def usable(checkpoints: Path | str) -> str:
@@ -160,8 +150,8 @@ def folder_name(study: str, uid: str) -> str:
 
 
 def mark_of(folder: str) -> Mark | None:
-    """The study whose folder it is; None if it carries no mark. Raises UserError if it cannot be
-    read, or what it says cannot be."""
+    """The study whose folder it is; None if it carries no mark. Raises UserError if the folder or
+    its mark cannot be read."""
     try:
         text = folder_at(folder).text(MARKER)
     except Exception as error:
@@ -187,13 +177,13 @@ def trials_in(folder: str) -> list[int]:
 
 
 def folders_of(record: StudyRecord) -> list[str]:
-    """All folders that a study keeps or has kept checkpoints in, the present one first."""
+    """All folders that a study has kept checkpoints in, the present one first."""
     present = [record.checkpoints] if record.checkpoints else []
     return [*present, *record.former_checkpoints]
 
 
 def settle(record: StudyRecord, home: StudyFolder) -> None:
-    """Record where a study keeps its checkpoints from now on, and where it did before."""
+    """Record the folder of a study from now on, and its former one."""
     former = [folder for folder in folders_of(record) if folder != home.folder]
     record.uid = home.mark.uid
     record.checkpoints = home.folder

@@ -87,17 +87,14 @@ class StoreBusy(StoreUnreachable):
 
 
 class Damaged(Unreachable):
-    """The database holds what this program never writes: `what`, or `where` if its study and trial
-    are known as well. Waiting does not help."""
+    """The database holds what this program never writes. Waiting does not help."""
 
     def __init__(
         self,
         what: str,
-        where: str | None = None,
-        hint: str = "restore a backup; this lists all that is damaged: hpsearch db check",
+        hint: str = "restore a backup; this lists where it is damaged: hpsearch db check",
     ) -> None:
-        found = what if where is None else where
-        super().__init__(f"the database is damaged: {found}", hint)
+        super().__init__(f"the database is damaged: {what}", hint)
         self.what = what
 
 

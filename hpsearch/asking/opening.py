@@ -1,4 +1,4 @@
-"""Studies to ask: new ones, those that go on, and their study files."""
+"""New and resumed studies to ask, and their study files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.reopening import reopen
 from hpsearch.creation.environment import environment
 from hpsearch.creation.study import create_study, spec_of
-from hpsearch.creation.warm_start import told_to
+from hpsearch.creation.warm_start import earlier_studies
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
@@ -35,9 +35,9 @@ SpecSource = Mapping[str, Any] | str | os.PathLike[str]
 
 
 def read(spec: SpecSource) -> StudySpec:
-    """Read a study file; where it has no task, one is added that says that trials are asked for.
-    Relative paths start in its folder, or in the current one where it is not a file. Raises
-    UserError, or SpecError with all mistakes."""
+    """Read a study file; without a task, it gets the one of asked trials. Relative paths start in
+    its folder, or in the current one where it is not a file. Raises UserError, or SpecError with
+    all mistakes."""
     if isinstance(spec, Mapping):
         return parse(_with_task(_dumped(spec)), base=Path.cwd(), name="spec")
     if isinstance(spec, str) and "\n" in spec:
@@ -50,13 +50,12 @@ def read(spec: SpecSource) -> StudySpec:
 
 
 def is_same(one: StudySpec, other: StudySpec) -> bool:
-    """True if two study files say the same, however they are written and wherever they lie."""
+    """True if two study files say the same, whatever their text and folder."""
     elsewhere = {"text": "", "base": Path()}
     return one.model_copy(update=elsewhere) == other.model_copy(update=elsewhere)
 
 
 def _with_task(text: str) -> str:
-    """The text of a study file with a task; the same where it has one, or is not a mapping."""
     value = yaml_source.read(text).value
     if not isinstance(value, dict) or "task" in value:
         return text
@@ -85,8 +84,7 @@ def plain(value: Any) -> Any:
 
 
 def create(url: str, spec: SpecSource) -> AskedStudy:
-    """Create a study to ask, or go on with the one that has this study file already; see
-    `hpsearch.create`."""
+    """Create a study to ask, or resume the one with this study file; see `hpsearch.create`."""
     wanted = read(spec)
     with _closed_if_it_fails(url, create=True) as store:
         record = _found_or_new(store, wanted)
@@ -100,7 +98,7 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
 
 
 def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy:
-    """Go on with a study of the database; see `hpsearch.resume`."""
+    """Resume a study of the database; see `hpsearch.resume`."""
     with _closed_if_it_fails(url, create=False) as store:
         record = store.find_study(name)
         if not record.spec:
@@ -126,9 +124,9 @@ def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:
     try:
         return store.find_study(spec.study)
     except StudyNotFound:
-        earlier = told_to(store, spec)
+        earlier = earlier_studies(store, spec)
     try:
-        return create_study(store, spec, None, told=earlier).study
+        return create_study(store, spec, None, earlier=earlier).study
     except StudyExists:  # another process was faster
         return store.find_study(spec.study)
 

@@ -1,8 +1,8 @@
-"""A process's part in a study that several ask: the one brain, for one transaction at a time.
+"""A process's part in a study that several processes ask: the brain, for one transaction at a time.
 
 A transaction keeps all other writers of the study out from its beginning. The process brings its
-copy of the history up to date, lets the brain decide, and writes what has changed. Where others
-have written since its last one, it makes a new brain over the history. A process that dies in a
+copy of the history up to date, lets the brain decide, and writes the changes. Where others have
+written since its last one, it makes a new brain over the history. A process that dies in a
 transaction has written nothing, and others do not wait for it: the next one finds that it has died.
 """
 
@@ -42,7 +42,7 @@ thread that did."""
 
 
 class _NothingNew(Exception):
-    """Nothing has changed, so nothing is written: others need not read again."""
+    """Nothing has changed and nothing is written: others need not read again."""
 
 
 class AskingSession:
@@ -69,18 +69,17 @@ class AskingSession:
 
     @property
     def ttl_s(self) -> float:
-        """After how many seconds of silence a process is taken for dead."""
+        """The seconds of silence after which a process counts as dead."""
         return self.spec.resources.lease_s
 
     def take(
         self, act: Callable[[Transaction], T], opens: Callable[[Transaction], None] | None = None
     ) -> T:
-        """Act on the study as it is now; what that changes is written when this returns. A database
-        that does not answer is waited for, as long as the study file says, and then `act` may be
-        called again. `opens` is called first, with a study that is over too: it may let the study
-        go on. Raises StudyHeld if a driver owns the study, StoreUnreachable if the database did not
-        answer for too long, and UserError if the study was opened by another process, from which
-        this one was forked."""
+        """Act on the study as it is now, and write the changes. While the database does not answer
+        this waits, as long as the study file says, and may call `act` again. `opens` is called
+        first, with a study that is over too: it may let the study go on. Raises StudyHeld if a
+        driver owns the study, StoreUnreachable if the database did not answer for too long, and
+        UserError if this process is a fork of the one that opened the study."""
         if os.getpid() != self._process:
             raise UserError(
                 f"study {self.name} was opened in another process, of which this one is a fork",
@@ -149,10 +148,9 @@ class AskingSession:
     def _now(self, clock: float, last_seen: float | None) -> float:
         """The study's time, which never runs backwards.
 
-        While this process has trials it counts by a clock that nobody can set, and that stands
-        still while the machine is suspended: else they would be charged for a change of the
-        database's clock.
-        """
+        While this process has trials, it counts by a clock that nobody can set, and that stands
+        still while the machine is suspended: trials are not charged for a change of the database's
+        clock."""
         passing = time.monotonic()
         if self.held and self._steady is not None:
             study, then = self._steady
@@ -162,14 +160,14 @@ class AskingSession:
         return now
 
     def _is_dead(self, beat: Heartbeat) -> bool:
-        """True if nobody works on an attempt any more. A process does not call itself dead; but
-        what it does not know that it has, it was never answered."""
+        """True if nobody works on an attempt any more. A process is alive for itself, but an
+        attempt that it does not hold was lost with the answer of a transaction."""
         if beat.owner == self.owner:
             return beat.key not in self.held
         return not beat.live or owners.is_dead(beat.owner)
 
     def _bring_in_the_brain(self, transaction: Transaction) -> None:
-        """Let the brain take part, unless the study is over; tell it who has died."""
+        """Let the brain take part, unless the study is over, and end the attempts of the dead."""
         study = self._history.study
         if study.state is not StudyState.RUNNING:
             self._brain = transaction.brain = None
@@ -218,18 +216,12 @@ class AskingSession:
 
 
 class Pulse:
-    """Renews the heartbeats of one process on one study while it `is_busy`. It has a connection of
-    its own: the process may wait long for a transaction."""
+    """Renews the heartbeats of a session while it holds attempts. It has a connection of its own:
+    the session may wait long for a transaction."""
 
-    def __init__(
-        self, url: str, study_id: int, owner: str, ttl_s: float, is_busy: Callable[[], bool]
-    ) -> None:
-        self._url = url
-        self._study_id = study_id
-        self._owner = owner
-        self._ttl_s = ttl_s
-        self._is_busy = is_busy
-        self._every_s = min(RENEW_S, ttl_s / 4)
+    def __init__(self, session: AskingSession) -> None:
+        self._session = session
+        self._every_s = min(RENEW_S, session.ttl_s / 4)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hpsearch pulse", daemon=True)
         self._thread.start()
@@ -239,19 +231,20 @@ class Pulse:
         self._ended.set()
 
     def close(self) -> None:
-        """End the thread; what it is writing is waited for a moment."""
+        """End the thread; wait for it for a moment."""
         self.end()
         self._thread.join(self._every_s)
 
     def _run(self) -> None:
-        with closing(Store.unchecked(self._url)) as store:
+        with closing(Store.unchecked(self._session.store.url)) as store:
             while not self._ended.wait(self._every_s):
-                if self._is_busy():
+                if self._session.held:
                     self._beat(store)
 
     def _beat(self, store: Store) -> None:
+        session = self._session
         try:
             with store.writing() as connection:
-                heartbeats.renew(connection, self._study_id, self._owner, self._ttl_s)
+                heartbeats.renew(connection, session.study_id, session.owner, session.ttl_s)
         except HpsearchError as error:
-            log.warning("the study was not told that this process is alive: %s", error.message)
+            log.warning("no sign of life of this process was written: %s", error.message)

@@ -13,8 +13,7 @@ from types import TracebackType
 
 from hpsearch.asking.session import AskingSession, Pulse
 from hpsearch.asking.transaction import Transaction
-from hpsearch.asking.trial import AskedTrial, Metrics
-from hpsearch.asking.verdict import ReportVerdict
+from hpsearch.asking.trial import AskedTrial, Metrics, ReportVerdict
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import AttemptLost, HpsearchError, UserError
@@ -23,28 +22,23 @@ from hpsearch.store.owners import shown
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
-"""While a process waits for work it looks whether anybody has written, after pauses that double
-from the first to the longest."""
+"""Pauses between two looks of a waiting process for commits double from the first to the
+longest."""
 
 OWN_TURN_S = 5.0  # after so long it looks anyway: nobody writes that a process has died
 
 KINDS = (ErrorKind.ERROR, ErrorKind.DIVERGED, ErrorKind.OUT_OF_MEMORY, ErrorKind.TIMEOUT)
-"""Why a trial may fail by the word of its process."""
+"""The kinds of failure that a process may report."""
 
 log = logging.getLogger("hpsearch")
 
 
 class AskedStudy:
-    """A study whose trials are asked for. A context manager: trials that were not told when it ends
-    are given back, and are asked for again.
+    """A study whose trials are asked for. A context manager: it gives back the trials without a
+    `tell`, which are asked for again.
 
     Several processes may ask the same study, each with an object of its own; the threads of one
-    process may share one.
-
-    Attributes:
-        name: The study's.
-        ended: Why `ask` gave None; None before it did.
-    """
+    process may share one. `ended` is the reason why `ask` gave None; None before it did."""
 
     def __init__(self, session: AskingSession) -> None:
         self.name = session.name
@@ -56,18 +50,12 @@ class AskedStudy:
         self._closed = False
 
     def ask(self) -> AskedTrial | None:
-        """A trial to train now, new or one that goes on.
-
-        Waits while nothing can be handed out, but may be once another process or thread has
-        reported.
-
-        Returns:
-            The trial; None once the budget is used, all is decided, or the study was stopped.
-            `ended` says which.
+        """A trial to train now, new or continued; None once the budget is used, all is decided, or
+        the study was stopped (see `ended`). Waits while only the reports of others can bring one.
 
         Raises:
             StudyHeld: A driver owns the study.
-            UserError: Nothing is handed out before this very thread has told a trial that it holds.
+            UserError: Nothing is handed out before this very thread tells of a trial it holds.
         """
         self._refuse_closed()
         while self.ended is None:
@@ -92,20 +80,19 @@ class AskedStudy:
         """Say that a trial has ended. Does nothing more for one that a report has ended.
 
         Args:
-            trial: The trial.
-            metrics: What it measured at its full budget, where that was not reported. Without any
-                it is complete with the reports that it has.
-            failed: Why it cannot be trained, in words or as the exception that says it. It is not
+            metrics: Its metrics at its full budget, unless they were reported. Without any it is
+                complete with the reports that it has.
+            failed: The reason why it cannot be trained, in words or as an exception. It is not
                 asked for again.
-            kind: What kind of failure that is: error, diverged, out_of_memory or timeout. The
-                search avoids where trials diverge, take too much memory or too long.
-            interrupted: Why it was not trained to its end, through no fault of its own: it will be
-                asked for again, and continues from its last checkpoint.
+            kind: The kind of the failure: error, diverged, out_of_memory or timeout. The search
+                avoids regions where trials diverge, take too much memory or too long.
+            interrupted: The reason why it was not trained to its end, through no fault of its own:
+                it will be asked for again, and continues from its last checkpoint.
 
         Raises:
-            AttemptLost: This process was taken for dead, and the trial went on elsewhere.
+            AttemptLost: This process counted as dead, and the trial went on elsewhere.
             StudyHeld: A driver has taken the study over.
-            UserError: It was not asked for of this object, more than one of these is given, or one
+            UserError: It belongs to another study object, more than one of these is given, or one
                 is not of its kind.
         """
         self._refuse_closed()
@@ -122,23 +109,17 @@ class AskedStudy:
         if metrics is not None:
             trial.report(trial.budget, metrics)
         elif failed is not None:
-            error, text = _kind_of(kind), _text_of("failed", failed)
-            self._act(trial, lambda transaction: transaction.fail(trial.key, error, text))
+            text = _text_of("failed", failed)
+            self._end(trial, ev.Failed(*trial.key, _kind_of(kind), text))
         elif interrupted is not None:
             why = _text_of("interrupted", interrupted)
-            self._act(trial, lambda transaction: transaction.interrupt(trial.key, why))
+            self._end(trial, ev.Stopped(*trial.key, why=why))
         else:
-            self._act(trial, lambda transaction: transaction.finish(trial.key))
+            self._end(trial, ev.Finished(*trial.key, why="told so by its process"))
 
     def close(self, why: str = "its process ended without telling it") -> None:
-        """Give back the trials that were not told, and let go of the connection.
-
-        Args:
-            why: For the record of those trials.
-
-        Raises:
-            UserError: `why` is not text.
-        """
+        """Give back the trials without a `tell`, and let go of the connection. `why` is for the
+        record of those trials; raises UserError if it is not text."""
         if self._closed:
             return
         text = _text_of("why", why)
@@ -185,7 +166,7 @@ class AskedStudy:
         return _Found(trial, ended, transaction.running(), transaction.revision)
 
     def _ended_by_now(self, transaction: Transaction) -> str | None:
-        """Why there will be no trial any more; None if there may be one."""
+        """The reason why there will be no trial any more; None if there may be one."""
         if transaction.stop_requested:
             return f"it was stopped: hpsearch stop {self.name}"
         brain = transaction.brain
@@ -209,18 +190,8 @@ class AskedStudy:
         with self._lock:
             self._open[trial.key] = trial
             if self._pulse is None:
-                self._pulse = self._new_pulse()
+                self._pulse = Pulse(self._session)
         return trial
-
-    def _new_pulse(self) -> Pulse:
-        session = self._session
-        return Pulse(
-            session.store.url,
-            session.study_id,
-            session.owner,
-            session.ttl_s,
-            lambda: bool(session.held),
-        )
 
     def _report(
         self, trial: AskedTrial, resource: float, metrics: dict[str, float], checkpoint: str | None
@@ -230,8 +201,11 @@ class AskedStudy:
             trial, lambda transaction: transaction.report(trial.key, resource, metrics, checkpoint)
         )
 
+    def _end(self, trial: AskedTrial, event: ev.Finished | ev.Failed | ev.Stopped) -> None:
+        self._act(trial, lambda transaction: transaction.end(event))
+
     def _act(self, trial: AskedTrial, act: Callable[[Transaction], ReportVerdict]) -> ReportVerdict:
-        """Act on a trial in a transaction; the trial is let go where that ends it."""
+        """Act on a trial in a transaction; let it go where that ends it."""
         try:
             verdict = self._session.take(act)
         except AttemptLost as error:
@@ -246,7 +220,7 @@ class AskedStudy:
             return  # the transaction that made it has failed
         try:
             with suppress(AttemptLost):
-                self._act(trial, lambda transaction: transaction.interrupt(trial.key, why))
+                self._end(trial, ev.Stopped(*trial.key, why=why))
         except HpsearchError as error:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
@@ -262,7 +236,7 @@ class AskedStudy:
     # ------------------------------------------------------------------------------------ waiting
 
     def _wait_for_news(self, since: int) -> None:
-        """Wait until somebody has written since a revision, or for a while."""
+        """Wait for a commit after the revision `since`, but not for long."""
         session = self._session
         give_up = time.monotonic() + OWN_TURN_S
         pause_s = FIRST_LOOK_S
@@ -279,8 +253,8 @@ class AskedStudy:
         if running and running <= own:
             numbers = ", ".join(str(number) for number, _ in sorted(own))
             raise UserError(
-                "nothing can be handed out before one of these trials is told, and all were asked "
-                f"for by this thread: {numbers}",
+                "nothing can be handed out before one of these trials ends, and all were asked for "
+                f"by this thread: {numbers}",
                 "tell one of them first",
             )
 
@@ -301,8 +275,6 @@ class AskedStudy:
 
 @dataclass(frozen=True)
 class _Found:
-    """The result of one look for a trial."""
-
     trial: AskedTrial | None
     ended: str | None  # why there will be no trial any more; None if there may be one
     running: set[Key]

@@ -1,7 +1,7 @@
-"""One transaction of a process on a study, of which it is the only writer for now.
+"""One transaction of a process on a study, to which nobody else writes meanwhile.
 
-An asking process is a slot of the brain's for each trial that it runs, and no slot in between. A
-command is carried out by whoever asked for the trial, when it reports: so a stop is answered at
+An asking process is a slot of the brain's for each trial that it runs, and no slot in between. The
+process that asked for a trial carries out its commands when it reports: so a stop is answered at
 once, with the state of that report.
 """
 
@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hpsearch.asking.verdict import GOES_ON, ReportVerdict, ending_of
+from hpsearch.asking.trial import ReportVerdict
 from hpsearch.brain.attempts import Live
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -22,29 +22,37 @@ from hpsearch.errors import AttemptLost, UserError
 from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.owners import shown
 
+GOES_ON = "nothing speaks against it"
+
+_ENDINGS = {
+    Outcome.COMPLETE: "it is complete",
+    Outcome.PAUSED: "it is paused",
+    Outcome.PRUNED: "it is pruned",
+    Outcome.FAILED: "it has failed",
+}
+
 
 @dataclass
 class Transaction:
-    """A study, for as long as nobody else writes to it.
-
-    What ends or reports an attempt raises `AttemptLost` where it is not current any more."""
+    """A study, for as long as nobody else writes to it. `report` and `end` raise `AttemptLost` for
+    an attempt that is not current any more."""
 
     history: History  # as the database has it
     brain: Study | None  # None while the study is over
     now: float  # the time by the database's clock, which never runs backwards here
-    last_seen: float | None  # when the one before was; None before the first one
+    last_seen: float | None  # the time of the transaction before; None before the first one
     stop_requested: bool  # true if the study is to stop
     beats: list[Heartbeat]  # the attempts that run, or ran in a process that has died
-    dead: list[Heartbeat]  # those of them that nobody works on any more
+    dead: list[Heartbeat]  # the beats whose process has died
     owner: str  # this process
     revision: int  # the study's, before this transaction
     active_s: float | None = None
-    """How long the study has been worked on, as of now; None if nothing is to be noted."""
+    """The seconds of work on the study by now; None if nothing is to be noted."""
     forgets_stop: bool = False  # true if a stop that was requested is over
     launched: set[Key] = field(default_factory=set)  # the attempts that began in it
 
     def worked_s(self) -> float:
-        """For how many seconds somebody has worked on the study since the transaction before."""
+        """The seconds of work on the study since the transaction before."""
         if self.last_seen is None or not self.beats:
             return 0.0
         until = self.now
@@ -53,7 +61,7 @@ class Transaction:
         return max(0.0, until - self.last_seen)
 
     def bury(self) -> None:
-        """Take from the brain what nobody works on any more."""
+        """Take the attempts of dead processes from the brain."""
         assert self.brain is not None
         for beat in self.dead:
             live = self._current(beat.key)
@@ -70,7 +78,7 @@ class Transaction:
             self.brain.on_event(ev.SlotDown(live.slot.name, why), heard)
 
     def free_slot_of(self, key: Key) -> None:
-        """Take the slot of an attempt that somebody has stopped from the brain."""
+        """Take the slot of a stopped attempt from the brain."""
         brain = self._brain()
         for slot in list(brain.slots.values()):
             if slot.holds == key:
@@ -89,7 +97,7 @@ class Transaction:
             self.brain = None
 
     def hand_out(self, worker: str, node: str) -> ev.Launch | None:
-        """A trial for this process; None if there is none now."""
+        """A trial for this process; None if nothing can be handed out now."""
         brain = self.brain
         if brain is None:
             return None
@@ -112,7 +120,7 @@ class Transaction:
     def report(
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
     ) -> ReportVerdict:
-        """A trial's process has measured it."""
+        """Take in a report of an attempt."""
         live = self._current(key)
         if live is None:
             return self._ended_before(key, came_through=self._is_on_record(key, resource))
@@ -127,19 +135,9 @@ class Transaction:
                 self._watch_time(live)
         return self._settled(live, checkpoint)
 
-    def finish(self, key: Key) -> ReportVerdict:
-        """A trial's process has ended it by itself."""
-        return self._ended_by(key, ev.Finished(*key, why="told so by its process"))
-
-    def fail(self, key: Key, kind: ErrorKind, text: str) -> ReportVerdict:
-        """A trial's process says that the trial cannot be trained."""
-        return self._ended_by(key, ev.Failed(*key, kind, text))
-
-    def interrupt(self, key: Key, why: str) -> ReportVerdict:
-        """A trial's process gives it back as it was at its last report."""
-        return self._ended_by(key, ev.Stopped(*key, why=why))
-
-    def _ended_by(self, key: Key, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
+    def end(self, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
+        """Take in the end of an attempt."""
+        key = (event.trial, event.attempt)
         live = self._current(key)
         if live is None:
             ends = {ev.Finished: Outcome.COMPLETE, ev.Failed: Outcome.FAILED}
@@ -178,7 +176,7 @@ class Transaction:
         self._obey(live, checkpoint)
         if self._current(key) is not None:
             return ReportVerdict(True, self._why(key[0]) or GOES_ON)
-        why = live.stopping or self._why(key[0]) or ending_of(live.attempt)
+        why = live.stopping or self._why(key[0]) or _ending_of(live.attempt)
         return ReportVerdict(False, why)
 
     def _obey(self, live: Live, checkpoint: str | None) -> None:
@@ -210,7 +208,7 @@ class Transaction:
         attempt = self._attempt(key)
         was_stopped = attempt is not None and attempt.outcome is Outcome.PRUNED  # by a request
         if attempt is not None and (came_through or was_stopped):
-            return ReportVerdict(False, ending_of(attempt))
+            return ReportVerdict(False, _ending_of(attempt))
         why = None if attempt is None else attempt.note
         raise AttemptLost(
             f"attempt {key[1]} of trial {key[0]} is not current any more: "
@@ -239,3 +237,10 @@ class Transaction:
         if self.brain is None:
             raise UserError(f"study {self.history.study.name} is over")
         return self.brain
+
+
+def _ending_of(attempt: Attempt) -> str:
+    if attempt.outcome is None:
+        return "its attempt has ended"
+    ending = _ENDINGS.get(attempt.outcome, "it was interrupted")
+    return f"{ending}: {attempt.note}" if attempt.note else ending

@@ -1,12 +1,12 @@
-"""A trial as the code that trains it has it."""
+"""A trial in the hands of the code that trains it, and the verdict on its reports."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.asking.verdict import ReportVerdict
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain.events import Reported
 from hpsearch.errors import UserError
@@ -21,22 +21,36 @@ Metrics = Mapping[str, Any] | float
 metric that the study needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReportVerdict:
+    """The verdict on a report: true in an ``if`` where the trial goes on.
+
+    Args:
+        goes_on: If False, nothing more can be reported; ask for the next trial.
+        why: The reason, in words.
+    """
+
+    goes_on: bool
+    why: str
+
+    def __bool__(self) -> bool:
+        return self.goes_on
+
+
 class AskedTrial:
-    """A trial that was asked for, until it is told or does not go on.
+    """A trial that was asked for, until `tell` or a verdict ends it.
 
     Attributes:
         number: Its number in the study.
-        attempt: How often it has been asked for, this time included.
-        params: Its parameters, with the study file's fixed settings; those that are not active are
-            absent.
+        attempt: The number of times it was asked for, this time included.
+        params: Its parameters, with the study file's fixed settings; inactive ones are absent.
         seed: The trial's own seed: derive everything random from it.
-        budget: How far to train, in the study file's unit; an int where it is whole.
-        unit: What the budget counts, such as epochs.
+        budget: The length of its training, in the study file's unit; an int where it is whole.
+        unit: The unit of the budget, such as epochs.
         report_at: The ascending levels at which the study wants a report; the last one is the
             budget.
-        resume_from: The checkpoint to continue from, as it was given with a report; None to start
-            afresh.
-        resource: How far it had trained at that checkpoint; 0 to start afresh.
+        resume_from: The checkpoint to continue from, as a report named it; None to start afresh.
+        resource: The resource at that checkpoint; 0 to start afresh.
         ended: The verdict that ended it for this process; None while it goes on.
     """
 
@@ -73,16 +87,13 @@ class AskedTrial:
     def report(
         self, resource: float, metrics: Metrics, checkpoint: str | os.PathLike[str] | None = None
     ) -> ReportVerdict:
-        """Report how far the trial has trained, and what it measured there.
+        """Report the metrics of the trial at a resource level. A trial that does not go on needs no
+        `tell`.
 
         Args:
-            resource: How far, in the budget's unit; above that of the report before.
-            metrics: What was measured.
-            checkpoint: A path or URL from which the trial can continue as it is now, complete by
-                now. It is handed out again as `resume_from`, and never read or removed.
-
-        Returns:
-            Whether the trial goes on. Where it does not it needs no `tell`.
+            resource: The level, in the budget's unit; above the one of the report before.
+            checkpoint: A complete path or URL from which the trial can continue as it is now. It
+                is handed out again as `resume_from`, and never read or removed.
 
         Raises:
             AttemptLost: This process was taken for dead, and the trial went on elsewhere.

@@ -48,18 +48,18 @@ def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
     names = dict.fromkeys(name for run in runs for name in run.params)
     if not names:
         raise UserError("the runs have no parameters", "name them: --params NAME=COLUMN,...")
-    written = {}
+    stated = {}
     for name in names:
         having = [run for run in runs if name in run.params]
-        written[name] = _drawn(name, having) or _seen(name, having)
-        if written[name]["type"] == "float":
+        stated[name] = _drawn(name, having) or _seen(name, having)
+        if stated[name]["type"] == "float":
             for run in having:
                 run.params[name] = float(run.params[name])
-    space, problems = space_in(written)
+    space, problems = space_in(stated)
     if problems:
-        lines = "; ".join(f"{problem.where}: {problem.what}" for problem in problems)
+        found = "; ".join(f"{problem.where}: {problem.what}" for problem in problems)
         hint = "leave the parameter out with --params"
-        raise UserError(f"the parameters cannot be searched as they are: {lines}", hint)
+        raise UserError(f"the parameters cannot be searched as they are: {found}", hint)
     return space
 
 
@@ -87,18 +87,18 @@ def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
 
 
 def parameter_of(distribution: BaseDistribution) -> dict[str, Any]:
-    """A parameter, as a study file writes it, from the distribution that it is drawn from."""
+    """A parameter of a study file from a distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return {"type": "categorical", "choices": list(distribution.choices)}
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     is_whole = isinstance(distribution, IntDistribution)
     bounds = {"low": distribution.low, "high": distribution.high}
-    written = {"type": "int" if is_whole else "float", **bounds}
+    stated = {"type": "int" if is_whole else "float", **bounds}
     if distribution.log:
-        written["log"] = True
+        stated["log"] = True
     if distribution.step is not None and not (is_whole and distribution.step == 1):
-        written["step"] = distribution.step
-    return written
+        stated["step"] = distribution.step
+    return stated
 
 
 def lines(space: Mapping[str, Parameter], runs: Sequence[PastRun]) -> list[str]:
@@ -107,15 +107,14 @@ def lines(space: Mapping[str, Parameter], runs: Sequence[PastRun]) -> list[str]:
     for name, parameter in space.items():
         having = sum(name in run.params for run in runs)
         some = f"  # in {having} of {len(runs)} runs" if having < len(runs) else ""
-        found.append(f"  {flow(name)}: {flow(_as_written(parameter))}{some}")
+        found.append(f"  {flow(name)}: {flow(_stated(parameter))}{some}")
     return found
 
 
-def _as_written(parameter: Parameter) -> dict[str, Any]:
-    """A parameter as a study file has it, without what is the default."""
+def _stated(parameter: Parameter) -> dict[str, Any]:
     # As JSON, so that tuples are lists.
-    written = parameter.model_dump(mode="json", exclude_unset=True, exclude_defaults=True)
-    return {"type": parameter.type, **written}
+    stated = parameter.model_dump(mode="json", exclude_unset=True, exclude_defaults=True)
+    return {"type": parameter.type, **stated}
 
 
 def write(store: Store, found: PastRuns, name: str, space: Space) -> None:
@@ -185,7 +184,7 @@ def _text(found: PastRuns, name: str, space: Space) -> str:
     document = {
         "study": name,
         IMPORTED: {"from": found.kind, "source": source},
-        "space": {each: _as_written(parameter) for each, parameter in space.items()},
+        "space": {each: _stated(parameter) for each, parameter in space.items()},
         "objective": measured[0] if len(measured) == 1 else measured,
         "budget": {"trials": len(found.runs), "per_trial": {"steps": int(found.steps)}},
     }

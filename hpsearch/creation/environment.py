@@ -1,4 +1,4 @@
-"""What a study runs on, for the record: packages, device, code and data."""
+"""The environment of a study, for the record: packages, device, code and data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GIT_S = 10  # how long git may take to name a revision
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
-    """What this driver's session runs on. Reads all the files that the task names."""
+    """The environment of this driver's session. Reads all the files that the task names."""
     return Environment(time.time(), _revision(spec.base), _packages(), device, _fingerprint(spec))
 
 
@@ -47,7 +47,7 @@ def _packages() -> dict[str, str]:
 
 
 def _revision(folder: Path) -> str | None:
-    """How git names the state of a folder; None if git does not know it."""
+    """The state of a folder by git's name; None if git does not know it."""
     command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40"]
     try:
         git = subprocess.run(  # noqa: S603 - a fixed command
@@ -59,7 +59,7 @@ def _revision(folder: Path) -> str | None:
 
 
 def _fingerprint(spec: StudySpec) -> str | None:
-    """The SHA-256 of the files that the task names; None if it names none."""
+    """The SHA-256 of the files that the task names; None without such files."""
     files = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
     if not files:
         return None
@@ -72,8 +72,8 @@ def _fingerprint(spec: StudySpec) -> str | None:
 
 
 def _names(spec: StudySpec) -> list[str]:
-    """The texts of the task that may name files: the words of a command, or the values of its
-    settings, in the order of their names. The module of a function is last."""
+    """The texts of the task that may name files: the words of a command, or the values of the
+    settings in the order of their names, and last the module of a function."""
     task = spec.task
     if task["kind"] == COMMAND.kind:
         folder = Path(task.get("cwd", "."))
@@ -88,8 +88,7 @@ def _names(spec: StudySpec) -> list[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """True if there is a file of this name; a word may be too long for one."""
     try:
         return path.is_file()
-    except OSError:
+    except OSError:  # a word may be too long for a name
         return False

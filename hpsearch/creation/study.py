@@ -1,4 +1,4 @@
-"""Studies into the database and their study files out of it."""
+"""New studies in the database, and the study files of those that are there."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def create_study(
     spec: StudySpec,
     checkpoints: Path | str | None,
     uid: str | None = None,
-    told: Sequence[EarlierStudy] = (),
+    earlier: Sequence[EarlierStudy] = (),
 ) -> History:
     """Write a new study into the database. Raises StudyExists if the name is taken.
 
     Args:
         checkpoints: The study's own folder of checkpoints, an absolute path or a URL; None if it
             keeps none.
-        uid: The study's; None for a new one.
-        told: By earlier studies (`creation.warm_start`); nothing for a study that starts cold.
+        uid: None for a new one.
+        earlier: The evidence that it starts from, see `creation.warm_start`.
     """
     record = StudyRecord(
         id=0,
@@ -42,7 +42,7 @@ def create_study(
         checkpoints=None if checkpoints is None else str(checkpoints),
         step_scale=step_scale(spec),
         uid=uid or new_uid(),
-        warm_start=list(told),
+        warm_start=list(earlier),
     )
     try:
         return History(store.create_study(record))

@@ -1,4 +1,4 @@
-"""The evidence that earlier studies have for a new one, read from the database.
+"""The evidence of earlier studies for a new one.
 
 It is read once, before the study is created, and kept in the study's record. So a study that is
 resumed proposes what it would have proposed, whatever becomes of the others.
@@ -13,7 +13,7 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, earlier_study_of
 from hpsearch.store.store import Store
-from hpsearch.store.study_texts import written_in
+from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
@@ -21,37 +21,36 @@ MOST = 8  # so many studies are found by themselves, the latest ones
 SHARED = 0.5  # they search at least this share of the study's parameters
 
 
-def told_to(store: Store, spec: StudySpec) -> list[EarlierStudy]:
-    """The evidence of the earlier studies that a study file names; none where it starts cold.
-    Raises StudyNotFound if one is not in the database, UserError if one has no evidence for this
-    study."""
+def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
+    """The evidence of the earlier studies that a study file names; empty where it starts cold.
+    Raises StudyNotFound if one is not in the database, UserError if one has no evidence."""
     wanted = spec.search.warm_start
     if wanted is None:
         return []
     if wanted == AUTO:
         return _found(store, spec)
-    return [_told(store, spec, name) for name in wanted]
+    return [_evidence_of(store, spec, name) for name in wanted]
 
 
-def summary(told: list[EarlierStudy]) -> str:
-    """Whose results a study starts from, as one line for people."""
-    if not told:
+def summary(earlier: list[EarlierStudy]) -> str:
+    """The studies whose results a study starts from, as one line for people."""
+    if not earlier:
         return "warm_start: no earlier study fits, so the study starts without any"
-    names = ", ".join(f"{each.name} ({len(each.trials)} trials)" for each in told)
+    names = ", ".join(f"{each.name} ({len(each.trials)} trials)" for each in earlier)
     return f"warm_start: evidence of {names}"
 
 
-def _told(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
+def _evidence_of(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
     history = store.load(name)
     if history.study.directions not in (("minimize",), ("maximize",)):
         raise _refusal(name, "has no single objective, so its trials have no order")
     if history.study.state is StudyState.RUNNING:
         raise _refusal(name, "is still running, and what it tells would depend on the moment")
-    told = earlier_study_of(history, spec.space)
-    if told is None:
+    evidence = earlier_study_of(history, spec.space)
+    if evidence is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
         raise _refusal(name, lacking)
-    return told
+    return evidence
 
 
 def _refusal(name: str, why: str) -> UserError:
@@ -63,14 +62,11 @@ def _refusal(name: str, why: str) -> UserError:
 
 def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """The latest finished studies of the same kind of task and the same objective."""
-    alike = [record for record in reversed(store.studies()) if _is_alike(record, spec)]
     found: list[EarlierStudy] = []
-    for record in alike:
-        told = earlier_study_of(store.load(record.name), spec.space)
-        if told is not None:
-            found.append(told)
-        if len(found) == MOST:
-            break
+    for record in reversed(store.studies()):
+        if len(found) < MOST and _is_alike(record, spec):
+            evidence = earlier_study_of(store.load(record.name), spec.space)
+            found += [] if evidence is None else [evidence]
     return found
 
 
@@ -79,10 +75,10 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
     half of the parameters."""
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
-    written = written_in(record.spec)
-    kind = _part(written.get("task"), "kind")
-    space = written.get("space")
-    objective = written.get("objective")
+    content = content_of(record.spec)
+    kind = _part(content.get("task"), "kind")
+    space = content.get("space")
+    objective = content.get("objective")
     if isinstance(objective, list) and len(objective) == 1:
         (objective,) = objective
     measured = _part(objective, "metric"), _part(objective, "direction")

@@ -1,9 +1,7 @@
-"""The study driver: poll, decide, commit, execute; and what removes checkpoints beside it.
+"""The study driver: poll, decide, commit, execute; and the removal of checkpoints beside it.
 
-- `loop`: the driver
-- `executor`: what a driver asks of an executor
-- `journal`: its transactions, and how long it waits for a database
-- `clock`: a clock that nobody can set
+- `loop`: the driver, its clock, and the protocol of executors
+- `journal`: its transactions, and its patience with a database
 - `sweeping`: removes checkpoints that trials do not need any more
 - `removal`: removes all checkpoints of a study that is removed
 """

@@ -68,8 +68,7 @@ class Journal:
         self.written = 0.0  # when something was last written; the time as of which it was decided
 
     def begin(self) -> None:
-        """Read which revision the study is at. Raises StoreUnreachable if the database did not
-        answer within the driver's patience."""
+        """Read the study's revision. Raises StoreUnreachable as `write`."""
         self._revision = self._patiently(lambda: self._store.revision(self._study.id))
 
     @property
@@ -78,9 +77,8 @@ class Journal:
         return self.written + self._renew_s
 
     def write(self, changes: Changes, now: float) -> Entry:
-        """Commit what a tick has changed, as decided at `now`, in one transaction; without changes,
-        renew the lease. Returns whether somebody has asked for the study to stop, or for anything
-        else.
+        """Commit the changes of a tick, as decided at `now`, in one transaction; without changes,
+        renew the lease. Returns the state at the fence, such as a stop that was requested.
 
         Nothing was written where it raises LeaseLost, as another driver has taken the study over;
         Unreachable, as the database is at an older state than this driver has written; or
@@ -93,8 +91,7 @@ class Journal:
         return entry
 
     def requests(self) -> list[Request]:
-        """The requests to the study that have not been answered. Raises StoreUnreachable if the
-        database did not answer within the driver's patience."""
+        """The unanswered requests to the study. Raises StoreUnreachable as `write`."""
         return self._patiently(lambda: self._store.waiting(self._study.id))
 
     def _commit(self, changes: Changes) -> Entry:
@@ -111,11 +108,8 @@ class Journal:
         return self._store.renew(self._lease, lease_s, self._clock())
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Call the database, again and again while it does not answer. Trials continue meanwhile.
-
-        A pause counts as long as it was meant to be: a process that is stopped or suspended during
-        a pause has not tried to reach the database in that time.
-        """
+        """Call the database, again and again while it does not answer. Trials continue meanwhile. A
+        pause counts as long as it was meant to be, even if the process was stopped in it."""
         waited_s = 0.0
         pause_s = FIRST_PAUSE_S
         while True:

@@ -1,4 +1,4 @@
-"""The loop: poll the executor, let the brain decide, commit, then execute.
+"""The driver's loop: poll the executor, let the brain decide, commit, then execute.
 
 A command is sent only after the transaction that decided it has committed: one transaction a tick,
 fenced by the driver's lease. A driver that dies between the two loses nothing: the next one finds
@@ -7,7 +7,9 @@ the attempt in the database, ends it there, and continues the trial.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -15,8 +17,6 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord
-from hpsearch.driver.clock import SteadyClock
-from hpsearch.driver.executor import Executor
 from hpsearch.driver.journal import DEFAULT, Journal, Patience
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
@@ -29,8 +29,64 @@ Watch = Callable[[Study, Changes, float], None]
 """Called after every tick with what it wrote, for a live view; it must not change anything."""
 
 
-def watch_nothing(study: Study, changes: Changes, now: float) -> None:
-    """A `Watch` that does nothing."""
+def watched_by(*watches: Watch) -> Watch:
+    """A watch that calls several, one after another."""
+
+    def watch(study: Study, changes: Changes, now: float) -> None:
+        for each in watches:
+            each(study, changes, now)
+
+    return watch
+
+
+class Executor(Protocol):
+    """Runs attempts on slots.
+
+    Commands for one slot are carried out in the order in which they were given. `(trial, attempt)`
+    identifies an attempt. Repeating a command has no effect, and neither has a command for an
+    attempt that the executor does not run, or does not run any more.
+
+    A checkpoint that a report names stays until `recorded` says that a later report is in the
+    database. If that call is lost, checkpoints that are no longer needed stay. The trial's next
+    attempt removes them once a report of its own is on record.
+    """
+
+    def launch(self, order: ev.Launch) -> None:
+        """Start an attempt on its slot."""
+
+    def advance(self, order: ev.Advance) -> None:
+        """Let a waiting attempt continue."""
+
+    def stop(self, order: ev.Stop) -> None:
+        """End an attempt; where `save` is set, save first and answer with `Stopped`."""
+
+    def recorded(self, trial: int, attempt: int, resource: float) -> None:
+        """Say that the reports of an attempt up to `resource` are in the database, so that
+        checkpoints of earlier reports may be removed, now or with the next report."""
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """The events in the order they happened; waits up to `timeout_s` for the first one."""
+
+
+class SteadyClock:
+    """Seconds since the epoch at the moment it is made, plus the time that passes from then on.
+
+    Setting the machine's clock does not move it. It stops while the machine is suspended. It starts
+    at `not_before` if the machine's clock is behind that: a study's time does not run backwards
+    from one driver to the next."""
+
+    def __init__(
+        self,
+        not_before: float | None = None,
+        wall: Callable[[], float] = time.time,
+        passing: Callable[[], float] = time.monotonic,
+    ) -> None:
+        start = wall() if not_before is None else max(wall(), not_before)
+        self._passing = passing
+        self._before = start - passing()
+
+    def __call__(self) -> float:
+        return self._before + self._passing()
 
 
 def due_of(study: Study) -> float | None:
@@ -51,7 +107,7 @@ class Driver:
         executor: Executor,
         store: Store,
         lease: Lease,
-        watch: Watch = watch_nothing,
+        watch: Watch | None = None,
         clock: Callable[[], float] | None = None,
         patience: Patience = DEFAULT,
         poll_s: float = POLL_S,
@@ -59,7 +115,7 @@ class Driver:
         self.study = study
         self._executor = executor
         self._lease = lease
-        self._watch = watch
+        self._watch = watch or watched_by()
         self._clock = clock or SteadyClock(lease.alive_at)
         self._patience = patience
         self._poll_s = poll_s
@@ -78,8 +134,7 @@ class Driver:
         """Drive until the study has finished, or was interrupted and is saved.
 
         Raises:
-            LeaseLost: Another driver took the study over; since then, this one has written and
-                sent nothing.
+            LeaseLost: Another driver took the study over; this one has sent nothing since.
             StoreUnreachable: The database did not answer within the driver's patience.
         """
         self._begin()
@@ -102,11 +157,8 @@ class Driver:
         self._commit(now)
 
     def _listen(self) -> list[ev.Event]:
-        """Wait for events.
-
-        While its process is stopped, or while it waits for the database, a driver is away. Nothing
-        is held against a worker because it was not heard in this time.
-        """
+        """Wait for events. A driver is away while its process is stopped, or waits for the
+        database; the silence of workers in this time is not held against them."""
         wait_s = self._wait_s()
         events = self._executor.poll(wait_s)
         now = self._clock()
@@ -129,7 +181,7 @@ class Driver:
         return min(self._poll_s, until_due_s)
 
     def _tick(self, events: list[ev.Event]) -> None:
-        """Decide on what happened and commit it; only then tell the executor."""
+        """Decide on the events and commit it; only then call the executor."""
         now = self._clock()
         commands = self._decide(events, now)
         changes = self._commit(now, commands)
@@ -147,7 +199,6 @@ class Driver:
         return commands
 
     def _answer_requests(self, now: float) -> list[ev.Command]:
-        """Do what was asked of the study, by what the last write said."""
         if not self._is_asked:
             return []
         self._is_asked = False
@@ -159,7 +210,7 @@ class Driver:
         return commands
 
     def _interrupt(self, now: float) -> None:
-        """Ask all workers to save and stop, once; stop waiting for them when their time is up."""
+        """Let all workers save and stop, once; stop waiting for them when their time is up."""
         study = self.study
         if self._stop_by is None:
             self._stop_by = self._listened + self._patience.workers_s
@@ -169,11 +220,9 @@ class Driver:
             study.abandon(now)
 
     def _commit(self, now: float, commands: Sequence[ev.Command] = ()) -> Changes:
-        """Write what has changed since the last call, and return it.
-
-        Where nothing has changed, the lease is renewed when that is due, and before any command is
-        sent: a driver that has lost its lease sends nothing.
-        """
+        """Write the changes since the last call, and return them. Without changes, renew the lease
+        when that is due, and before any command is sent: a driver that has lost its lease sends
+        nothing."""
         changes = self.study.history.drain()
         has_news = bool(changes or commands)
         must_write = has_news or now >= self.journal.due
@@ -187,7 +236,6 @@ class Driver:
         return changes
 
     def _acknowledge(self, reports: list[ReportRecord]) -> None:
-        """Tell the executor which reports are in the database."""
         for report in reports:
             if report.attempt is not None:
                 self._executor.recorded(report.trial, report.attempt, report.resource)

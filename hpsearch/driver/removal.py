@@ -1,9 +1,8 @@
-"""Removes all checkpoints of a study that itself is to be removed.
+"""Removes all checkpoints of a study that is itself to be removed.
 
-Only what carries the study's mark is removed (`hpsearch.checkpoint_folders`): the folders of its
-trials one by one, their logs and what trackers were told, then the study itself, and its marks
-last. A removal that was interrupted can therefore be repeated in full as long as the study is in
-the database.
+It removes only what lies beside the study's mark (`hpsearch.checkpoint_folders`): the folders of
+its trials one by one, their logs and the records of trackers, then the study, and its marks last. A
+removal that was interrupted can therefore be repeated as long as the study is in the database.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ class Emptied:
     trials: int  # how many trials had files there
 
     def dissolve(self) -> str:
-        """Remove the mark once the study is removed, and the folder if nothing else is in it.
-        Returns a line about it for people."""
+        """Remove the mark once the study is removed, and the folder if it is empty. Returns a line
+        about it for people."""
         done = f"removed its checkpoints, of {self.trials} trials, in {self.folder}"
         try:
             folder_at(self.folder).dissolve(MARKER)
@@ -43,11 +42,9 @@ class Emptied:
 def remove_checkpoints(
     record: StudyRecord, named_in: Callable[[str], bool], go_on: Callable[[], None]
 ) -> tuple[list[Emptied], list[str]]:
-    """Remove the folders of a study's trials that lie beside its marks.
-
-    All its folders are looked at before anything is removed. Returns the folders from which files
-    were removed, and lines for people about what was left and why. Raises UserError if a folder
-    cannot be read from this machine, or not all of it could be removed.
+    """Remove the folders of a study's trials that lie beside its marks, after a look at all its
+    folders. Returns the emptied folders, and lines for people about the other ones. Raises
+    UserError if a folder cannot be read from this machine, or not all of it could be removed.
 
     Args:
         named_in: Whether the database names a checkpoint in a folder.
@@ -71,7 +68,7 @@ def remove_checkpoints(
 
 
 def _why_left(record: StudyRecord, folder: str, named_in: Callable[[str], bool]) -> str:
-    """Why a folder is left as it is; `_OURS` where it is not."""
+    """The reason to leave a folder as it is, or `_OURS`."""
     owner = mark_of(folder)
     if owner is not None:
         if owner.uid == record.uid:
@@ -93,7 +90,6 @@ def _is_empty(folder: str) -> bool:
 
 
 def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
-    """Remove all trials' files in a folder. Raises UserError if some could not be removed."""
     where = folder_at(folder)
     numbers = trials_in(folder)
     names = [*map(trial_folder, numbers), LOGS, TRACKING]

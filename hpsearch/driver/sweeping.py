@@ -2,14 +2,13 @@
 
 A trial that waits keeps its newest checkpoint whole and the weights of its best one. A trial that
 has ended keeps the weights of its best one, or nothing where its record names no checkpoint. The
-sweeper watches what the driver has written, so that nothing goes before the database names what
-stays. It only removes, so that a driver which is killed meanwhile leaves nothing half made: the
-next driver removes the rest.
+sweeper watches the driver's commits, so that nothing goes before the database names what stays. It
+only removes: if the driver is killed meanwhile, the next driver removes the rest.
 
-Only a folder that carries the study's mark is touched (`hpsearch.checkpoint_folders`). What another
-trial is to begin with stays until that one has a checkpoint of its own. Where a worker still holds
-a trial that has ended, the sweeper waits for it. A trial that waits may continue meanwhile: nothing
-newer than its checkpoint on record is touched, and nothing at all that was written since.
+It touches only a folder that carries the study's mark (`hpsearch.checkpoint_folders`). A checkpoint
+that another trial is to begin with stays until that trial has its own. Where a worker still holds a
+trial that has ended, the sweeper waits for it. A trial that waits may continue meanwhile: nothing
+newer than its checkpoint on record is touched.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Sweeper:
         self._order(set())
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Called after every tick with what it wrote."""
+        """Take in the commit of a tick."""
         for decision in changes.decisions:
             if decision.kind is DecisionKind.DROP:
                 log.info("trial %d: its checkpoint is given up: %s", decision.trial, decision.why)
@@ -81,7 +80,7 @@ class Sweeper:
             self._order(held)
 
     def close(self) -> None:
-        """Remove what is left to remove; wait for that for a while."""
+        """Remove the rest, but not for long."""
         self._orders.put(None)
         self._thread.join(PATIENCE_S)
 
@@ -96,7 +95,8 @@ class Sweeper:
                 self._pending[number] = kept
 
     def _kept(self, trial: Trial) -> _Kept | None:
-        """The checkpoints that a trial keeps; None if it needs everything, or has no files here."""
+        """The checkpoints that a trial keeps; None if it needs all of them, or has no files
+        here."""
         may_go_on = waits(trial)
         if not trial.state.terminal and not may_go_on:
             return None
@@ -111,8 +111,7 @@ class Sweeper:
         return str(inside(self._home.folder, trial_folder(trial)))
 
     def _order(self, held: set[int]) -> None:
-        """Order what can be done by now. Nothing is removed yet of trials that have ended and that
-        workers hold."""
+        """Order the removals that are possible by now, without ended trials that workers `held`."""
         for kept in list(self._pending.values()):
             if kept.trial in held and not kept.waits:
                 continue
@@ -131,7 +130,7 @@ class Sweeper:
                 self._complain(error)
 
     def _remove_left(self, gone: set[int]) -> None:
-        """Remove what earlier drivers have left of trials that keep nothing."""
+        """Remove the files that earlier drivers have left of trials that keep nothing."""
         for number in gone.intersection(trials_in(self._home.folder)):
             self._remove(_Kept(number))
 
@@ -146,11 +145,10 @@ class Sweeper:
             trim_ended(kept.checkpoint)
 
     def _stands(self, kept: _Kept) -> bool:
-        """True if a trial still waits as it did when this was ordered."""
         return self._ordered.get(kept.trial) is kept
 
     def _complain(self, error: Exception) -> None:
-        """Warn once: what follows most likely has the same cause."""
+        """Warn once: later failures most likely have the same cause."""
         if self._has_complained:
             return
         self._has_complained = True

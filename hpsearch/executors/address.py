@@ -1,5 +1,4 @@
-"""A check that anything answers at the address of a Ray cluster. Ray itself would wait for
-minutes."""
+"""A check of the address of a Ray cluster. Ray itself would wait for minutes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Slots on a Ray cluster: one long-lived actor a slot (`ray_slot`), in its own placement group.
 
-The group is the slot's room. It waits in Ray's queue until a node has what a worker takes, and it
-is a demand that an autoscaler starts nodes for. A study that counts its workers itself (`workers:
-auto`) takes what is free. It queues for more only while it has nothing, or where an autoscaler
-would bring a node and every worker is busy: so several studies share a cluster, and each has a
-worker as soon as there is room for one.
+The group is the slot's room. It waits in Ray's queue until a node has the resources of a worker,
+and it is a demand that an autoscaler starts nodes for. A study that counts its workers itself
+(`workers: auto`) takes what is free. It queues for more only while it has nothing, or where an
+autoscaler would bring a node and every worker is busy: so several studies share a cluster, and each
+has a worker as soon as there is room for one.
 
 Each actor is polled again once the driver is done with the events of the poll before. A poll
 returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
@@ -39,7 +39,7 @@ from hpsearch.executors.worker import ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 
-FOLLOW_S = 1.0  # how often the cluster is checked for nodes that came or went
+FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
 
 SETTLE_S = 3.0
 """The resources of one more worker must have been free for this long: a study that has none yet is
@@ -47,9 +47,9 @@ served first, from Ray's queue. A room that finds no place in this time is given
 has others."""
 
 STOP_GRACE_S = 30.0
-"""How long a worker may take to stop an attempt before it is killed and replaced."""
+"""The seconds in which a worker must stop an attempt before it is killed and replaced."""
 
-STARTS = 5  # how many times the `worker_timeout` a worker may take until it is ready
+STARTS = 5  # a worker may take so many times the `worker_timeout` until it is ready
 
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
@@ -70,8 +70,8 @@ log = logging.getLogger("hpsearch")
 
 
 class RayExecutor:
-    """Runs attempts on the actors of the Ray cluster that this process is part of, see `cluster`;
-    raises UserError if no node of the cluster has what a slot takes."""
+    """Runs attempts on the actors of the Ray cluster that this process is part of, see `cluster`.
+    Raises UserError if no node of the cluster has the resources of a slot."""
 
     def __init__(self, config: WorkerConfig, resources: Resources) -> None:
         self._config = config
@@ -132,7 +132,7 @@ class RayExecutor:
         slot.order(order)
 
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
-        """Say that reports are in the database. It goes out with the next poll: no call more."""
+        """Note that reports are in the database, for the next poll to carry."""
         slot = self._slot_of((trial, attempt))
         if slot is not None:
             slot.note_recorded((trial, attempt), resource)
@@ -260,8 +260,7 @@ class RayExecutor:
 
     def _replace_stuck(self) -> list[ev.Event]:
         """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
-        swapped out, or are on a node that has vanished. The answers that came while this process
-        itself was away are taken in before."""
+        swapped out, or are on a node that has vanished."""
         now = time.monotonic()
         limit_s = self._resources.worker_timeout_s
         start_limit_s = STARTS * limit_s
@@ -280,7 +279,7 @@ class RayExecutor:
 
     def _follow_cluster(self) -> None:
         """Start as many workers as the cluster has room for, and retire those whose node leaves.
-        Not while the head is silent: Ray would wait for it."""
+        Waits while the head is silent, as Ray would hang."""
         if not self._head.answers:
             return
         self._followed = now = time.monotonic()

@@ -1,9 +1,9 @@
-"""The Ray cluster that this process is part of, and what its head says about the nodes.
+"""The Ray cluster that this process is part of, and the nodes that its head knows.
 
-Ray itself waits for a head that is gone: calls hang, and after a while the process is ended without
-a message. So the head is asked in a thread of its own, and its silence is measured. A driver that
-has heard nothing for too long ends in order, and its study can be resumed. Trials continue
-meanwhile: workers and the driver do not need the head to talk to each other.
+Ray itself waits for a head that is gone: calls hang, and after a while the process ends without a
+message. So a thread asks the head, and its silence is measured. A driver that has heard nothing for
+too long ends in order, and its study can be resumed. Trials continue meanwhile: workers and the
+driver do not need the head to talk to each other.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ log = logging.getLogger("hpsearch")
 
 @contextmanager
 def cluster(address: str | None, resources: Resources) -> Iterator[None]:
-    """Join the cluster at an address, never replaced by a local one, or start a local one and join
-    that. Raises Unreachable if nothing answers."""
+    """Join the cluster at an address, or start a local one without one, and leave it at the end.
+    Raises Unreachable if nothing answers."""
     on_sigterm = signal.getsignal(signal.SIGTERM)
     # Ray would end a process that has not reached the head for a minute. `HeadNode` decides how
     # long is too long.
@@ -105,9 +105,8 @@ def _quietly() -> dict[str, Any]:
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Processes that are started meanwhile inherit no access to the database, and Ray does not
-    learn this program's command line, which it would show as that of the job: `--storage` and
-    `--notify` may have passwords."""
+    """Keep access to the database from processes that start meanwhile, and the command line from
+    Ray, which would show it as that of the job: `--storage` and `--notify` may have passwords."""
     kept = {name: os.environ.pop(name) for name in _SECRETS if name in os.environ}
     command_line = ray_utils.get_entrypoint_name
     ray_utils.get_entrypoint_name = lambda: "hpsearch"
@@ -137,11 +136,8 @@ class Node:
 
 
 class HeadNode:
-    """The head of the cluster, and what it says about the nodes.
-
-    Args:
-        patience_s: The longest silence of the head that is accepted.
-    """
+    """The head of the cluster, and the nodes that it knows. `patience_s` is its longest silence
+    that is accepted."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -172,8 +168,8 @@ class HeadNode:
             self._closed.wait(ASK_S)
 
     def check(self) -> None:
-        """Check that there still is a cluster. Raises ClusterLost if the head was silent for too
-        long, or this process's own node has died."""
+        """Raise ClusterLost if the head was silent for too long, or this process's own node has
+        died."""
         now = time.monotonic()
         silent_s = self._silent_s(now)
         if silent_s > self._patience_s:
@@ -187,8 +183,8 @@ class HeadNode:
         self._warn(is_silent=silent_s > SILENT_S)
 
     def _silent_s(self, now: float) -> float:
-        """The seconds for which the head has been silent. Where this process was stopped, or waited
-        for the database, the head gets half of its time to answer from now on."""
+        """The seconds of the head's silence. If this process was stopped, or waited for the
+        database, the head gets half of its time to answer from now on."""
         away_s = now - self._checked
         self._checked = now
         if away_s > self._patience_s / 2:
@@ -223,7 +219,6 @@ class HeadNode:
         return [node for name, node in self.nodes.items() if self.stays(name)]
 
     def close(self) -> None:
-        """Ask no more."""
         self._closed.set()
         self._thread.join(ASK_S)
 

@@ -1,7 +1,7 @@
-"""One slot on a Ray cluster: an actor that holds a `Worker`, and what its executor knows of it.
+"""One slot on a Ray cluster: an actor that holds a `Worker`, and its executor's record of it.
 
 An actor answers one long `poll` at a time, so that a message costs one call however many events it
-carries. A poll takes along what the driver ordered since the one before, and which reports are in
+carries. A poll takes along the driver's orders since the one before, and the reports that are in
 the database. Commands that come while a poll is out are sent at once, in a call of their own.
 """
 
@@ -57,7 +57,7 @@ class WorkerActor:
 
     @ray.method(concurrency_group="command")
     def hello(self) -> Hello:
-        """Answers once the worker is ready."""
+        """Answer once the worker is ready."""
         device = self._device
         if device != "cpu":
             import torch
@@ -68,7 +68,7 @@ class WorkerActor:
 
     @ray.method(concurrency_group="poll")
     def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | ReplaceWorker]:
-        """Take in what was sent along, and answer with the worker's next events."""
+        """Take in the mail, and answer with the worker's next events."""
         recorded, orders = mail
         for (trial, attempt), resource in recorded.items():
             self._worker.recorded(trial, attempt, resource)
@@ -128,7 +128,7 @@ class RaySlot:
         self.recorded[attempt] = max(before, resource)
 
     def listen(self, hold_s: float) -> None:
-        """Send a poll where none is out. The worker answers within `hold_s`."""
+        """Send a poll, unless one is out. The worker answers within `hold_s`."""
         if self.pending is not None:
             return
         self.pending = self.actor.poll.remote(hold_s, (self.recorded, self.orders))

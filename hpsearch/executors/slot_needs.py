@@ -1,38 +1,47 @@
-"""The resources that one slot takes of a Ray cluster, and how many slots have room."""
+"""The resources that one slot takes of a Ray cluster, and the slots that have room."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping
 
+import ray
+from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lacks it
+from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
+from ray.experimental.internal_kv import _internal_kv_get
+
 from hpsearch.errors import UserError
-from hpsearch.executors import autoscaler
 from hpsearch.executors.ray_cluster import HeadNode, Node
 from hpsearch.study_file.models import Resources
+
+_STATUS_OF_OLDER = b"__autoscaling_status"
+_NOT_MANAGED = "node_"
+"""The beginning of the names of node types where nobody but people starts nodes."""
 
 log = logging.getLogger("hpsearch")
 
 
 class SlotNeeds:
     """The CPUs and GPUs of one slot, on the cluster of `head`; raises UserError if no node of it
-    has that, and none that its autoscaler could bring."""
+    has that, and no autoscaler could bring one."""
 
     def __init__(self, resources: Resources, head: HeadNode) -> None:
         self._cpu = resources.cpu
         self._is_short = False
-        self.has_autoscaler = autoscaler.has_autoscaler()
+        self.has_autoscaler = has_autoscaler()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         if not self.gpus:
             del self.takes["GPU"]
-        if not isinstance(resources.workers, int):
+        if not isinstance(resources.workers, int) and not self.has_autoscaler:
             self._refuse_too_large(head.staying)
 
     def __str__(self) -> str:
         return f"{self._cpu:g} CPU and {self.gpus:g} GPU"
 
     def fitting(self, has: Mapping[str, float]) -> int:
-        """How many slots fit into resources."""
+        """The number of slots that fit into resources."""
         by_cpu = has.get("CPU", 0.0) / self._cpu
         if not self.gpus:
             return int(by_cpu)
@@ -55,26 +64,33 @@ class SlotNeeds:
             return float(resources.gpu)
         if any(node.resources.get("GPU") for node in head.staying):
             return 1.0
-        if not self.has_autoscaler:
-            return 0.0
-        could = autoscaler.could_bring({"CPU": self._cpu, "GPU": 1.0})
-        if could is None:
+        if self.has_autoscaler:
             raise UserError(
-                "the cluster has no GPU now, and its autoscaler does not say whether it could bring"
-                " one",
+                "the cluster has no GPU now, and its autoscaler may bring one",
                 "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
             )
-        if not could:
-            log.warning("the autoscaler has no node with a GPU to bring: workers train on CPUs")
-        return 1.0 if could else 0.0
+        return 0.0
 
     def _refuse_too_large(self, nodes: list[Node]) -> None:
-        if any(self.fitting(node.resources) for node in nodes):
-            return
-        if self.has_autoscaler and autoscaler.could_bring(self.takes) is not False:
-            return
-        brings = ", and its autoscaler cannot bring one" if self.has_autoscaler else ""
-        raise UserError(
-            f"no node of the cluster has the {self} that a worker takes{brings}",
-            "lower resources.cpu or resources.gpu in the study file",
-        )
+        if not any(self.fitting(node.resources) for node in nodes):
+            raise UserError(
+                f"no node of the cluster has the {self} that a worker takes",
+                "lower resources.cpu or resources.gpu in the study file",
+            )
+
+
+def has_autoscaler() -> bool:
+    """True if something starts nodes where the cluster lacks resources.
+
+    Ray has no public call that says this, so the head is asked as `ray status` asks it. KubeRay's
+    autoscaler has seen a version of the cluster's state; that of `ray up` leaves a report."""
+    client = GcsClient(address=ray.get_runtime_context().gcs_address)
+    reply = GetClusterStatusReply()
+    reply.ParseFromString(client.get_cluster_status(timeout_s=10))
+    if reply.autoscaling_state.last_seen_cluster_resource_state_version:
+        return True
+    status = _internal_kv_get(_STATUS_OF_OLDER)
+    if status is None:
+        return False
+    report = json.loads(status).get("autoscaler_report") or {}
+    return any(not kind.startswith(_NOT_MANAGED) for kind in report.get("active_nodes", ()))

@@ -1,9 +1,9 @@
 """A worker: one process that trains one attempt at a time and stays warm between them.
 
-It knows no cluster. Orders come in by `launch`, `advance` and `stop`, and `recorded` says what is
-in the database. Events go out by `poll`. All of these return at once (`poll` after its timeout),
-while a thread of the worker's own trains. What is expensive stays in the process: imported
-libraries, the task, its prepared data, and the pretrained weights that the task itself keeps.
+It knows no cluster. Orders come in by `launch`, `advance`, `stop` and `recorded`; events go out by
+`poll`. All of these return at once (`poll` after its timeout), while a thread of the worker's own
+trains. Everything expensive stays in the process: imported libraries, the task, its prepared data,
+and the pretrained weights that the task itself keeps.
 """
 
 from __future__ import annotations
@@ -45,10 +45,9 @@ class Worker:
     """Trains attempts, one after another.
 
     Args:
-        config: What is the same for all of them.
-        fetch: Turns what `launch` was given as data into the data.
+        fetch: Makes the data from `launch`'s argument.
         device: The torch device that attempts train on.
-        share: The share of that device's memory that is this worker's; 1 and more for all of it.
+        share: This worker's share of the device's memory; 1 and more for all of it.
         prints_into_logs: Whether this process prints into the log of an attempt while it runs.
     """
 
@@ -100,16 +99,14 @@ class Worker:
             control.changed.set()
 
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
-        """The reports of an attempt up to `resource` are in the database.
-
-        Checkpoints that only earlier reports named are removed when it reports next.
-        """
+        """Note that the reports of an attempt up to `resource` are in the database: its next report
+        removes older checkpoints."""
         control = self._controls.get((trial, attempt))
         if control is not None:
             control.recorded = max(control.recorded, resource)
 
     def retire(self) -> None:
-        """This process was told that it will end: save what runs, and start nothing more."""
+        """Save the attempts that run, and start nothing more: this process will end."""
         self._retiring = True
         controls = list(self._controls.values())
         for control in controls:
@@ -168,8 +165,8 @@ class Worker:
                 self._emit(ending, *self._replacement(before), urgent=True)
 
     def _replacement(self, before: int | None) -> list[ReplaceWorker]:
-        """The request to replace this process, if it is to end, or if GPU memory of the attempt is
-        not free. `before` it, so many bytes were allocated; None without a GPU."""
+        """The request to replace this process, if it is to end or has leaked GPU memory. `before`
+        are the bytes allocated before the attempt; None without a GPU."""
         if self._retiring:
             return [ReplaceWorker(RETIRED)]
         now = allocated_bytes(self._device)

@@ -1,4 +1,4 @@
-"""The configuration of workers: what is the same for all attempts of a study."""
+"""The configuration of workers: the facts that all attempts of a study share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trials.contract import Budget, Goal, Task
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """The facts that are the same for all attempts of a study."""
+    """The facts that all attempts of a study share."""
 
     task: Mapping[str, Any]  # the `task` part of the study file
     base: str  # the folder that its relative paths start from
@@ -45,5 +45,5 @@ class WorkerConfig:
         return folders.inside(self.checkpoints, folders.trial_folder(trial))
 
     def log(self, trial: int, attempt: int) -> Path | str:
-        """The file for what the programs of an attempt print: a path, or a URL."""
+        """The file for the output of an attempt: a path, or a URL."""
         return folders.log_of(self.checkpoints, trial, attempt)

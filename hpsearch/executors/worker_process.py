@@ -1,9 +1,9 @@
 """The process of a worker: its children end with it, and a notice to end reaches it.
 
-A training job may start processes of its own, for data or for several devices. Where their worker
-is killed, nothing tells them, and they would keep memory and GPUs from the next worker. So a worker
-leads a process group, and a guardian outside of it waits for the worker's end, whatever its cause,
-and kills all that is left of the group. A process that left the group (`setsid`) is not killed.
+A training job may start processes of its own, for data or for several devices. If their worker is
+killed, they would keep memory and GPUs from the next worker. So a worker leads a process group, and
+a guardian outside of it waits for the worker's end, whatever its cause, and kills the rest of the
+group. A process that left the group (`setsid`) is not killed.
 """
 
 from __future__ import annotations
@@ -46,11 +46,10 @@ def let_children_die_with_us() -> None:
 
 
 def on_notice(call: Callable[[], None]) -> None:
-    """Call a function, in a thread of its own, when this process is sent SIGTERM.
+    """Call a function, in a thread of its own, when this process gets SIGTERM.
 
     The main thread of a Ray worker is seldom in Python code, where a handler of Python's would run.
-    So a thread reads the byte that the interpreter writes as soon as the signal arrives.
-    """
+    So a thread reads the byte that the interpreter writes as soon as the signal arrives."""
     heard, hearing = os.pipe()
     os.set_blocking(hearing, False)
     signal.signal(signal.SIGTERM, lambda number, frame: None)
@@ -65,10 +64,7 @@ def on_notice(call: Callable[[], None]) -> None:
 
 
 def kill(process: int) -> None:
-    """Kill a worker of this machine that does not answer, even one that is stopped.
-
-    A process that is not a Ray worker is left alone.
-    """
+    """Kill a Ray worker of this machine that does not answer, even one that is stopped."""
     try:
         if b"ray::" in Path(f"/proc/{process}/cmdline").read_bytes():
             os.kill(process, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""A trial as Optuna sees it, and back: states, steps and `FrozenTrial`.
+"""Trials in Optuna's terms, and back: states, steps and `FrozenTrial`.
 
-Optuna has no paused state. Until it continues, a paused trial is shown as pruned at its rung, which
-is how far its reports go. Optuna's steps are whole numbers and our resources are not: a study may
-state a factor to multiply them by.
+Optuna has no paused state. Until it continues, a paused trial is shown as pruned at its rung, where
+its reports end. Optuna's steps are whole numbers and our resources are not: a study may state a
+factor to multiply them by.
 """
 
 from __future__ import annotations
@@ -32,11 +32,8 @@ _NUMBER_BITS = 28
 
 
 def trial_id(study_id: int, number: int) -> int:
-    """The id of a trial among all studies of a database.
-
-    Below 2**53, which dashboards in JavaScript can count to: it holds for 2**25 studies of 2**28
-    trials each.
-    """
+    """The id of a trial among all studies of a database: below 2**53, which dashboards in
+    JavaScript can count to, for 2**25 studies of 2**28 trials each."""
     return study_id << _NUMBER_BITS | number
 
 
@@ -84,7 +81,6 @@ def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
 
 
 def _curve(study: StudyRecord, trial: Trial) -> dict[int, float]:
-    """The reports of a trial by Optuna's step, ascending; a missing value is not a number."""
     curve = {}
     for resource, report in sorted(trial.reports.items()):
         step = step_of(study, resource)
@@ -125,7 +121,7 @@ def set_values(trial: Trial, values: list[float] | None) -> None:
 
 
 def report_of(study: StudyRecord, number: int, step: int, value: float, now: float) -> ReportRecord:
-    """A report made from an intermediate value of Optuna's: of the objective alone."""
+    """A report of the objective alone, made from an intermediate value of Optuna's."""
     known = None if math.isnan(value) else float(value)
     return ReportRecord(
         trial=number, resource=resource_of(study, step), value=known, metrics={}, created=now
@@ -133,7 +129,7 @@ def report_of(study: StudyRecord, number: int, step: int, value: float, now: flo
 
 
 def _system_attrs(trial: Trial) -> dict[str, Any]:
-    """The system attributes of a trial, with what tells samplers that it failed."""
+    """The system attributes of a trial, with the failure that samplers must know."""
     if trial.error_kind is None or not trial.error_kind.of_configuration:
         return dict(trial.system_attrs)
     return {**trial.system_attrs, FAILED: trial.error_kind.value}
@@ -146,7 +142,7 @@ def _values(trial: Trial) -> list[float] | None:
 
 
 def _ended(trial: Trial) -> float | None:
-    """The end of a finished trial. One that is paused ended, for now, with its last report."""
+    """The end of a finished trial; of a paused one, its last report."""
     if trial.ended is not None or not trial.reports:
         return trial.ended if trial.ended is not None else trial.started
     return trial.reports[max(trial.reports)].created

@@ -1,9 +1,8 @@
-"""One study's history in memory as an Optuna storage, for samplers and pruners to read and to write
-their notes into.
+"""One study's history in memory as an Optuna storage, for samplers and pruners to read and
+annotate.
 
-Nothing here knows a database or a clock: the time comes from a function that is passed in. A write
-changes the history, which marks it as touched; the owner of the history writes it down (a driver
-with its next tick, or `hpsearch.bridges.optuna.storage`).
+It knows neither a database nor a clock. A write changes the history, which marks it as touched; the
+owner of the history commits it (a driver with its next tick, or `hpsearch.bridges.optuna.storage`).
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ Clock = Callable[[], float]  # says the time, in seconds since the epoch
 
 class HistoryStorage(BaseStorage):
     """An Optuna storage of one study. Safe to share between threads; a trial is frozen again only
-    when it has changed.
-
-    Args:
-        clock: Says when what is written happens.
-    """
+    when it has changed. `clock` dates the writes."""
 
     def __init__(self, history: History, clock: Clock) -> None:
         self.history = history
@@ -101,7 +96,6 @@ class HistoryStorage(BaseStorage):
         return [frozen_study(self.history.study)]
 
     def _study(self, study_id: int) -> StudyRecord:
-        """The study's record."""
         if study_id != self.history.study.id:
             raise KeyError(f"No study with the id {study_id}.")
         return self.history.study
@@ -209,7 +203,7 @@ class HistoryStorage(BaseStorage):
 
     @contextmanager
     def _editing(self, an_id: int) -> Iterator[Trial]:
-        """A trial that is not finished, to be changed; it is marked as touched."""
+        """A trial that is not finished, to be changed; marks it as touched."""
         with self._lock:
             trial = self._trial(an_id)
             self.check_trial_is_updatable(an_id, TO_OPTUNA[trial.state])
@@ -217,7 +211,6 @@ class HistoryStorage(BaseStorage):
             self.history.touch(trial)
 
     def _trial(self, an_id: int) -> Trial:
-        """The record of a trial."""
         study_id, number = study_and_number(an_id)
         study = self._study(study_id)
         if not 0 <= number < len(self.history.trials):
@@ -225,7 +218,7 @@ class HistoryStorage(BaseStorage):
         return self.history.trials[number]
 
     def _refresh(self) -> list[FrozenTrial]:
-        """All trials as they are now; not to be changed by the caller, which holds the lock."""
+        """All trials as they are now; the caller holds the lock, and changes none of them."""
         self._seen, changed = self.history.changed_since(self._seen)
         for number in sorted(changed):
             trial = self.history.trials[number]
@@ -248,6 +241,6 @@ def frozen_study(record: StudyRecord) -> FrozenStudy:
 
 
 def as_stored(value: Any) -> Any:
-    """A copy of an attribute's value as it will come back from the database: tuples as lists, say.
-    Raises TypeError if it cannot be written as JSON."""
+    """A copy of an attribute's value as the database returns it: tuples as lists, say. Raises
+    TypeError if JSON does not have it."""
     return codec.decode(codec.encode(value))

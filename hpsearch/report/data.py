@@ -13,7 +13,7 @@ from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
 from hpsearch.report.frames.progress import known_until
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.course import CourseGoal, StudyCourse, study_course
+from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.study_file.models import StudySpec
@@ -28,7 +28,7 @@ class ReportData:
 
     study: StudyHead
     status: StudyStatus
-    course: StudyCourse
+    history: HistoryFrames
     result: StudyResult
     now: float
     """The time at which it was read, in seconds since the epoch."""
@@ -40,9 +40,9 @@ class ReportData:
     """The stretches of time in which it was driven."""
 
     @property
-    def goal(self) -> CourseGoal:
+    def goal(self) -> GoalColumns:
         """Its first objective."""
-        return self.course.goals[0]
+        return self.history.goals[0]
 
     @property
     def spec(self) -> StudySpec | None:
@@ -52,7 +52,7 @@ class ReportData:
     @property
     def task_kind(self) -> str | None:
         """The kind of its task; None if no study file says it."""
-        task = self.study.written.get("task")
+        task = self.study.content.get("task")
         return str(task["kind"]) if isinstance(task, dict) and "kind" in task else None
 
     @property
@@ -83,16 +83,16 @@ def report_data(connection: Connection, study: StudyHead, now: float) -> ReportD
         Damaged: The database holds what this program never writes.
     """
     result = study_result(connection, study, TOP)
-    course = study_course(connection, study, result.trust.spec)
-    until = known_until(course, now, driven=study.driver is not None)
-    attempts = closed(course.attempts, until)
+    history = history_frames(connection, study, result.trust.spec)
+    until = known_until(history, now, driven=study.driver is not None)
+    attempts = closed(history.attempts, until)
     return ReportData(
         study=study,
         status=study_status(connection, study, result.ranked),
-        course=course,
+        history=history,
         result=result,
         now=now,
         until=until,
         attempts=attempts,
-        spans=driven_spans(attempts, [each.created for each in course.environments]),
+        spans=driven_spans(attempts, [each.created for each in history.environments]),
     )

@@ -23,7 +23,7 @@ from hpsearch.report.wording import (
     foreign,
     foreign_name,
 )
-from hpsearch.store.reading.course import each_row
+from hpsearch.store.reading.history_frames import each_row
 from hpsearch.store.reading.standing import Standing
 from hpsearch.words.numbers import NOTHING, duration, first_line, moment
 from hpsearch.words.requests import outcome, wish
@@ -56,7 +56,7 @@ def markdown_report(data: ReportData) -> str:
 
 def summary(data: ReportData) -> str:
     """The result of a study as a piece of HTML; no importances are computed."""
-    return summary_html(_page(data, list(data.course.params.columns), ()))
+    return summary_html(_page(data, list(data.history.params.columns), ()))
 
 
 def page(data: ReportData, *, with_charts: bool = True) -> ReportPage:
@@ -90,7 +90,7 @@ def _page(
 def _subtitle(data: ReportData) -> Pieces:
     study = data.study
     parts: list[str] = []
-    for place, goal in enumerate(data.course.goals):
+    for place, goal in enumerate(data.history.goals):
         way = "maximizes" if goal.maximize else "minimizes"
         before = " and " if place else "Search that "
         parts += [f"{before}{way} ", foreign_name(goal.metric)]
@@ -102,7 +102,7 @@ def _subtitle(data: ReportData) -> Pieces:
 
 
 def _progress(data: ReportData) -> PageSection | None:
-    charts = _drawn([front(data), *(best_so_far(data, goal) for goal in data.course.goals)])
+    charts = _drawn([front(data), *(best_so_far(data, goal) for goal in data.history.goals)])
     line = "The best value that any trial had shown by then, after whatever training."
     return PageSection("progress", "Progress", [(line,)], charts) if charts else None
 
@@ -142,7 +142,7 @@ def _importances(of: Configurations) -> PageTable:
 
 
 def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
-    several = " (the first objective)" if len(data.course.goals) > 1 else ""
+    several = " (the first objective)" if len(data.history.goals) > 1 else ""
     worth = (
         f"{several}: what is expected of them in full, or else the best value that they have "
         "shown. The best tenth is orange, the rest of the better half blue, the others are grey."
@@ -165,7 +165,7 @@ def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
 
 
 def _budget(data: ReportData) -> PageSection | None:
-    spent = spending(data.attempts, data.course.trials, data.spans)
+    spent = spending(data.attempts, data.history.trials, data.spans)
     if spent.empty:
         return None
     total = spent["gpu_seconds"].sum()
@@ -213,7 +213,7 @@ def _failures(data: ReportData) -> PageTable:
 
 
 def _findings(data: ReportData) -> PageTable:
-    found = data.course.findings
+    found = data.history.findings
     times = Counter((finding.severity.value, finding.name) for _, finding in found)
     latest = {(each.severity.value, each.name): (number, each.evidence) for number, each in found}
     rows = []
@@ -225,7 +225,7 @@ def _findings(data: ReportData) -> PageTable:
 
 
 def _origin(data: ReportData) -> PageSection | None:
-    environments = data.course.environments
+    environments = data.history.environments
     lines: list[Pieces] = []
     tables = []
     if environments:

@@ -176,7 +176,7 @@ def _columns(
     data: ReportData, ranked: Sequence[Ranked[TrialRow]]
 ) -> tuple[list[str], list[list[str]]]:
     """The heads, and for each trial the cells, of the columns that are not parameters."""
-    goals = data.course.goals
+    goals = data.history.goals
     is_expected = any(may_change(each.trial) for each in ranked)
     is_confirmed = any(each.confirmed is not None for each in ranked)
     heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
@@ -203,7 +203,7 @@ def _several(data: ReportData, parameters: Sequence[str]) -> PageResult:
     ranked = data.ranked
     if not ranked:
         return PageResult((_nothing(data),), _costs(data), False, "", (), ())
-    goals = ", ".join(goal.metric for goal in data.course.goals)
+    goals = ", ".join(goal.metric for goal in data.history.goals)
     beaten = "trial that no other trial beats" if len(ranked) == 1 else "trials that none beats"
     headline = (f"{len(ranked)} {beaten} in all of: ", foreign(goals))
     lines: list[Pieces] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.course import goals_of
+from hpsearch.store.reading.history_frames import goals_of
 from hpsearch.store.reading.queries import (
     COMPARED,
     StudyHead,

@@ -13,7 +13,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import POLL_S, Driver, Watch, watch_nothing
+from hpsearch.driver.loop import POLL_S, Driver, Watch
 from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
@@ -51,7 +51,7 @@ def simulate(
     *,
     gpus: float = 1.0,
     moments: Iterable[float] = (),
-    watch: Watch = watch_nothing,
+    watch: Watch | None = None,
     build: Callable[[History, StudySpec], Study] = build_study,
     earlier: Sequence[EarlierStudy] = (),
 ) -> History:
@@ -73,7 +73,7 @@ def simulate(
     executor = Straight(curves, trial_budget(spec), workers, gpus)
     executor.moments = _with_limit(moments, spec.budget.wall_clock_s)
     with closing(Store.open(IN_MEMORY)) as store:
-        history = create_study(store, spec, "", told=earlier)
+        history = create_study(store, spec, "", earlier=earlier)
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
         study = build(history, spec)
         Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()

@@ -69,7 +69,7 @@ class Cell(TypeDecorator[Any]):
         return self.of in (int, float)
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """The value to store. SQLite has no NaN, so that is NULL."""
+        """The value to store; NULL for NaN, which SQLite does not have."""
         if isinstance(value, str):
             return codec.clean(str(value))
         if value is None or self.of is not float:

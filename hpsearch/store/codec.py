@@ -29,12 +29,6 @@ def encode(value: Any) -> str:
         raise TypeError("a value that is nested so deep cannot be stored") from None
 
 
-def decode(text: str) -> Any:
-    """The value of a JSON text that `encode` wrote. Raises ValueError for a text that is not
-    JSON."""
-    return _decode(text)
-
-
 def clean(text: str) -> str:
     """A text as both databases take it: NUL characters and halves of surrogate pairs become the
     escapes that a Python literal would have."""
@@ -75,4 +69,5 @@ def _number_of(value: dict[str, Any]) -> Any:
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
 ).encode
-_decode = json.JSONDecoder(object_hook=_number_of).decode
+decode = json.JSONDecoder(object_hook=_number_of).decode
+"""The value of a JSON text that `encode` wrote. Raises ValueError for a text that is not JSON."""

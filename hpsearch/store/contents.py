@@ -1,7 +1,7 @@
-"""The contents of a study: reading them into a history, and writing what a history has touched.
-Every field of a record is the column of its name.
+"""The contents of a study: reads them into a history, and writes the changes of a history. Every
+field of a record is the column of its name.
 
-All functions here work in a transaction of the caller's.
+All functions work in a transaction of the caller's.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the 
 
 
 def upserts(dialect: str) -> Upserts:
-    """The upserts in the words of a database: sqlite or postgresql."""
+    """The upserts in the dialect of a database: sqlite or postgresql."""
     insert_into = sqlite.insert if dialect == "sqlite" else postgresql.insert
     statements = {}
     for table in (trials, attempts, reports):
@@ -100,7 +100,7 @@ def upserts(dialect: str) -> Upserts:
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
-    """The columns that a record's fields are, and more beside them."""
+    """The fields of a record by their columns, with more values beside them."""
     values = {}
     for field, column in column_names(record.__class__).items():
         values[column] = getattr(record, field)
@@ -108,7 +108,7 @@ def values_of(record: Any, **more: Any) -> dict[str, Any]:
 
 
 def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
-    """The same without its id, which the database gives it."""
+    """`values_of` without the id, which the database assigns."""
     values = values_of(record, **more)
     del values["id"]
     return values
@@ -131,8 +131,8 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
 
 
 def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
-    """The trials of a study that were touched after a revision, with their attempts and reports, by
-    number."""
+    """The trials of a study that were touched after a revision, by number, with attempts and
+    reports."""
     which = {"of_study": study_id, "since": revision}
     changed: dict[int, Trial] = {}
     for row in connection.execute(_TRIALS, which):
@@ -173,7 +173,6 @@ def waiting(connection: Connection, study_id: int) -> list[Request]:
 
 
 def _answer(request: Request) -> dict[str, Any]:
-    """The columns that a driver writes of a request."""
     values = {"handled": request.handled, "refused": request.refused, "trial": request.trial}
     return {"of_request": request.id, **values}
 
@@ -188,7 +187,7 @@ def _write_rows(
 
 
 def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:
-    """Let readers find the trials of which only an attempt or a report is new."""
+    """Let readers find the trials that have only a new attempt or report."""
     parts: list[Attempt | ReportRecord] = [*changes.attempts, *changes.reports]
     parents = {part.trial for part in parts}
     written = {trial.number for trial in changes.trials}

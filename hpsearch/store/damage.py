@@ -1,8 +1,4 @@
-"""Damaged cells: values that this program never writes, found by reading each cell by itself.
-
-A reader that meets one raises `Damaged`, which names the column. `located` then looks for the study
-and the trial, so that readers need not keep track of them for so rare a case.
-"""
+"""Damaged cells: values that this program never writes, found by reading each cell by itself."""
 
 from __future__ import annotations
 
@@ -36,14 +32,6 @@ def damaged_cells(connection: Connection, study_id: int | None = None) -> Iterat
     for table in metadata.sorted_tables:
         for row in connection.execute(_cells(table, study_id)):
             yield from _damage_in(table, row)
-
-
-def located(connection: Connection, error: Damaged) -> Damaged:
-    """The error of a reader, with the study and the trial of the cell; unchanged if they are not
-    found."""
-    same = (each for each in damaged_cells(connection) if each.what == error.what)
-    first = next(same, None)
-    return error if first is None else Damaged(error.what, str(first))
 
 
 def _cells(table: Table, study_id: int | None) -> Select[Any]:

@@ -1,10 +1,8 @@
-"""Heartbeats: which attempts run in processes that ask for trials themselves, and who is alive.
+"""Heartbeats of attempts whose processes ask for trials themselves.
 
 A driver owns a study for as long as it drives it. Processes that ask take turns instead, each for
-one transaction, and in between nobody owns the study. What keeps an attempt to its process is a row
-here, which that process renews. All times are by the database's clock.
-
-All functions here work in a transaction of the caller's.
+one transaction. A row here keeps an attempt to its process, which renews it. All times are by the
+database's clock. All functions work in a transaction of the caller's.
 """
 
 from __future__ import annotations
@@ -54,8 +52,7 @@ def read(connection: Connection, study_id: int) -> list[Heartbeat]:
 
 
 def askers(connection: Connection, study_id: int | None = None) -> dict[int, list[str]]:
-    """The processes that have trials and are alive, by the id of the study; of one study, or of
-    all."""
+    """The live processes that have trials, by the id of the study; of one study, or of all."""
     found = select(_CELL.study_id, _CELL.owner).distinct().where(_IS_LIVE)
     if study_id is not None:
         found = found.where(_CELL.study_id == study_id)
@@ -67,22 +64,22 @@ def askers(connection: Connection, study_id: int | None = None) -> dict[int, lis
 
 
 def named(owners: Sequence[str]) -> str:
-    """Processes for people: the first of them, and how many more there are."""
+    """The names of processes for people: the first ones, and a count of the others."""
     first = ", ".join(shown(owner) for owner in owners[:MOST_NAMED])
     more = len(owners) - MOST_NAMED
     return first if more <= 0 else f"{first} and {more} more"
 
 
 def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
-    """The time by the database's clock, and the one at which the study was last worked on."""
+    """The time by the database's clock, and the time at which the study was last worked on."""
     clocks = select(Now(), studies.c.alive_at).where(studies.c.id == study_id)
     now, alive_at = connection.execute(clocks).one()
     return float(now), alive_at
 
 
 def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: float) -> None:
-    """An attempt begins in the process `owner`, which counts as dead if it is silent for
-    `ttl_s`."""
+    """Note that an attempt begins in the process `owner`, which counts as dead after `ttl_s` of
+    silence."""
     trial, attempt = key
     which = {"study_id": study_id, "trial": trial, "attempt": attempt, "owner": owner}
     begun = insert(heartbeats).values(**which, heard=Now(), expires=_until(ttl_s))
@@ -90,22 +87,22 @@ def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: fl
 
 
 def renew(connection: Connection, study_id: int, owner: str, ttl_s: float) -> int:
-    """A process is alive, with all its attempts. Returns how many it has."""
+    """Note that a process is alive, with all its attempts. Returns their number."""
     is_own = (_CELL.study_id == study_id) & (_CELL.owner == owner)
     renewed = update(heartbeats).where(is_own).values(heard=Now(), expires=_until(ttl_s))
     return connection.execute(renewed).rowcount
 
 
 def end(connection: Connection, study_id: int, keys: Collection[Key]) -> None:
-    """Attempts have ended."""
+    """Note that attempts have ended."""
     for trial, attempt in keys:
         of_attempt = (_CELL.trial == trial) & (_CELL.attempt == attempt)
         connection.execute(delete(heartbeats).where(_CELL.study_id == study_id, of_attempt))
 
 
 def seen(connection: Connection, study_id: int, at: float, *, forgets_stop: bool) -> None:
-    """The study was worked on at this time, and perhaps a stop that was requested is over: whoever
-    comes now was not meant."""
+    """Note the time at which the study was worked on, and forget a stop that was requested
+    before."""
     values: dict[str, Any] = {"alive_at": at}
     if forgets_stop:
         values["stop_requested"] = False

@@ -1,13 +1,11 @@
-"""Leases and the fence: who may write to a study.
+"""Leases and the fence, which say who may write to a study.
 
 Every write to a study begins with an UPDATE that raises its `revision`. The conditions of that
 UPDATE are the fence: it finds no row where another driver has taken the study over, and then
 nothing is written. It also locks the study's row, so writers of one study take turns.
 
-Leases end by the clock of the database: that of the server or, for a file, of the machine whose
-process writes it. No other clock decides who may write.
-
-All functions here work in a transaction of the caller's.
+Leases end by the clock of the database: the server's or, for a file, the writing machine's. No
+other clock decides who may write. All functions work in a transaction of the caller's.
 """
 
 from __future__ import annotations
@@ -152,8 +150,8 @@ _PRESENT = select(studies.c.name, *_LEASE)
 
 
 def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
-    """Give a study to an owner, unless a live lease keeps it, even the owner's own: it may be
-    driving the study already."""
+    """Give a study to an owner, unless a live lease keeps it. The owner's own lease keeps it too:
+    the owner may be driving the study already."""
     which = {"of_study": study_id, "owner": owner, "ttl_s": ttl_s}
     row = connection.execute(_ACQUIRE, which).one_or_none()
     if row is None:
@@ -170,13 +168,12 @@ def renew(connection: Connection, lease: Lease, ttl_s: float, alive_at: float | 
 def enter(
     connection: Connection, lease: Lease, ttl_s: float | None, alive_at: float | None
 ) -> Entry:
-    """Pass the fence to write, with a lease; it is renewed where `ttl_s` is given."""
+    """Pass the fence to write, with a lease, and renew it where `ttl_s` is given."""
     return _pass(connection, _ENTER, lease, ttl_s, alive_at)
 
 
 def enter_free(connection: Connection, study_id: int) -> Entry:
-    """Pass the fence to write without a lease, to a study that nobody holds; a lease that ran out
-    is void."""
+    """Pass the fence to write without a lease, to a study that nobody holds."""
     row = connection.execute(_ENTER_FREE, {"of_study": study_id}).one_or_none()
     if row is None:
         raise _held(connection, study_id)
@@ -184,7 +181,7 @@ def enter_free(connection: Connection, study_id: int) -> Entry:
 
 
 def release(connection: Connection, lease: Lease) -> None:
-    """End a lease; `lease_expires` keeps when. Does nothing if it was lost already."""
+    """End a lease; `lease_expires` keeps the time. Does nothing if it was lost already."""
     connection.execute(
         _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     )
@@ -199,7 +196,7 @@ def holder(connection: Connection, name: str) -> Lease | None:
 
 
 def gone(study_id: int) -> StudyNotFound:
-    """The error that a study is not there any more."""
+    """The error that a study was deleted."""
     return StudyNotFound(
         f"there is no study with the id {study_id} any more",
         "it was deleted; `hpsearch ls` lists all",

@@ -1,6 +1,4 @@
-"""The owner of a lease: a process, named by its user, host, id and start, as ids are used again.
-People are not shown the last part.
-"""
+"""The owner of a lease: a process, named by its user, host, id and start, as ids are used again."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ def this_process() -> str:
 
 
 def shown(owner: str) -> str:
-    """An owner for people: user, host and process id, where it has this form."""
+    """The name of an owner for people: user, host and process id."""
     found = _OWNER.fullmatch(owner)
     return owner if found is None else found["shown"]
 
 
 def is_dead(owner: str) -> bool:
-    """True if an owner was a process of this host that no longer runs; False of other hosts."""
+    """True if an owner was a process of this host that no longer runs; False for other hosts."""
     found = _OWNER.fullmatch(owner)
     if found is None or found["host"] != socket.gethostname():
         return False
@@ -51,8 +49,7 @@ def _user() -> str:
 
 
 def _started(process: int) -> str | None:
-    """When a process started, in clock ticks since the machine did; None where that cannot be
-    seen."""
+    """The start of a process in clock ticks since the machine's; None where it cannot be seen."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

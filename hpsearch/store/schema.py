@@ -53,8 +53,8 @@ metadata = MetaData(
 
 
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
-    """The columns of a record's fields, in their order; those named in `key` are part of the
-    primary key."""
+    """The columns of a record's fields, in their order; those in `key` are part of the primary
+    key."""
     types = get_type_hints(record)
     return [
         _column(table, field, types[field.name], is_key=field.name in key)
@@ -95,7 +95,6 @@ def cell_of(column: ColumnElement[Any]) -> Cell:
 
 
 def _without_none(type_: Any) -> Any:
-    """A type without the None that it may be instead."""
     named = get_args(type_)
     members = [member for member in named if member is not NoneType]
     is_optional = NoneType in named and len(members) == 1

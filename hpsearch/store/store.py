@@ -1,4 +1,4 @@
-"""The store: all that is written to the database, and the loading of studies.
+"""The store: every write to the database, and the loading of studies.
 
 A `Store` may be shared by threads: readers wait for nobody, writers take turns. Every write is one
 transaction; a write to a study passes the fence of `hpsearch.store.leases` first. Readers see a
@@ -18,8 +18,8 @@ from sqlalchemy.exc import IntegrityError
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Request, StudyRecord
-from hpsearch.errors import Damaged, StoreUnreachable, StudyExists, Unreachable
-from hpsearch.store import contents, damage, leases, version
+from hpsearch.errors import StoreUnreachable, StudyExists, Unreachable
+from hpsearch.store import contents, leases, version
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import write_ahead
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
@@ -30,8 +30,8 @@ from hpsearch.store.schema import requests, studies
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`, and then has had no effect,
     unless the connection broke at the very moment of a commit: a `commit` that is named by its
-    revision may be repeated to be sure. The next call connects again. `StudyNotFound` is raised
-    where there is no such study."""
+    revision may be repeated to be sure. The next call connects again. A missing study raises
+    `StudyNotFound`."""
 
     # -------------------------------------------------------------------------------------- opening
 
@@ -42,8 +42,8 @@ class Store:
 
     @classmethod
     def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
-        """The database at a URL that was opened before; it is connected to with the first call, and
-        waits `patience_s` seconds for other writers (None: as the environment says)."""
+        """The database at a URL that was opened before. The first call connects to it; `patience_s`
+        is the wait for other writers, None for the environment's."""
         return cls(Database(parse_url(url), patience_s, create=False))
 
     @classmethod
@@ -111,27 +111,22 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for queries, which see one moment of the database throughout the block.
-        `Damaged` names the table, the study and the trial of a cell that cannot be read."""
-        try:
-            with self._database.transaction("read") as connection:
-                yield connection
-        except Damaged as error:
-            with self._database.transaction("read") as connection:
-                raise damage.located(connection, error) from None
+        Raises Damaged, which names the column, for a cell that cannot be read."""
+        with self._database.transaction("read") as connection:
+            yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection in one transaction that writes, which ends with the block and is rolled back
-        where it raises. For statements that have a module of their own, such as
-        `hpsearch.store.heartbeats`: they pass the fence themselves."""
+        """A connection in one transaction that writes, which is rolled back where the block raises.
+        For statements of other modules, such as `heartbeats`: they pass the fence themselves."""
         with self._database.transaction("write") as connection:
             yield connection
 
     # -------------------------------------------------------------------------------- whole studies
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
-        """Add a study, with what belongs to it already as `History.drain` gave it; its id is filled
-        in, in the record given. Raises StudyExists if the name is taken."""
+        """Add a study, with the changes that `History.drain` gave; sets the id of `record`. Raises
+        StudyExists if the name is taken."""
         statement = insert(studies).returning(studies.c.id)
         try:
             with self._database.transaction("write") as connection:
@@ -157,13 +152,12 @@ class Store:
             return list(connection.scalars(select(studies.c.name).order_by(studies.c.id)))
 
     def refuse_read_only(self) -> None:
-        """Find out early if the database can be written to. Raises StoreUnreachable if it
-        cannot."""
+        """Raise StoreUnreachable if the database cannot be written to."""
         with self.writing() as connection:
             connection.execute(update(studies).where(false()).values(name=studies.c.name))
 
     def find_study(self, name: str) -> StudyRecord:
-        """The study of a name."""
+        """The study with a name."""
         with self.reading() as connection:
             named = select(*contents.STUDY_COLUMNS).where(studies.c.name == name)
             row = connection.execute(named).one_or_none()
@@ -188,10 +182,10 @@ class Store:
         return history
 
     def refresh(self, history: History, since_revision: int) -> int:
-        """Bring a history up to date with what others have committed since the revision that the
-        last refresh returned (-1 for all): its study, and every trial touched since. For readers:
-        changes of the history itself in those places are lost. Returns the revision that the
-        history is at now."""
+        """Bring a history up to date with the commits of others since the revision that the last
+        refresh returned (-1 for all): its study, and every trial touched since. For readers:
+        changes of the history itself in those places are lost. Returns the revision of the history
+        now."""
         wants_all = since_revision < 0
         if not wants_all and self.revision(history.study.id) == since_revision:
             return since_revision
@@ -199,7 +193,7 @@ class Store:
             return contents.read(connection, history, since_revision)
 
     def revision(self, study_id: int) -> int:
-        """The revision that a study is at: one more with every commit."""
+        """The revision of a study: one more with every commit."""
         with self.reading() as connection:
             statement = select(studies.c.revision).where(studies.c.id == study_id)
             revision = connection.scalar(statement)
@@ -217,9 +211,9 @@ class Store:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
     def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
-        """Keep a lease for `ttl_s` more seconds. Returns what the owner should know. `alive_at` is
-        the time by the owner's own clock: its successor charges what ran until then. Raises
-        LeaseLost if another driver has taken the study over."""
+        """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock:
+        its successor charges what ran until then. Raises LeaseLost if another driver has taken the
+        study over."""
         with self._database.transaction("write") as connection:
             return leases.renew(connection, lease, ttl_s, alive_at)
 
@@ -236,9 +230,8 @@ class Store:
             return leases.holder(connection, name)
 
     def request_stop(self, name: str, origin: str = "somebody") -> None:
-        """Ask the driver of a study to save everything and end. It learns of it with its next
-        commit or renewal; a driver that takes the study over later is not meant. `origin` is
-        shown to people."""
+        """Ask the driver of a study to save everything and end, with its next commit or renewal. A
+        driver that takes the study over later is not meant. People see `origin`."""
         asked = Request(0, RequestKind.INTERRUPT, {}, origin, time.time())
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
@@ -249,9 +242,9 @@ class Store:
     # ------------------------------------------------------------------------------------- requests
 
     def add_request(self, name: str, request: Request) -> int:
-        """Ask something of a study; its driver sees to it within a renewal of its lease, and the
-        next driver does where there is none. The id of the request is not looked at. Returns its id
-        in the database."""
+        """Ask something of a study. Its driver answers within a renewal of its lease; without a
+        driver, the next one does. The id of the request is ignored; returns its id in the
+        database."""
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
             return self._add_request(connection, study.id, request)
@@ -283,16 +276,15 @@ class Store:
         alive_at: float | None = None,
         revision: int | None = None,
     ) -> Entry:
-        """Write everything that a tick has touched, as `History.drain` gave it, in one transaction.
-        Returns what the writer should know, such as that a stop has been requested.
+        """Write the changes of a tick, as `History.drain` gave them, in one transaction.
 
         Without a lease, the study must be free of a live one. `ttl_s` renews the lease for so many
-        seconds, and `alive_at` is as in `renew`. `revision` is the one that this commit makes:
-        where the study is at it already, this very commit came through before, and nothing is
-        written again.
+        seconds, and `alive_at` is as in `renew`. `revision` is the one that this commit makes: if
+        the study is at it already, this very commit came through before, and nothing is written
+        again.
 
         Nothing was written where it raises LeaseLost or StudyHeld, as a driver owns the study, or
-        Unreachable, as the database is at an older state than the one the last commit made."""
+        Unreachable, as the database is at an older state than the last commit made."""
         assert lease is None or lease.study_id == study_id
         try:
             with self._database.transaction("write") as connection:
@@ -317,8 +309,8 @@ class Store:
     def editing(self, history: History, since_revision: int) -> Iterator[int]:
         """Change a study that no driver owns: the block sees it as it is, keeps other writers out,
         and is committed. Where the block raises nothing is written, and the history should be
-        thrown away. Yields the revision that the history is at afterwards; `since_revision` is the
-        one that it is at now. Raises StudyHeld if a driver owns the study."""
+        thrown away. `since_revision` is the revision of the history now; yields the one afterwards.
+        Raises StudyHeld if a driver owns the study."""
         study_id = history.study.id
         with self._database.transaction("write") as connection:
             revision = leases.enter_free(connection, study_id).revision
@@ -329,12 +321,12 @@ class Store:
 
 
 class _CameThrough(Exception):
-    """The commit that is being tried was made before."""
+    """This commit was made before."""
 
 
 def upgrade(url: str) -> str | None:
-    """Bring a database of an older version to the one of this program, in one transaction. Returns
-    the version it was at; None if it was empty. Raises as `Store.open`."""
+    """Bring a database of an older version to this program's, in one transaction. Returns the
+    version it was at; None if it was empty. Raises as `Store.open`."""
     database = Database(parse_url(url))
     try:
         with database.transaction("write") as connection:

@@ -1,4 +1,4 @@
-"""The text of a study file in a database, as far as it can be read."""
+"""The text of a study file in a database."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hpsearch.errors import Damaged
 from hpsearch.study_file.models import StudyBudget
 
 
-def written_in(spec: str) -> dict[str, Any]:
-    """A study file as it is written; empty for a study that was not made from one."""
+def content_of(spec: str) -> dict[str, Any]:
+    """The data of a study file; empty for a study that was not made from one."""
     try:
         content = yaml.safe_load(spec)
     except yaml.YAMLError:
@@ -21,10 +21,17 @@ def written_in(spec: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def metrics_in(spec: str) -> list[str]:
+    """The metrics of a study file's objectives, in order; empty without a study file."""
+    objective = content_of(spec).get("objective")
+    stated = objective if isinstance(objective, list) else [objective]
+    return [str(each["metric"]) for each in stated if isinstance(each, dict) and "metric" in each]
+
+
 @lru_cache(maxsize=256)
 def budget_in(spec: str) -> StudyBudget | None:
     """The budget of a study file; None without a valid one."""
     try:
-        return StudyBudget.model_validate(written_in(spec).get("budget"))
+        return StudyBudget.model_validate(content_of(spec).get("budget"))
     except ValidationError:
         return None

@@ -1,4 +1,4 @@
-"""The schema version of a database, and bringing it to the one of this program."""
+"""The schema version of a database, and its upgrade to this program's."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ def stored_version(connection: Connection, url: URL) -> str | None:
 
 
 def check_version(version: str, url: URL) -> None:
-    """Refuse a database that this program was not written for. Raises Unreachable if its schema is
-    older, newer or unknown."""
+    """Refuse a database with another schema version. Raises Unreachable."""
     if version == schema.VERSION:
         return
     if version > schema.VERSION:

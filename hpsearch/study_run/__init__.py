@@ -2,9 +2,8 @@
 
 - `on_ray`: the whole run, on a Ray cluster
 - `brain`: the brain over a study's history
-- `home`: the folder of checkpoints meanwhile
 - `workers`: the configuration of the workers
 - `ownership`: leases, for as long as somebody drives or changes a study
 - `signals`: Ctrl-C and SIGTERM
-- `requests`: what is asked of a study that runs elsewhere
+- `requests`: requests to a study that runs elsewhere
 """

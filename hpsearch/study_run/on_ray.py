@@ -1,25 +1,26 @@
-"""The run of a study on Ray: its cluster, its executor, its driver, and the trackers it tells."""
+"""The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.brain.study import Study
-from hpsearch.checkpoint_folders import StudyFolder
+from hpsearch.checkpoint_folders import StudyFolder, folders_of, settle
 from hpsearch.creation.environment import environment
-from hpsearch.domain.history import Changes, History
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.driver.journal import Patience
-from hpsearch.driver.loop import Driver, Watch
+from hpsearch.driver.loop import Driver, Watch, watched_by
+from hpsearch.driver.sweeping import Sweeper
+from hpsearch.errors import StudyHeld
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.home import move_in, sweeping
 from hpsearch.study_run.ownership import owning
 from hpsearch.study_run.workers import worker_config
 from hpsearch.tracking.processes import Senders, sending
@@ -27,7 +28,7 @@ from hpsearch.tracking.processes import Senders, sending
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A study that is to be driven, and on what."""
+    """A study to drive, and its place and resources."""
 
     spec: StudySpec
     home: StudyFolder  # the study's own folder of checkpoints
@@ -46,9 +47,9 @@ def drive(
 ) -> StudyRecord:
     """Drive a study on Ray until it has finished or was interrupted, and return its record.
 
-    `take_up` creates or loads the study; it is called once the cluster is there: without one,
-    nothing is left behind. `watch` is called after every tick. `on_driver` is given the driver
-    before it starts, for signal handlers."""
+    `take_up` creates or loads the study once the cluster is there: without one, nothing is left
+    behind. `watch` is called after every tick, and `on_driver` with the driver before it starts,
+    for signal handlers."""
     # Imported here: only a driver needs a cluster.
     from hpsearch.executors.ray import RayExecutor
     from hpsearch.executors.ray_cluster import cluster
@@ -67,7 +68,9 @@ def drive(
             with owning(store, history.study, patience.lease_s) as lease:
                 settle_in(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
-                with sweeping(run.home, history, begun_with(senders, watch)) as watch_all:
+                with closing(Sweeper(run.home)) as sweeper:
+                    sweeper.begin(history.trials)
+                    watch_all = watched_by(senders.watch, sweeper.watch, watch)
                     driver = Driver(study, executor, store, lease, watch_all, patience=patience)
                     on_driver(driver)
                     driver.run()
@@ -79,7 +82,7 @@ def drive(
 def settle_in(
     store: Store, history: History, run: StudyRun, lease: Lease, runs_on: Environment
 ) -> None:
-    """Note in a study's history what is new with this run; the driver writes it when it begins.
+    """Note in a study's history what is new with this run; the driver's first tick writes it.
     Raises StudyHeld if another driver has changed the study since it was read."""
     store.refresh(history, -1)  # what another driver wrote before this one owned the study
     move_in(store, history, run.home, lease)
@@ -89,8 +92,27 @@ def settle_in(
     history.add_environment(runs_on)
 
 
+def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> None:
+    """Record a study's folder of checkpoints, and then mark it: in this order, every folder that
+    carries a mark is in the database. Raises StudyHeld if another driver has given the study
+    another uid since it was read, UserError if the folder cannot be used."""
+    record = history.study
+    if record.uid not in (None, home.mark.uid):
+        raise StudyHeld(
+            f"another driver took over study {record.name}",
+            f"try again: hpsearch resume {record.name}",
+        )
+    present = next(iter(folders_of(record)), None)
+    if (record.uid, present) != (home.mark.uid, home.folder):
+        settle(record, home)
+        history.touch_study()
+        store.commit(record.id, history.drain(), lease)
+    home.claim()
+
+
 def _forget_asked(history: History) -> None:
-    """Let trials that were asked for begin again: a worker cannot read what their users saved."""
+    """Let trials that were asked for begin again: workers cannot read the checkpoints of their
+    users."""
     for trial in history.trials:
         if trial.was_asked and trial.state is not State.COMPLETE:
             trial.checkpoint = None
@@ -99,15 +121,5 @@ def _forget_asked(history: History) -> None:
 
 
 def patience_of(resources: Resources) -> Patience:
-    """How long a study file says that its driver waits for each part, and others for it."""
+    """The patience of a driver by its study file."""
     return Patience(resources.lease_s, resources.database_patience_s, resources.stop_grace_s)
-
-
-def begun_with(senders: Senders, watch: Watch) -> Watch:
-    """A watch that first starts the senders: once the driver has written that the study runs."""
-
-    def watch_and_begin(study: Study, changes: Changes, now: float) -> None:
-        senders.begin()
-        watch(study, changes, now)
-
-    return watch_and_begin

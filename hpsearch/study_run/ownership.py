@@ -1,4 +1,4 @@
-"""The owner of a study: leases, for as long as somebody drives or changes it."""
+"""The ownership of a study: leases, for as long as somebody drives or changes it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ log = logging.getLogger("hpsearch")
 
 @contextmanager
 def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]:
-    """Own a study while the block lasts, by a lease that lasts `lease_s` if nobody renews it.
-
-    Where its last owner was a process of this machine that has ended, its lease is not waited for.
-    Raises StudyHeld if another driver owns it, or processes that have asked for its trials are
-    alive."""
+    """Own a study while the block lasts, by a lease that lasts `lease_s` unless it is renewed. The
+    lease of a process of this machine that has ended is void. Raises StudyHeld if another driver
+    owns the study, or processes that have asked for its trials are alive."""
     before = store.holder(record.name)
     if before is not None and owners.is_dead(before.owner):
         store.release(before)
@@ -43,10 +41,8 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
 
 
 def _after_askers(store: Store, lease: Lease, name: str) -> Lease:
-    """A lease on a study of which no asking process has a trial any more.
-
-    Those that have died were alive until their last sign of life, which is what they are charged
-    for. Raises StudyHeld if one is alive."""
+    """The lease, once no asking process has a trial any more. Trials of dead processes are charged
+    until their last sign of life."""
     with store.writing() as connection:
         _refuse_asked(connection, lease.study_id, name)
         left = heartbeats.read(connection, lease.study_id)
@@ -74,9 +70,8 @@ def _give_back(store: Store, lease: Lease, name: str) -> None:
 
 
 def refuse_if_held(store: Store, name: str) -> None:
-    """Refuse a study that another driver owns, or others ask, before a cluster is started for it.
-    Raises StudyHeld if another driver owns it, or processes that have asked for its trials are
-    alive."""
+    """Refuse a study that another driver owns, or live processes ask, before a cluster is started
+    for it."""
     study_id = store.find_study(name).id
     with store.reading() as connection:
         _refuse_asked(connection, study_id, name)

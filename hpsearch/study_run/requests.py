@@ -1,4 +1,4 @@
-"""Asking something of a study that runs elsewhere, and waiting for its answer."""
+"""Requests to a study that runs elsewhere, and their answers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOOK_S = 0.2  # the time between two looks for an answer
 def ask(
     store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
 ) -> tuple[Request, bool]:
-    """Ask something of a study, with more of it in `content` as `Request` says, and wait a while
-    for the answer. `origin` is who asks, for people.
+    """Ask something of a study, and wait a while for the answer. `content` is as `Request` says,
+    `origin` the name of the asker for people.
 
     Returns the request, with its answer if there is one by now, and whether anybody drives the
     study: without a driver it waits for the next one. Raises StudyNotFound if no study has this
@@ -37,11 +37,8 @@ def ask(
 def place(
     store: Store, name: str, kind: RequestKind, content: dict[str, Any], origin: str
 ) -> tuple[int, bool]:
-    """Ask something of a study, and do not wait. Returns the id of the request, and whether anybody
-    drives the study. Raises StudyNotFound if no study has this name, and UserError if it has ended.
-
-    Args: As of `ask`.
-    """
+    """Ask something of a study as `ask`, and do not wait. Returns the id of the request, and
+    whether anybody drives the study."""
     with store.reading() as connection:
         study = find_study(connection, name)
     is_driven = study.driver is not None
@@ -52,7 +49,7 @@ def place(
 
 
 def _answer(store: Store, number: int) -> Request:
-    """A request once it is answered, or as it is when that takes too long."""
+    """A request once it is answered, or after `WAIT_S`."""
     until = time.monotonic() + WAIT_S
     while True:
         request = store.find_request(number)

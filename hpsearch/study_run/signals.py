@@ -17,14 +17,10 @@ STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at
 
 @contextmanager
 def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
-    """Let Ctrl-C or SIGTERM stop a driver: first with everything saved, then at once.
-
-    Yields what is given the driver before it starts. In another thread than the main one, signals
-    are left as they are. Raises Interrupted if it was stopped at once.
-
-    Args:
-        resume: The command that continues the study.
-    """
+    """Let Ctrl-C or SIGTERM stop a driver: first with everything saved, then at once. Yields a
+    function for the driver before it starts. Only the main thread handles signals. Raises
+    Interrupted if the driver was stopped at once; `resume` is the command that continues the
+    study."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda driver: None
         return

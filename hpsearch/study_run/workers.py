@@ -13,11 +13,8 @@ from trials.descriptions.builtin import BUILT_IN, describe
 
 
 def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
-    """The configuration of every worker of a study.
-
-    Args:
-        checkpoints: The study's own folder of checkpoints, an absolute path or a URL.
-    """
+    """The configuration of every worker of a study. `checkpoints` is the study's own folder, an
+    absolute path or a URL."""
     kind = spec.task["kind"]
     known = describe(kind).settings
     monitor = {}
@@ -38,7 +35,7 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
 
 
 def goal_of(spec: StudySpec) -> Goal:
-    """The measure by which one report of a trial is better than another: the first objective."""
+    """The measure that compares the reports of a trial: the first objective."""
     return _goal(spec.objective)
 
 

@@ -40,16 +40,16 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Recipient:
-    """Who is sent notices: a name without secrets, and what delivers a notice or raises a
-    `DeliveryError` after a while."""
+    """The recipient of notices: a name without secrets, and a function that delivers a notice or
+    raises `DeliveryError`."""
 
     name: str
     deliver: Callable[[Notice], None]
 
 
 def recipient_of(text: str | None) -> Recipient | None:
-    """The recipient that ``--notify`` names: a URL, or a command, split as a shell would split it.
-    None if there is none. Raises UserError if it is neither."""
+    """The recipient that ``--notify`` names: a URL, or a command, split as in a shell; None without
+    one. Raises UserError if it is neither."""
     if text is None:
         return None
     url = text.strip()
@@ -71,7 +71,7 @@ def recipient_of(text: str | None) -> Recipient | None:
 
 
 def _refuse_url(url: str, scheme: str) -> None:
-    """Refuse a URL that notices cannot be sent to; errors do not repeat it."""
+    """Refuse a URL that notices cannot be sent to, without repeating it."""
     hint = "give one such as https://hooks.example.com/..."
     if scheme.lower() not in ("http", "https"):
         raise UserError(f"--notify: notices cannot be sent to {scheme}:// URLs", hint)
@@ -126,8 +126,6 @@ def _run(words: Sequence[str], notice: Notice) -> None:
 
 
 class _Courier:
-    """A thread that delivers notices one after another."""
-
     def __init__(self, recipient: Recipient) -> None:
         self._recipient = recipient
         self._notices: SimpleQueue[Notice | None] = SimpleQueue()
@@ -137,7 +135,7 @@ class _Courier:
         self._thread.start()
 
     def close(self) -> None:
-        """Deliver what is left; wait for that for a while."""
+        """Deliver the rest, but not for long."""
         self._notices.put(None)
         self._thread.join(END_S)
         if self._thread.is_alive():

@@ -1,4 +1,4 @@
-"""From the database to a tracker: whatever was committed and the tracker has not been sent."""
+"""From the database to a tracker: everything committed that the tracker has not been sent."""
 
 from __future__ import annotations
 
@@ -32,15 +32,11 @@ class SentTrial(NamedTuple):
 
 
 class Sent:
-    """The record of what one tracker has been sent of one study, in a file beside its checkpoints.
+    """The record of what one tracker was sent of one study, in a file beside its checkpoints.
 
     A sender that takes up a study again begins where the last one ended. The file is written after
-    what it names was sent: a sender that is killed in between sends that part again.
-
-    Args:
-        target: Where the tracker keeps the study; what it was sent elsewhere does not count.
-        again: Whether to forget everything.
-    """
+    a sending: a sender that is killed in between sends that part again. `target` is the tracker's
+    place for the study; a record of another place does not count. `again` forgets the record."""
 
     def __init__(self, folder: str, tracker: str, target: str, *, again: bool = False) -> None:
         self._place = folder_at(inside(folder, TRACKING))
@@ -80,8 +76,8 @@ class Mirror:
         """Whether the tracker, as it was begun here, has been sent the study."""
 
     def catch_up(self) -> None:
-        """Send what was committed since the last call. Raises what the tracker raises; what was not
-        sent is sent by the next call."""
+        """Send everything committed since the last call. Raises what the tracker raises; the next
+        call sends the rest."""
         self._revision = self._store.refresh(self._history, self._revision)
         self._clock, changed = self._history.changed_since(self._clock)
         self._waiting |= set(changed)

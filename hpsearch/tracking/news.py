@@ -16,7 +16,7 @@ class Point:
     Attributes:
         step: The level as a whole number; the same level always has the same one.
         resource: The level, in the unit of the trial budget.
-        at: When it was reported, in seconds since the epoch.
+        at: The time of the report, in seconds since the epoch.
         metrics: By name; some may not be finite.
     """
 
@@ -31,15 +31,14 @@ class StudyNews:
     """A study as it is now.
 
     Attributes:
-        record: Its record.
-        uid: Tells it from all other studies.
+        uid: Its id among all studies.
         label: A name for people that no other study has.
         metric: The name of the first objective.
         unit: The unit of resources, such as epochs.
-        done: How many of its trials have ended.
+        done: The number of its trials that have ended.
         best_params: The parameters of its best trial; empty with several objectives, or before
             there is one.
-        facts: Everything that changes of it, by name, as far as it is known.
+        facts: Everything known of it that changes, by name.
     """
 
     record: StudyRecord
@@ -61,11 +60,10 @@ class TrialNews:
     """A trial as it is now, with the points that the tracker has not been sent.
 
     Attributes:
-        trial: Its record.
         points: The new points, in order.
         step: The step of its last point, sent before or not; 0 before the first.
-        is_over: True if nothing is expected to follow: it has ended, or its study has.
-        facts: Everything that changes of it, by name, as far as it is known.
+        is_over: True if nothing more is expected: it has ended, or its study has.
+        facts: Everything known of it that changes, by name.
     """
 
     trial: Trial
@@ -76,7 +74,7 @@ class TrialNews:
 
 
 def named(facts: Mapping[str, Any], between: str, *names: str) -> dict[str, Any]:
-    """Facts under names that say whose they are, such as `hpsearch/value`: some of them, or all."""
+    """Some of the facts, or all, under names of this program, such as `hpsearch/value`."""
     wanted = names or tuple(facts)
     return {f"hpsearch{between}{name}": facts[name] for name in wanted if name in facts}
 
@@ -84,9 +82,8 @@ def named(facts: Mapping[str, Any], between: str, *names: str) -> dict[str, Any]
 class Tracker:
     """An experiment tracker, for one study. Any method may raise what its library raises.
 
-    It is called by one thread. Anything that it is sent again must not appear twice, as far as its
-    library allows that.
-    """
+    One thread calls it. A thing that is sent again must not appear twice, as far as its library
+    allows."""
 
     @property
     def target(self) -> str:
@@ -102,8 +99,9 @@ class Tracker:
         raise NotImplementedError
 
     def wants(self, news: TrialNews) -> bool:
-        """True if it takes a trial in this state; else it is asked again when that changes."""
+        """True if it takes a trial in this state; else the trial is offered again when that
+        changes."""
         return True
 
     def close(self) -> None:
-        """End what was begun; nothing is sent afterwards."""
+        """End everything; nothing is sent afterwards."""

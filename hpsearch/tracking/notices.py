@@ -1,4 +1,4 @@
-"""News that are worth a notice: a new best configuration, trouble, and the end of a study.
+"""Events that are worth a notice: a new best configuration, trouble, and the end of a study.
 
 New bests are gathered, and so are lost workers: of each kind there is at most one notice a minute.
 The end and other trouble are always sent at once.
@@ -25,9 +25,6 @@ GATHER_S = 60.0
 LOOK_S = 1.0
 """The time between two looks for a new best."""
 
-Watch = Callable[[Study, Changes, float], None]
-"""As the driver's."""
-
 Notice = Mapping[str, Any]
 """A document that is sent as JSON."""
 
@@ -44,7 +41,7 @@ class Event(enum.StrEnum):
 
 
 class Notices:
-    """Watches a study and sends what is worth a notice; `deliver` must return at once."""
+    """Watches a study and sends notices; `deliver` must return at once."""
 
     def __init__(
         self,
@@ -66,17 +63,8 @@ class Notices:
         self._send_lost_at = 0.0
         self._waits_for_disk = False
 
-    def before(self, watch: Watch) -> Watch:
-        """A watch that looks for news first."""
-
-        def watch_both(study: Study, changes: Changes, now: float) -> None:
-            self.watch(study, changes, now)
-            watch(study, changes, now)
-
-        return watch_both
-
     def watch(self, study: Study, changes: Changes, now: float) -> None:
-        """Called after every tick with what it wrote."""
+        """Take in the commit of a tick."""
         if self._study is None:
             self._study = study
             self._best = self._best_now()  # that of a study that is resumed is not new
@@ -99,7 +87,7 @@ class Notices:
             self._send_lost_at = at + GATHER_S
 
     def ended(self, record: StudyRecord) -> None:
-        """The driver has ended as it should."""
+        """Take in the orderly end of the driver."""
         if self._lost:
             self._send_lost()
         reason = record.reason or "it was asked to stop"
@@ -113,14 +101,14 @@ class Notices:
             self._send(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
 
     def failed(self, error: Exception) -> None:
-        """The driver has ended with an error."""
+        """Take in an error that ended the driver."""
         what, _, _ = str(error).partition("\n")
         if not isinstance(error, HpsearchError):
             what = f"{type(error).__name__}: {what}"
         self._send(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
 
     def _send_best(self) -> bool:
-        """Send the configuration that is ahead, if it is another one; return whether it is."""
+        """Send the leading configuration, if it is another one; return whether it is."""
         ahead = self._best_now()
         if ahead is None or (self._best is not None and ahead.number == self._best.number):
             return False
@@ -142,7 +130,7 @@ class Notices:
         self._deliver({**notice, **self._standing()})
 
     def _standing(self) -> dict[str, Any]:
-        """Where the study stands; empty before its first tick."""
+        """The standing of the study; empty before its first tick."""
         if self._study is None:
             return {}
         trials, spec, best = self._study.history.trials, self._study.spec, self._best_now()
@@ -163,7 +151,7 @@ class Notices:
         }
 
     def _best_text(self) -> str:
-        """The best trial as the end of a sentence; empty if there is none."""
+        """The best trial as the end of a sentence, if there is one."""
         best = self._best_now()
         if best is None or self._study is None:
             return ""

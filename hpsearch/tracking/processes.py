@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
 
+from hpsearch.brain.study import Study
+from hpsearch.domain.history import Changes
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
@@ -44,7 +46,7 @@ def missing(trackers: Iterable[NamedTracker]) -> list[str]:
 
 
 def refuse_missing(trackers: Iterable[NamedTracker]) -> None:
-    """Check that all packages are installed; raises a `UserError` if one is not."""
+    """Raise UserError if the package of a tracker is not installed."""
     absent = missing(trackers)
     if absent:
         what = f"track: {', '.join(absent)} cannot be used: not installed here"
@@ -66,12 +68,12 @@ def _is_installed(distribution: str) -> bool:
 
 
 class Senders:
-    """The senders of one study: none before `begin`.
+    """The senders of one study, which `begin` starts.
 
     Args:
         folder: Its folder of checkpoints, a path or a URL.
-        end_s: The seconds that `end` waits; None for as long as it takes.
-        again: Whether to send what was sent before, too.
+        end_s: The seconds that `end` waits; None for no limit.
+        again: Whether to send everything once more.
     """
 
     def __init__(
@@ -88,8 +90,12 @@ class Senders:
         self._trackers, self._end_s, self._again = trackers, end_s, again
         self._senders: list[_Sender] | None = None
 
+    def watch(self, study: Study, changes: Changes, now: float) -> None:
+        """Start them after the driver's first tick, which has written that the study runs."""
+        self.begin()
+
     def begin(self) -> None:
-        """Start them, unless that was done. The study must be in the database."""
+        """Start them, unless they have started. The study must be in the database."""
         if self._senders is not None:
             return
         self._senders = []
@@ -107,8 +113,8 @@ class Senders:
             self._senders.append(_Sender(tracker.kind, order))
 
     def end(self) -> list[str]:
-        """Let them send what is left, and wait for that for a while. Returns for each tracker that
-        everything was sent to where that is."""
+        """Let them send the rest, and wait for that for a while. Returns the places that everything
+        was sent to."""
         senders, self._senders = self._senders or [], []
         for sender in senders:
             sender.ask_to_end()
@@ -122,7 +128,7 @@ class Senders:
 
 
 class _Sender:
-    """One sender: its process, and a thread that hears what it says."""
+    """One sender: its process, and a thread that reads its output."""
 
     def __init__(self, kind: str, order: Sending) -> None:
         self._kind, self._study = kind, order.study
@@ -151,7 +157,7 @@ class _Sender:
             self._process.stdin.close()
 
     def wait(self, until: float | None) -> str | None:
-        """Wait for its end for a while. Returns where all was sent to; None if it was not."""
+        """Wait for its end for a while. Returns the place that all was sent to; None on failure."""
         left_s = None if until is None else max(0.0, until - time.monotonic())
         if not self._has_ended.wait(left_s):
             self._complain("it has not taken in the rest of the study in time")
@@ -186,8 +192,8 @@ class _Sender:
 
 @contextmanager
 def sending(senders: Senders) -> Iterator[None]:
-    """At the end of the block, senders that have begun are waited for, unless it is left at once
-    (by Ctrl-C, twice): then they end by themselves."""
+    """At the end of the block, wait for senders that have begun; after a second Ctrl-C they end by
+    themselves."""
     try:
         yield
     except Exception:

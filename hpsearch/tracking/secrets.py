@@ -1,4 +1,4 @@
-"""Texts for people and logs, without the passwords that URLs and the environment may have."""
+"""Texts for people and logs, without the passwords in URLs and the environment."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The process that sends a study to one tracker: `python -m hpsearch.tracking.sender`.
 
-The first line of its input is a `Sending`. It then sends what is committed, until its input ends;
-then it sends the rest and ends too. Its output is one JSON object a line: `{"trouble": TEXT}` when
-something fails for the first time, and `{"sent": TEXT}` at the end.
+The first line of its input is a `Sending`. It sends what is committed until its input ends, then
+the rest, and ends too. Its output is one JSON object a line: `{"trouble": TEXT}` at the first
+failure, and `{"sent": TEXT}` at the end.
 
 It is a process, and not a thread of the driver, because libraries of trackers hang, crash, start
 threads and processes and set signal handlers. It reads the database and never writes to it.
@@ -48,7 +48,7 @@ class Sending:
         storage: The URL of the database, with its password.
         folder: The study's folder of checkpoints; a path or a URL.
         tracker: The tracker with its options, as in a study file.
-        again: Whether to send what was sent before, too.
+        again: Whether to send everything once more.
     """
 
     storage: str
@@ -58,7 +58,6 @@ class Sending:
     again: bool = False
 
     def as_line(self) -> str:
-        """The order as a line of JSON."""
         return json.dumps(asdict(self)) + "\n"
 
 
@@ -77,7 +76,6 @@ class _Channel:
             self._print({"trouble": f"{type(error).__name__}: {in_short(str(error))}"})
 
     def sent(self, text: str) -> None:
-        """Report where everything was sent to."""
         self._print({"sent": without_secrets(text)})
 
     def _print(self, message: dict[str, str]) -> None:
@@ -150,8 +148,8 @@ def _keep_up(mirror: Mirror, ending: threading.Event, channel: _Channel) -> bool
 
 @contextmanager
 def _alone(order: Sending, kind: str) -> Iterator[None]:
-    """Wait until no other sender of the study sends to this tracker, such as that of a driver which
-    was killed and resumed at once. Beside checkpoints behind a URL nothing is locked."""
+    """Wait until no other sender of the study sends to this tracker, such as a killed driver's.
+    Beside checkpoints behind a URL nothing is locked."""
     if is_url(order.folder):
         yield
         return

@@ -1,5 +1,5 @@
-"""Values that the program never writes: a reader of one is told its table, study and trial, and
-`db check` lists them all."""
+"""Values that the program never writes: a reader of one learns its column, and `db check` lists
+them all with their studies and trials."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_all_that_is_damaged_is_listed_in_one_go(toy: Toy, run: Run) -> None:
 
 
 @pytest.mark.parametrize("column", ["trials.params", "trials.state", "reports.metrics"])
-def test_the_reader_of_a_damaged_value_is_told_its_place_and_the_remedy(
+def test_the_reader_of_a_damaged_value_learns_its_column_and_the_remedy(
     toy: Toy, run: Run, column: str
 ) -> None:
     toy.damage(column, HARM[column])
@@ -154,7 +154,7 @@ def test_the_reader_of_a_damaged_value_is_told_its_place_and_the_remedy(
         if command in ("status toy", "ls", "best toy") and column != "trials.state":
             continue  # they may not need it
         assert code == 3, (command, said)
-        assert f"the database is damaged: {toy.place(column)}" in said, command
+        assert f"the database is damaged: {column} holds" in said, command
         assert "restore a backup" in said
         assert "hpsearch db check" in said
 
@@ -164,7 +164,7 @@ def test_what_is_not_json_is_named(sqlite_url: str, run: Run) -> None:
     toy.damage("trials.params", "{")
     code, said = run(toy, "trials toy")
     assert code == 3
-    assert f"{toy.place('trials.params')} '{{': it is not JSON" in said
+    assert "trials.params holds '{': it is not JSON" in said
 
 
 def test_a_study_file_that_is_not_yaml_is_named(toy: Toy, run: Run) -> None:

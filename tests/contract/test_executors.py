@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.driver.executor import Executor
+from hpsearch.driver.loop import Executor
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig

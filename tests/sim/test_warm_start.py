@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hpsearch.creation.study import create_study
-from hpsearch.creation.warm_start import MOST, told_to
+from hpsearch.creation.warm_start import MOST, earlier_studies
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -75,7 +75,7 @@ def driven(
     store: Store, spec: Any, curves: Bowl, told: Sequence[EarlierStudy] = (), most: int = 10**6
 ) -> History:
     """A study in a database after so many of its trials, or at its end."""
-    history = create_study(store, spec, "", told=told)
+    history = create_study(store, spec, "", earlier=told)
     return continued(store, history, spec, curves, most)
 
 
@@ -115,8 +115,8 @@ def warm(*names: str, **changes: Any) -> Any:
 def test_what_is_told_is_kept_and_outlives_the_study_that_told_it(store: Store) -> None:
     before = finished(store, Valley(), study="before")
     spec = warm("before")
-    told = told_to(store, spec)
-    create_study(store, spec, "", told=told)
+    told = earlier_studies(store, spec)
+    create_study(store, spec, "", earlier=told)
     store.delete_study(before.study.id)
     kept = store.load("new").study.warm_start
     assert kept == told
@@ -128,7 +128,7 @@ def test_what_is_told_is_kept_and_outlives_the_study_that_told_it(store: Store) 
 @pytest.mark.thorough
 def test_a_study_goes_on_as_it_would_have_without_the_one_that_told_it(store: Store) -> None:
     before = finished(store, Valley(), study="before")
-    told = told_to(store, warm("before"))
+    told = earlier_studies(store, warm("before"))
     through = driven(store, warm("before", study="through"), Valley(0.05), told)
     spec = warm("before")
     driven(store, spec, Valley(0.05), told, most=14)
@@ -144,7 +144,7 @@ def test_a_study_goes_on_as_it_would_have_without_the_one_that_told_it(store: St
 def test_a_proposal_is_the_same_in_a_new_process(store: Store) -> None:
     finished(store, Valley(), study="before")
     spec = warm("before")
-    driven(store, spec, Valley(0.05), told_to(store, spec), most=16)
+    driven(store, spec, Valley(0.05), earlier_studies(store, spec), most=16)
     drawn = []
     for _ in range(2):
         study = brain(spec, store.load("new"))
@@ -172,18 +172,18 @@ def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> 
     renamed = {f"{name}2": each for name, each in SPACE.items() if name != "x"}
     finished(store, Bowl(), trials=5, study="unlike", space={**renamed, "x": SPACE["x"]})
     driven(store, spec_for(study="stopped", trials=9), Valley(), most=6)
-    found = told_to(store, spec_for(search={"warm_start": "auto"}))
+    found = earlier_studies(store, spec_for(search={"warm_start": "auto"}))
     assert [each.name for each in found] == [f"before-{number}" for number in range(MOST, 0, -1)]
 
 
 def test_auto_finds_nothing_in_a_database_without_studies(store: Store) -> None:
-    assert told_to(store, spec_for(search={"warm_start": "auto"})) == []
+    assert earlier_studies(store, spec_for(search={"warm_start": "auto"})) == []
 
 
 def test_a_name_that_is_not_there_is_refused_with_the_nearest(store: Store) -> None:
     finished(store, Valley(), trials=5, study="before")
     with pytest.raises(StudyNotFound, match="befor") as refused:
-        told_to(store, warm("befor"))
+        earlier_studies(store, warm("befor"))
     assert "before" in (refused.value.hint or "")
 
 
@@ -198,13 +198,13 @@ def test_a_study_that_has_nothing_to_tell_is_refused(store: Store) -> None:
     create_study(store, spec_for(study="several", objective=several, search={}), "")
     elsewhere = {"space": {"w": SPACE["x"]}}
     with pytest.raises(UserError, match="apart has no 4 trials"):
-        told_to(store, warm("apart", **elsewhere))
+        earlier_studies(store, warm("apart", **elsewhere))
     with pytest.raises(UserError, match="short has no 4 trials"):
-        told_to(store, warm("short"))
+        earlier_studies(store, warm("short"))
     with pytest.raises(UserError, match="running is still running"):
-        told_to(store, warm("running"))
+        earlier_studies(store, warm("running"))
     with pytest.raises(UserError, match="several has no single objective"):
-        told_to(store, warm("several"))
+        earlier_studies(store, warm("several"))
 
 
 # ------------------------------------------------------------------------------- what it is worth
@@ -213,7 +213,7 @@ def test_a_study_that_has_nothing_to_tell_is_refused(store: Store) -> None:
 def told_of(curves: Bowl, seed: int) -> list[EarlierStudy]:
     with closing(Store.open("sqlite://")) as store:
         finished(store, curves, seed + 100, study="before")
-        return told_to(store, warm("before"))
+        return earlier_studies(store, warm("before"))
 
 
 def losses(seed: int, told: Sequence[EarlierStudy]) -> list[float]:

@@ -16,6 +16,7 @@ from hpsearch.checkpoint_folders import (
     MARKER,
     Mark,
     StudyFolder,
+    checkpoint_root,
     folder_in,
     folder_name,
     folder_of,
@@ -28,8 +29,23 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import StudyHeld, UserError
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+from hpsearch.study_run.workers import worker_config
 from support.studies.saved import an_old_study, drive, owners, run, surpassed, trial_folders
 from trials.checkpoints.folders import folder_at
+
+STUDY = """
+study: flowers
+task: {kind: "own_task:train"}
+space: {x: {type: float, low: 0.0, high: 1.0}}
+objective: {metric: loss, direction: minimize}
+budget: {trials: 2, per_trial: {epochs: 4}}
+"""
+
+
+def spec_of(base: Path, more: str = "") -> StudySpec:
+    return parse(STUDY + more, base=base, name="study.yaml")
 
 
 @pytest.fixture
@@ -260,3 +276,45 @@ def test_a_copied_folder_is_refused(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="another study, flowers"):
         folder_of(surpassed("flowers"), record, None)
     assert mark_of(home.folder) == home.mark
+
+
+def test_checkpoints_go_beside_the_study_file_by_default(tmp_path: Path) -> None:
+    assert checkpoint_root(spec_of(tmp_path), None) == str(tmp_path / "hpsearch-studies")
+    home = folder_of_new(spec_of(tmp_path), None)
+    assert home.folder == str(tmp_path / "hpsearch-studies" / f"flowers-{home.mark.uid[:12]}")
+
+
+def test_a_relative_folder_of_the_study_file_starts_there_and_one_asked_for_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(tmp_path / "studies", "checkpoints: saved")
+    monkeypatch.chdir(tmp_path)
+    assert checkpoint_root(spec, None) == str(tmp_path / "studies" / "saved")
+    assert checkpoint_root(spec, "elsewhere") == str(tmp_path / "elsewhere")
+
+
+def test_a_folder_may_stand_beside_its_limit(tmp_path: Path) -> None:
+    both = spec_of(tmp_path, "checkpoints: {folder: saved, max_gb: 20}")
+    assert checkpoint_root(both, None) == str(tmp_path / "saved")
+    limit = spec_of(tmp_path, "checkpoints: {max_gb: 0.5}")
+    assert checkpoint_root(limit, None) == str(tmp_path / "hpsearch-studies")
+    assert (both.checkpoints.max_gb, limit.checkpoints.max_gb) == (20, 0.5)
+
+
+@pytest.mark.parametrize("url", ["memory://studies/flowers", "file:///mnt/studies/flowers"])
+def test_a_url_stays_a_url_to_the_folder_of_every_trial(tmp_path: Path, url: str) -> None:
+    for folder in (
+        checkpoint_root(spec_of(tmp_path), url),
+        checkpoint_root(spec_of(tmp_path, f"checkpoints: {url}/"), None),
+    ):
+        assert folder == url
+        config = worker_config(spec_of(tmp_path), folder)
+        assert config.folder(3) == f"{url}/trial-00003"
+
+
+def test_a_url_that_nothing_here_can_write_is_refused_before_anything_starts(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UserError, match="nonsense://bucket") as refused:
+        checkpoint_root(spec_of(tmp_path), "nonsense://bucket")
+    assert "give a folder that all workers share" in str(refused.value)

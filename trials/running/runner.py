@@ -12,7 +12,6 @@ from trials.contract import (
     Diagnosed,
     Diverged,
     Failure,
-    FailureKind,
     Finding,
     Note,
     ProgramFailed,
@@ -131,7 +130,7 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(kind, text if kind == "error" else text.splitlines()[0], details)
 
 
-def _kind_of(error: BaseException) -> FailureKind:
+def _kind_of(error: BaseException) -> str:
     if is_out_of_memory(error):
         return "out_of_memory"
     return "disk_full" if is_disk_full(error) else "error"

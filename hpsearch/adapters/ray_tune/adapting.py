@@ -26,17 +26,11 @@ IMPORT = "from hpsearch import tune"
 
 @dataclass(frozen=True)
 class TrainableNotes:
-    """Notes of `hpsearch.tune` about a trainable, among the `args` of its task.
+    """Notes of `hpsearch.tune` about a trainable, among the `args` of its task."""
 
-    Args:
-        lists: Parameters whose choices are lists or mappings, which are searched as JSON texts.
-        parameters: Plain values that the trainable is given beside its config.
-        globals: More of them: by name, the global of the trainable's module that it is.
-    """
-
-    lists: tuple[str, ...] = ()
-    parameters: Mapping[str, Any] | None = None
-    globals: Mapping[str, str] | None = None
+    lists: tuple[str, ...] = ()  # parameters whose choices are searched as JSON texts
+    parameters: Mapping[str, Any] | None = None  # plain values that are passed beside the config
+    globals: Mapping[str, str] | None = None  # more of them: names of the module's globals
 
 
 def adapt(found: Any, task: Mapping[str, Any]) -> Function:
@@ -79,7 +73,6 @@ Call = Callable[[dict[str, Any], Session], None]
 
 
 def _call(inner: Any, name: str, parameters: Mapping[str, Any]) -> Call:
-    """A function that trains a config."""
     if isinstance(inner, type):
         return _call_of_class(inner, name, parameters)
     if not callable(inner):
@@ -126,7 +119,6 @@ def _call_of_class(inner: type[Any], name: str, parameters: Mapping[str, Any]) -
 
 
 def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
-    """True if a function can be called with these arguments."""
     try:
         inspect.signature(function).bind(*arguments, **named)
     except TypeError:

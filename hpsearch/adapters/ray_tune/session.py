@@ -157,16 +157,14 @@ def running(session: Session) -> Iterator[None]:
 
 
 def here() -> Session | None:
-    """The session of the trial that this code belongs to; None if no trial runs here.
-
-    A thread that a trainable has started finds it where the process trains nothing else.
-    """
+    """The session of this code's trial; None if no trial runs here. A thread that a trainable has
+    started finds it if the process trains nothing else."""
     only = _running[0] if len(_running) == 1 else None
     return _current.get(only)
 
 
 def current(call: str) -> Session:
-    """The session of the trial that this code belongs to; a UserError if no trial runs here."""
+    """The session of this code's trial; raises UserError if no trial runs here."""
     found = here()
     if found is not None:
         return found
@@ -224,7 +222,5 @@ def get_context() -> TuneContext:
 
 
 def trial_id(trial: FunctionTrial) -> str:
-    """A trial's number as five digits, or the name of its folder where that has no number."""
-    name = folders.split(trial.folder)[1]
-    number = folders.trial_of(name)
-    return name if number is None else f"{number:05d}"
+    """A trial's number as five digits."""
+    return f"{trial.number:05d}"

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import optuna
+from optuna.exceptions import StorageInternalError
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.trial import FrozenTrial
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
+from hpsearch.optuna_storage.frozen import FROM_OPTUNA
 from hpsearch.store.connecting.url import display
 from trials.settings import nearest
-
-if TYPE_CHECKING:
-    import optuna
-    from optuna.trial import FrozenTrial
-
-STATES = {
-    "COMPLETE": State.COMPLETE,
-    "PRUNED": State.PRUNED,
-    "FAIL": State.FAILED,
-    "RUNNING": State.RUNNING,
-    "WAITING": State.QUEUED,
-}
 
 
 def read(source: str, mapped: Mapped) -> PastRuns:
@@ -46,14 +39,14 @@ def read(source: str, mapped: Mapped) -> PastRuns:
 
 
 def objectives_of(study: optuna.study.Study) -> tuple[list[str], tuple[str, ...]]:
-    """The names and directions of a study's objectives; usual names where it has none."""
+    """The names and directions of a study's objectives, with usual names for those without."""
     directions = tuple(direction.name.lower() for direction in study.directions)
     usual = ["value"] if len(directions) == 1 else [f"value_{i}" for i in range(len(directions))]
     return list(study.metric_names or usual), directions
 
 
 def _measured(study: optuna.study.Study, mapped: Mapped) -> Mapped:
-    """The mapping with the objectives of the study, where it names none."""
+    """The mapping, with the study's objectives unless it names some."""
     names, directions = objectives_of(study)
     names = list(mapped.metric or names)
     if len(names) != len(directions):
@@ -69,7 +62,7 @@ def _run(trial: FrozenTrial, study: str, mapped: Mapped) -> PastRun:
     run = PastRun(
         f"study {study}, trial {trial.number}",
         _chosen(trial.params, mapped),
-        STATES[trial.state.name],
+        FROM_OPTUNA[trial.state],
         name=f"trial {trial.number}",
         distributions=_chosen(trial.distributions, mapped),
     )
@@ -94,10 +87,8 @@ def _chosen(params: dict[str, Any], mapped: Mapped) -> dict[str, Any]:
 
 
 def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str]:
-    """A study in the database of a URL, and that as it may be shown. Raises UserError if there is
-    no such storage or study."""
-    import optuna
-
+    """A study in the database of a URL, and the URL for people. Raises UserError if there is no
+    such storage or study."""
     storage, shown = _storage(source)
     names = optuna.get_all_study_names(storage)
     if not names:
@@ -109,10 +100,7 @@ def opened_study(source: str, name: str | None) -> tuple[optuna.study.Study, str
     return optuna.load_study(study_name=name or names[0], storage=storage), shown
 
 
-def _storage(source: str) -> tuple[optuna.storages.BaseStorage, str]:
-    from optuna.exceptions import StorageInternalError
-    from optuna.storages import RDBStorage
-
+def _storage(source: str) -> tuple[BaseStorage, str]:
     try:
         url = make_url(source)
     except ArgumentError:

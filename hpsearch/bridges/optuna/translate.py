@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from optuna.trial import FrozenTrial
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.bridges.imported_study import parameter_of
 from hpsearch.bridges.optuna.read import objectives_of, opened_study
-
-if TYPE_CHECKING:
-    from optuna.trial import FrozenTrial
 
 OWN = "is left to the objective, which draws it itself"
 

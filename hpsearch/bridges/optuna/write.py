@@ -24,7 +24,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
-from hpsearch.store.study_texts import written_in
+from hpsearch.store.study_texts import metrics_in
 
 OURS = "hpsearch:"
 """Begins the names of attributes for what Optuna has no place for."""
@@ -34,16 +34,13 @@ EXAMPLE = "--to sqlite:///optuna.db"
 
 
 def write(history: History, to: str, *, replace: bool) -> None:
-    """Copy a study into an Optuna storage, under its own name.
-
-    Args:
-        to: The URL of an SQLite or PostgreSQL database, new or with an Optuna storage in it.
+    """Copy a study into an Optuna storage, under its own name. `to` is the URL of an SQLite or
+    PostgreSQL database, new or with an Optuna storage in it.
 
     Raises:
-        StudyExists: The storage has a study of that name, and it is not to be replaced or is not a
+        StudyExists: The storage has a study of that name that is not to be replaced, or is not a
             copy of this one.
-        UserError: `to` is not the URL of a database that can hold an Optuna storage, or Optuna
-            refuses a trial.
+        UserError: `to` is not such a URL, or Optuna refuses a trial.
         StoreUnreachable: The database cannot be used.
     """
     url = parse_url(to)
@@ -97,7 +94,8 @@ def _copy(storage: RDBStorage, history: History) -> None:
     study_file = {f"{OURS}study_file": record.spec} if record.spec else {}
     for key, value in {SOURCE: _source(record), **record.user_attrs, **study_file}.items():
         study.set_user_attr(key, value)
-    if metrics := _metrics(record):
+    metrics = metrics_in(record.spec)
+    if len(metrics) == len(record.directions):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             study.set_metric_names(metrics)
@@ -108,14 +106,6 @@ def _copy(storage: RDBStorage, history: History) -> None:
             what = f"Optuna does not take trial {trial.number}: {error}"
             hint = "CSV and Parquet files hold all trials: hpsearch export --to trials.parquet"
             raise UserError(what, hint) from error
-
-
-def _metrics(study: StudyRecord) -> list[str]:
-    """The metrics of a study's objectives, in order; empty where there is no study file."""
-    written = written_in(study.spec).get("objective") if study.spec else None
-    objectives = written if isinstance(written, list) else [written]
-    named = [each["metric"] for each in objectives if isinstance(each, dict) and "metric" in each]
-    return named if len(named) == len(study.directions) else []
 
 
 def copy_of(study: StudyRecord, trial: Trial) -> FrozenTrial:

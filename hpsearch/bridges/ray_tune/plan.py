@@ -6,7 +6,7 @@ import datetime
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +33,15 @@ STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """A study that a Tuner describes.
-
-    Args:
-        storage: The URL of its database.
-        folder: The folder of the experiment, with its checkpoints.
-        base: The folder of its trainable's module.
-        dropped: A text for each thing that could not be carried over.
-    """
+    """A study that a Tuner describes."""
 
     name: str
-    storage: str
-    folder: str
-    base: Path
-    text: str
-    dropped: list[str] = field(default_factory=list)
-    quiet: bool = False
+    storage: str  # the URL of its database
+    folder: str  # the experiment's, with its checkpoints
+    base: Path  # the folder of its trainable's module
+    text: str  # its study file
+    dropped: list[str]  # a text for each thing that could not be carried over
+    quiet: bool
 
 
 def plan_of(
@@ -91,7 +84,7 @@ def plan_of(
         study["enqueue"] = [dict(point) for point in points]
     return PlannedStudy(
         name,
-        database_of(root),
+        _database_of(root),
         f"{root}/{name}",
         located.base,
         yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
@@ -101,22 +94,14 @@ def plan_of(
 
 
 def _root(ran: RunConfig) -> str:
-    """The storage path: an absolute folder, or a URL."""
     if ran.storage_filesystem is not None:
         what = "tune.RunConfig(storage_filesystem=...) cannot be carried over"
         raise UserError(what, "give a URL such as s3://bucket/folder as storage_path")
     stated = str(ran.storage_path)
-    return stated.rstrip("/") if is_url(stated) else root_at(stated)
+    return stated.rstrip("/") if is_url(stated) else str(Path(stated).expanduser().absolute())
 
 
-def root_at(folder: str | os.PathLike[str]) -> str:
-    """A folder by its absolute name."""
-    return str(Path(folder).expanduser().absolute())
-
-
-def database_of(root: str) -> str:
-    """The URL of the database for studies in a storage path. Raises UserError if there can be
-    none, and the environment names no other."""
+def _database_of(root: str) -> str:
     stated = os.environ.get("HPSEARCH_STORAGE")
     if stated:
         return stated
@@ -161,7 +146,6 @@ def _budget(tuned: TuneConfig, ran: RunConfig, space: ReadSpace) -> dict[str, An
 
 
 def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
-    """The training iterations of a trial in full."""
     stop = {} if ran.stop is None else ran.stop
     if not isinstance(stop, Mapping) or set(stop) - {ITERATION}:
         what = f"tune.RunConfig(stop={ran.stop!r:.80}) cannot be carried over"
@@ -181,10 +165,8 @@ def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
 
 
 def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
-    """ASHA's grace period and reduction factor; None if they cannot be carried over.
-
-    A grace period that is longer than a trial is the whole of it: none pauses.
-    """
+    """ASHA's grace period and reduction factor; None if they cannot be carried over. With a grace
+    period longer than a trial, no trial pauses."""
     if not isinstance(scheduler, ASHAScheduler) or scheduler._time_attr != ITERATION:
         return None
     factor = scheduler._reduction_factor
@@ -195,7 +177,7 @@ def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
 
 
 def _dropped(tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None) -> list[str]:
-    """A line for each thing of the search that Ray Tune would follow and a study does not."""
+    """A line for each part of the search that Ray Tune would follow and a study does not."""
     found = []
     name = type(tuned.scheduler).__name__
     if pruner is not None:

@@ -17,7 +17,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import UserError
 from hpsearch.ranking.selection import rank
 from hpsearch.store.store import Store
-from hpsearch.study_file.text.yaml_source import read
+from hpsearch.store.study_texts import content_of
 from trials.checkpoints import folders
 
 ITERATION = "training_iteration"
@@ -57,9 +57,9 @@ class ResultGrid:
         self.experiment_path = experiment_path
         with closing(Store.open(storage, create=False)) as store:
             history = store.load(name)
-        written = read(history.study.spec).value
-        self._objective: Mapping[str, str] = written["objective"]
-        args = written["task"].get("args") or {}
+        content = content_of(history.study.spec)
+        self._objective: Mapping[str, str] = content["objective"]
+        args = content["task"].get("args") or {}
         self._results = [_result(history.study, args, trial) for trial in history.trials]
         ranked = rank(history.trials, self._objective["direction"])
         self._best = self._results[ranked[0].trial.number] if ranked else None

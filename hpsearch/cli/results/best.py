@@ -103,7 +103,7 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     Raises:
         UserError: The study was not made from a study file.
     """
-    spec = study.written
+    spec = study.content
     if "task" not in spec:
         message = f"study {study.name} was not made from a study file, so it has no task to train"
         raise UserError(message, "print the parameters with --format json")

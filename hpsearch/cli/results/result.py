@@ -43,7 +43,7 @@ def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list
     if not result.ranked:
         return [(suggested(f"trials {study.name}"), "what happened to each trial")]
     others = (suggested(f"best {study.name} --top 5"), "the best five, side by side")
-    is_built_in = study.written.get("task", {}).get("kind") in BUILT_IN
+    is_built_in = study.content.get("task", {}).get("kind") in BUILT_IN
     if result.best is not None and is_built_in:
         return [(suggested(f"train {study.name}"), "trains it in full and keeps the model"), others]
     settings = suggested(f"best {study.name} --format yaml")

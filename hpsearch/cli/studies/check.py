@@ -127,7 +127,7 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """
     if spec.search.warm_start is None:
         return []
-    earlier = warm_start.told_to(store, spec)
+    earlier = warm_start.earlier_studies(store, spec)
     note(warm_start.summary(earlier))
     return earlier
 

@@ -20,13 +20,14 @@ from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
+from hpsearch.driver.loop import watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from hpsearch.store.study_texts import written_in
+from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of
@@ -164,7 +165,7 @@ def _drive(
     resume = _suggested(options, f"resume {name}")
     with notifying(name, recipient_of(options.notify)) as notices:
         with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
-            watch = notices.before(view.watch)
+            watch = watched_by(notices.watch, view.watch)
             study = on_ray.drive(store, study_run, take_up, watch, on_driver)
         notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
@@ -202,7 +203,7 @@ def _refuse_without_task(study: StudyRecord) -> None:
     if not study.spec:
         message = f"study {study.name} was made through Optuna"
         raise UserError(f"{message} and has no study file to resume from")
-    if origin_of(written_in(study.spec)) is not None:
+    if origin_of(content_of(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",
             f"start a study of your own from it: search: {{warm_start: [{study.name}]}}",

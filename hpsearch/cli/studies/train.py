@@ -159,7 +159,7 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
 
 
 def _spec_of(study: StudyHead) -> StudySpec:
-    if origin_of(study.written) is not None:
+    if origin_of(study.content) is not None:
         raise UserError(
             f"study {study.name} was imported, so it has no task to train",
             f"its parameters: hpsearch best {study.name} --format json",

@@ -2,8 +2,8 @@
 
 - `execution`: trains it
 - `control`: the orders about it
-- `worker_state`: what stays in the process for the next one
-- `thinning`: which of its reports are recorded, where it makes very many
-- `printing`: where what it prints goes
+- `worker_state`: the state of the process for the next one
+- `thinning`: the reports of it that are recorded, where it makes very many
+- `printing`: its output, as its log
 - `log_lines`: its beginning and end in that log
 """

@@ -1,4 +1,4 @@
-"""One attempt on a worker: how it begins, trains from level to level, and ends."""
+"""One attempt on a worker: its beginning, its training from level to level, and its end."""
 
 from __future__ import annotations
 
@@ -18,16 +18,7 @@ from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.attempt.worker_state import WorkerState
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
-from trials.contract import (
-    Finding,
-    Held,
-    Note,
-    Pruned,
-    Question,
-    Report,
-    Setup,
-    Severity,
-)
+from trials.contract import Finding, Held, Note, Pruned, Question, Report, Setup, Severity
 from trials.disk.log_file import LogFile
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -45,10 +36,9 @@ log = logging.getLogger("hpsearch")
 class Execution:
     """One attempt, from its order to its end.
 
-    `began` is called with how the attempt computes, and again once it can train, with how long that
-    took; `said` with each report, question and note, and whether the attempt now waits for an
-    answer.
-    """
+    `began` is called with the arithmetic of the attempt, and again once it can train, with the
+    seconds of its start; `said` with each report, question and note, and whether the attempt now
+    waits for an answer."""
 
     def __init__(
         self,
@@ -62,6 +52,7 @@ class Execution:
         self._state = state
         self._config = state.config
         self._order = order
+        self._key = order.trial, order.attempt
         self._control = control
         self._began = began
         self._said = said
@@ -74,11 +65,8 @@ class Execution:
         """In what its arithmetic differs from how its trial has computed so far."""
 
     def run(self, given: Any) -> Ending:
-        """Train, and return how the attempt ended, whatever it raises.
-
-        Args:
-            given: The data that came with the order, see `WorkerState.data_for`.
-        """
+        """Train, and return the ending of the attempt, whatever it raises. `given` is the data that
+        came with the order, see `WorkerState.data_for`."""
         ending = self._trained(given)
         self._send_rest()
         return ending
@@ -107,16 +95,14 @@ class Execution:
         except BaseException as error:  # noqa: BLE001
             failure = failure_of(_cause(error))
             kind = ErrorKind(failure.kind)
-            key = self._order.trial, self._order.attempt
-            return ev.Failed(*key, kind, failure.text, details=failure.details)
+            return ev.Failed(*self._key, kind, failure.text, details=failure.details)
 
     def settled(self, ending: Ending) -> Ending:
-        """End the run. Returns its ending with what its course shows of its health, and with the
-        best checkpoint, which is whole by now.
+        """End the run. Returns its ending with the findings on its health, and with the best
+        checkpoint, which is whole by now.
 
         A slot is not free while a training function still runs in it: the executor kills a worker
-        in which one continues for too long.
-        """
+        in which one continues for too long."""
         runner = self._runner
         if runner is None:
             return ending
@@ -132,29 +118,24 @@ class Execution:
         return ending
 
     def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
-        order = self._order
-        config = self._config
-        state = self._state
-        given = order.arithmetic
+        given = self._order.arithmetic
         before = None if given is None else Arithmetic.from_plain(given)
         settings, now = arithmetic.adopt(
             before,
-            config.params(order),
-            state.device,
-            threads=config.threads,
-            known=state.task.settings,
+            self._config.params(self._order),
+            self._state.device,
+            threads=self._config.threads,
+            known=self._state.task.settings,
         )
         changes = [] if before is None else arithmetic.differences(before, now)
         if changes:
             text = f"continued with {', '.join(changes)}"
             self._changes = [Finding("arithmetic_changed", text, Severity.NOTICE)]
-        return settings, ev.Began(order.trial, order.attempt, now.as_plain())
+        return settings, ev.Began(*self._key, now.as_plain())
 
     def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
-        """The run, continued where that is possible.
-
-        A trial whose checkpoints are all damaged starts from the beginning.
-        """
+        """The run, continued where that is possible. If all its checkpoints are damaged, it starts
+        from the beginning."""
         order = self._order
         setup = Setup(
             params=params,
@@ -200,18 +181,16 @@ class Execution:
         return self._stopped(runner, checkpoint)
 
     def _report(self, runner: Runner, report: Report) -> ev.Reported:
-        """Send a report, unless there are very many. Where the attempt waits after it, its
-        checkpoint is of exactly this level: if it is paused here, it continues from here. One that
-        trains on does not wait for its disk.
-        """
+        """Send a report, unless there are very many. If the attempt waits after it, its checkpoint
+        is of exactly this level, to continue from if it is paused. Else it does not wait for its
+        disk."""
         waits = self._control.until <= report.resource < self._config.budget.total
         checkpoint, best = report.checkpoint, report.best
         if waits:
             checkpoint = runner.save()
             best = runner.best
         reported = ev.Reported(
-            self._order.trial,
-            self._order.attempt,
+            *self._key,
             report.resource,
             dict(report.metrics),
             report.step,
@@ -225,34 +204,27 @@ class Execution:
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
-        order = self._order
-        asked = ev.Asked(order.trial, order.attempt, question.name, question.distribution)
-        self._said(asked, True)
+        self._said(ev.Asked(*self._key, question.name, question.distribution), True)
         self._control.wait_for_value(question.name)
         return self._control.given
 
     def _note(self, note: Note) -> None:
         self._send_rest()  # the note may add to the last one
-        order = self._order
-        noted = ev.Noted(
-            order.trial, order.attempt, note.attributes, note.constraints, note.metrics
-        )
-        self._said(noted, False)
+        self._said(ev.Noted(*self._key, note.attributes, note.constraints, note.metrics), False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best
-        key = self._order.trial, self._order.attempt
-        return ev.Finished(*key, why, _text(best), held=_held(best, best))
+        return ev.Finished(*self._key, why, _text(best), held=_held(best, best))
 
     def _timed_out(self) -> ev.Failed:
         text = f"ran past its time limit of {self._order.time_limit_s:g} s"
-        return ev.Failed(self._order.trial, self._order.attempt, ErrorKind.TIMEOUT, text)
+        return ev.Failed(*self._key, ErrorKind.TIMEOUT, text)
 
     def _stopped(self, runner: Runner, checkpoint: str | None) -> ev.Stopped:
         saved = runner.save() if self._control.save else None
         why = RETIRED if self._control.retired else None
         kept = checkpoint if saved is None else str(saved)
-        return ev.Stopped(self._order.trial, self._order.attempt, checkpoint=kept, why=why)
+        return ev.Stopped(*self._key, checkpoint=kept, why=why)
 
 
 def _text(path: Path | str | None) -> str | None:
@@ -260,7 +232,7 @@ def _text(path: Path | str | None) -> str | None:
 
 
 def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
-    """The bytes of a trial's checkpoints; None if it has none, or where that cannot be read."""
+    """The bytes of a trial's checkpoints; None without any, or if they cannot be read."""
     if newest is None:
         return None
     try:

@@ -13,7 +13,7 @@ from trials.disk.log_file import LogFile
 
 
 def note_beginning(log: LogFile, order: ev.Launch, device: str) -> None:
-    """Note where an attempt begins, and with which parameters."""
+    """Note the place and the parameters of an attempt that begins."""
     where = f"on {platform.node()}, {device}, process {os.getpid()}"
     log.note(f"trial {order.trial}, attempt {order.attempt} begins {where}")
     log.note(f"parameters: {json.dumps(dict(order.params), default=str)}")
@@ -27,8 +27,8 @@ def note_end(
     reached: float | None,
     ending: ev.Finished | ev.Stopped | ev.Failed,
 ) -> None:
-    """Note how an attempt ended, whose last report was at the resource `reached`. Why it was told
-    to stop is known to its study alone."""
+    """Note the end of an attempt, whose last report was at the resource `reached`. Only its study
+    knows the reason of a stop."""
     at = "before its first report"
     if reached is not None:
         at = f"after its report at {reached:g} {config.budget.unit.value}"

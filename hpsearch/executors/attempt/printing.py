@@ -1,10 +1,10 @@
 """The output of a worker while it trains an attempt, as the log of that attempt.
 
 A worker trains one attempt at a time, so its output is the attempt's. For that time, the process's
-own file descriptors 1 and 2 are the log itself: whatever prints in it or is started by it, in any
-language, writes there without help of this program. Nothing runs at a line that is printed, and a
-process that is killed has left in the file what it had printed. A pipe would keep the last lines
-from it, and would block a library that prints while it holds Python's lock.
+own file descriptors 1 and 2 are the log itself: the process and everything that it starts, in any
+language, print there without help of this program, and the file of a killed process has all that it
+had printed. A pipe would keep the last lines from it, and would block a library that prints while
+it holds Python's lock.
 
 A thread looks at the log's size now and then, and sends it to a store if it belongs there.
 """
@@ -34,8 +34,8 @@ log = logging.getLogger("hpsearch")
 
 
 class AttemptLog:
-    """The log of one attempt. One that belongs at a URL is written on this machine, and sent there
-    now and then and when it is closed. Raises OSError if it cannot be made."""
+    """The log of one attempt. A log with a URL is written on this machine, and sent there now and
+    then and when it is closed. Raises OSError if it cannot be made."""
 
     def __init__(self, target: Path | str) -> None:
         self._target = str(target)
@@ -81,7 +81,7 @@ class AttemptLog:
             log.warning("the log %s was not written: %s", self._target, error)
 
     def close(self) -> None:
-        """Write it where it belongs, and close it."""
+        """Send the log to its place, and close it."""
         self._over.set()
         self._watcher.join()
         with suppress(OSError):
@@ -112,7 +112,7 @@ def logged(target: Path | str, *, redirects: bool) -> Iterator[LogFile | None]:
 
 @contextmanager
 def printing_into(descriptor: int) -> Iterator[None]:
-    """Let this whole process, and what it starts, print into an open file meanwhile."""
+    """Let this whole process, and its children, print into an open file meanwhile."""
     warnings.simplefilter("default", append=True)  # forgets what earlier attempts were warned of
     _flush()
     kept = {number: os.dup(number) for number in (1, 2)}

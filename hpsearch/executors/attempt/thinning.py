@@ -17,7 +17,7 @@ that the attempt goes on, and its earlier checkpoints may go."""
 
 
 class Thinning:
-    """Chooses which reports of one attempt are recorded: the first ones, those at the levels of the
+    """Chooses the reports of one attempt to record: the first ones, those at the levels of the
     study (its report grid and its rungs), and the last one."""
 
     def __init__(self, budget: Budget, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,7 +51,7 @@ class Thinning:
         return last
 
     def findings(self) -> tuple[Finding, ...]:
-        """A finding that reports were left out, if some were."""
+        """A finding if reports were left out."""
         if self._made == self._recorded:
             return ()
         what = f"{self._made:,} reports, of which {self._recorded:,} are recorded"

@@ -14,9 +14,9 @@ KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
 
 class WorkerState:
-    """The state of a worker process that stays between attempts: the task, and data that it
-    prepared. `fetch` turns what `launch` was given as data into the data; `share` is the part of
-    the memory of the device that is its own, 1 and more for all."""
+    """The state of a worker process that stays between attempts: the task, and its prepared data.
+    `fetch` makes the data from `launch`'s argument; `share` is its part of the device's memory, 1
+    and more for all."""
 
     def __init__(
         self, config: WorkerConfig, fetch: Callable[[Any], Any], device: str, share: float
@@ -29,7 +29,7 @@ class WorkerState:
         self._data: dict[str, Any] = {}
 
     def make_ready(self) -> None:
-        """Build the task where it is not there yet, and keep to the share of the device."""
+        """Build the task, unless it is there, and keep to the share of the device."""
         _ = self.task
         keep_to_share(self.device, self._share)
 
@@ -41,7 +41,7 @@ class WorkerState:
         return self._task
 
     def data_for(self, order: ev.Launch, given: Any) -> Any:
-        """The prepared data for an attempt's settings, fetched from what came with the order where
+        """The prepared data for an attempt's settings, fetched by the argument of the order where
         it is not here yet; None if the task prepares none."""
         if not self.config.prepares:
             return None

@@ -15,7 +15,7 @@ from hpsearch.report.charts import style
 from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.configurations import ranked_configurations
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.history_frames import GoalColumns
 from hpsearch.store.reading.queries import TrialDetail
 
 if TYPE_CHECKING:
@@ -54,17 +54,17 @@ _SIDE_BY_SIDE = (style.CALM, style.WINNER, style.GOOD, style.OTHER, style.BAD, s
 """The colours of curves side by side, in their order."""
 
 
-def curves(data: ReportData, goal: CourseGoal) -> Chart | None:
+def curves(data: ReportData, goal: GoalColumns) -> Chart | None:
     """A curve for each trial, with the winner marked; None where no trial has reported a value."""
-    course = data.course
-    repeats = course.trials.index[course.trials["role"] == Role.CONFIRM]
-    reports = course.reports[course.reports[goal.column].notna()]
+    history = data.history
+    repeats = history.trials.index[history.trials["role"] == Role.CONFIRM]
+    reports = history.reports[history.reports[goal.column].notna()]
     reports = reports[~reports["trial"].isin(repeats)]
     if reports.empty:
         return None
     ranking = _ranking(data, goal, reports)
     chosen = some_of(ranking, MOST_CURVES)
-    kinds = {number: _KINDS[State(state)] for number, state in course.trials["state"].items()}
+    kinds = {number: _KINDS[State(state)] for number, state in history.trials["state"].items()}
     if data.winner is not None:
         kinds[data.winner.trial.number] = CurveKind.WINNER
     reports = _thinned(reports[reports["trial"].isin(chosen)])
@@ -84,10 +84,10 @@ def curves(data: ReportData, goal: CourseGoal) -> Chart | None:
     return Chart(made, None, alternative, joined(remarks))
 
 
-def _ranking(data: ReportData, goal: CourseGoal, reports: pd.DataFrame) -> list[int]:
+def _ranking(data: ReportData, goal: GoalColumns, reports: pd.DataFrame) -> list[int]:
     """The numbers of the trials with a curve, the winner first, then the best."""
     winner = [] if data.winner is None else [data.winner.trial.number]
-    ranked = ranked_configurations(data.course, goal).index
+    ranked = ranked_configurations(data.history, goal).index
     with_curves = set(reports["trial"])
     order = dict.fromkeys([*winner, *ranked, *sorted(with_curves)])
     return [number for number in order if number in with_curves]
@@ -124,7 +124,7 @@ def _trace(reports: pd.DataFrame, column: str, kind: CurveKind) -> object:
 
 
 def side_by_side(
-    trials: Sequence[TrialDetail], goals: Sequence[CourseGoal], unit: str
+    trials: Sequence[TrialDetail], goals: Sequence[GoalColumns], unit: str
 ) -> list[Chart]:
     """A chart for each objective, with a curve for each of the trials in a colour of its own.
 
@@ -141,7 +141,7 @@ def side_by_side(
     return charts
 
 
-def _points(trial: TrialDetail, goal: CourseGoal, is_only: bool) -> list[tuple[float, float]]:
+def _points(trial: TrialDetail, goal: GoalColumns, is_only: bool) -> list[tuple[float, float]]:
     points = []
     for report in trial.reports:
         value = report["value"] if is_only else (report["metrics"] or {}).get(goal.metric)
@@ -151,7 +151,7 @@ def _points(trial: TrialDetail, goal: CourseGoal, is_only: bool) -> list[tuple[f
 
 
 def _overlaid(
-    points: dict[int, list[tuple[float, float]]], goal: CourseGoal, unit: str
+    points: dict[int, list[tuple[float, float]]], goal: GoalColumns, unit: str
 ) -> go.Figure:
     made = style.figure(320, showlegend=len(points) > 1)
     resources: list[float] = []

@@ -7,16 +7,16 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import PALE, WINNER, axis, figure, plotly, shown
 from hpsearch.report.data import ReportData
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.history_frames import GoalColumns
 
 
 def front(data: ReportData) -> Chart | None:
     """All trials by the first two objectives, the front marked; None with one objective, and
     without trials that have both values."""
-    if len(data.course.goals) < 2:
+    if len(data.history.goals) < 2:
         return None
-    across, up = data.course.goals[:2]
-    trials = data.course.trials
+    across, up = data.history.goals[:2]
+    trials = data.history.trials
     is_drawn = trials[across.column].notna() & trials[up.column].notna()
     is_drawn &= (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     trials = trials[is_drawn]
@@ -44,10 +44,10 @@ def front(data: ReportData) -> Chart | None:
     made.update_xaxes(axis(_title(across)))
     made.update_yaxes(axis(_title(up)))
     alternative = f"{on_front.sum()} of {len(trials)} trials are beaten by none in all objectives."
-    more = "The picture shows the first two objectives." if len(data.course.goals) > 2 else None
+    more = "The picture shows the first two objectives." if len(data.history.goals) > 2 else None
     return Chart(made, "The front", alternative, more)
 
 
-def _title(goal: CourseGoal) -> str:
+def _title(goal: GoalColumns) -> str:
     better = "more" if goal.maximize else "less"
     return f"{shown(goal.metric)} ({better} is better)"

@@ -20,7 +20,7 @@ from hpsearch.report.frames.configurations import (
     ranked_configurations,
 )
 from hpsearch.report.frames.importances import Importances, parameter_importances
-from hpsearch.store.reading.course import CourseGoal, each_row
+from hpsearch.store.reading.history_frames import GoalColumns, each_row
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -52,11 +52,11 @@ class Configurations:
         return len(self.ranked) > 1 and bool(self.parameters)
 
 
-def configurations(data: ReportData, goal: CourseGoal) -> Configurations:
+def configurations(data: ReportData, goal: GoalColumns) -> Configurations:
     """The configurations of a study, its parameters in the order of importance."""
-    ranked = ranked_configurations(data.course, goal)
-    params = data.course.params.loc[ranked.index]
-    values = parameter_values(params, data.course.space)
+    ranked = ranked_configurations(data.history, goal)
+    params = data.history.params.loc[ranked.index]
+    values = parameter_values(params, data.history.space)
     found = parameter_importances(ranked["standing"], params[list(values)])
     order = dict.fromkeys([*found.frame["parameter"], *values])
     return Configurations(ranked, [values[name] for name in order], found)
@@ -98,7 +98,7 @@ def _parameters_left_out(drawn: Any, of: Any) -> str | None:
     return f"{len(drawn)} of {len(of)} parameters are drawn, the most important ones."
 
 
-def parallel_coordinates(goal: CourseGoal, of: Configurations) -> Chart | None:
+def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
     """A line for each trial, through its value of each parameter to its objective.
 
     A line is interrupted where its trial does not have the parameter. None if fewer than two trials
@@ -210,7 +210,7 @@ def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> No
         )
 
 
-def slices(goal: CourseGoal, of: Configurations) -> Chart | None:
+def slices(goal: GoalColumns, of: Configurations) -> Chart | None:
     """The worth of trials against each parameter; None if fewer than two can be compared."""
     if not of.can_compare:
         return None

@@ -9,21 +9,21 @@ from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.progress import improvements
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.history_frames import GoalColumns
 from hpsearch.words.numbers import duration, number
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-def best_so_far(data: ReportData, goal: CourseGoal) -> Chart | None:
+def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
     """The best value that any trial had shown, as a staircase, and the winner's confirmed mean.
 
     None before there is a value, and where no attempt is recorded.
     """
     if data.attempts.empty:
         return None
-    frame = improvements(data.course, goal, data.attempts, data.until)
+    frame = improvements(data.history, goal, data.attempts, data.until)
     if frame.empty:
         return None
     spent_s = frame["gpu_seconds"]
@@ -53,7 +53,7 @@ def best_so_far(data: ReportData, goal: CourseGoal) -> Chart | None:
         f"The best {goal.metric} shown went from {number(first['value'])} "
         f"to {number(last['value'])} in {duration(last['gpu_seconds'])} of compute time."
     )
-    title = goal.metric if len(data.course.goals) > 1 else None
+    title = goal.metric if len(data.history.goals) > 1 else None
     return Chart(made, title, alternative)
 
 

@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.course import CourseGoal, StudyCourse
+from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames
 from hpsearch.words.numbers import cell
 
 
@@ -38,10 +38,10 @@ class ParameterValues:
     """Its values as texts, in order; None for numbers."""
 
 
-def ranked_configurations(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
+def ranked_configurations(history: HistoryFrames, goal: GoalColumns) -> pd.DataFrame:
     """The `standing` and the `tier` of trials, by number, best first: of those that keep the limits
     and have a value, without repeats and failed ones."""
-    trials = course.trials
+    trials = history.trials
     can_rank = (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
     can_rank &= (trials["violation"] == 0) & trials[goal.standing].notna()
     frame = trials.loc[can_rank, [goal.standing]].rename(columns={goal.standing: "standing"})

@@ -8,18 +8,18 @@ import pandas as pd
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.report.frames.clocks import gpu_clock
-from hpsearch.store.reading.course import CourseGoal, StudyCourse
+from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames
 
 
 def improvements(
-    course: StudyCourse, goal: CourseGoal, attempts: pd.DataFrame, until: float
+    history: HistoryFrames, goal: GoalColumns, attempts: pd.DataFrame, until: float
 ) -> pd.DataFrame:
     """The best value so far, one row for each time that it changed, and a last one for the end.
 
     Columns `trial`, `value` and `gpu_seconds`. Trials that break a limit and repeats do not count.
     The attempts have an end each, and the study is known `until` then, in seconds since the epoch.
     """
-    shown = _shown(course, goal)
+    shown = _shown(history, goal)
     frame = pd.DataFrame(
         {"trial": shown["trial"], "value": shown[goal.column], "moment": shown["created"]}
     )
@@ -33,27 +33,27 @@ def improvements(
     return frame.assign(gpu_seconds=gpu_clock(frame["moment"], attempts))
 
 
-def _shown(course: StudyCourse, goal: CourseGoal) -> pd.DataFrame:
+def _shown(history: HistoryFrames, goal: GoalColumns) -> pd.DataFrame:
     """The reports of trials in order of time, or their values where there are no reports."""
-    trials = course.trials
+    trials = history.trials
     counts = (trials["role"] != Role.CONFIRM) & (trials["violation"] == 0)
     counts &= trials["state"] != State.FAILED
-    shown = course.reports
+    shown = history.reports
     if shown.empty:
         ended = trials[trials["ended"].notna()].sort_values("ended")
         shown = ended.assign(trial=ended.index, created=ended["ended"])
     return shown[shown["trial"].isin(trials.index[counts]) & shown[goal.column].notna()]
 
 
-def known_until(course: StudyCourse, now: float, *, driven: bool) -> float:
+def known_until(history: HistoryFrames, now: float, *, driven: bool) -> float:
     """The time until which a study is known: now if it is driven, else its last record."""
     if driven:
         return now
     moments = [
-        course.reports["created"].max(),
-        course.attempts["started"].max(),
-        course.attempts["ended"].max(),
-        course.trials["ended"].max(),
+        history.reports["created"].max(),
+        history.attempts["started"].max(),
+        history.attempts["ended"].max(),
+        history.trials["ended"].max(),
     ]
     known = [float(moment) for moment in moments if pd.notna(moment)]
     return max(known, default=0.0)

@@ -1,9 +1,5 @@
-"""The checkpoints that a database names: each must be there, and whole where a trial is to continue
-from it.
-
-The one check of `hpsearch db check` that reads files: each file of each checkpoint, to compare it
-with its manifest.
-"""
+"""A check that each checkpoint that a database names is there, and whole where a trial is to
+continue from it. It reads each file of each checkpoint, and compares it with its manifest."""
 
 from __future__ import annotations
 
@@ -18,8 +14,8 @@ from trials.checkpoints.manifests import check
 
 def unusable(store: Store, name: str | None = None) -> list[Violation]:
     """The trials of one study, or of all, with a checkpoint that is missing, damaged or out of
-    reach. Nothing is locked meanwhile: if a trial
-    names newer checkpoints by then, those are looked at."""
+    reach. Nothing is locked meanwhile: if a trial names newer checkpoints by then, those are
+    checked."""
     found: list[Violation] = []
     for each in [name] if name else store.study_names():
         try:
@@ -40,7 +36,6 @@ def _unusable_of(store: Store, study: str, trial: Trial) -> Iterator[Violation]:
 
 
 def _problem(trial: Trial) -> str | None:
-    """The fault of the checkpoints that a trial names; None if there is none."""
     if trial.was_asked:
         return None  # nothing is known of what its user saved
     goes_on = not trial.state.terminal or trial.left_as is not None

@@ -108,9 +108,9 @@ def no_report_lies_beyond_the_training(trial: Trial, _: StudyTrials) -> Iterator
 
 
 def no_attempt_goes_on_past_the_budget(trial: Trial, study: StudyTrials) -> Iterator[str]:
-    """An attempt has one report at its trial's budget or past it, to which later measurements are
-    added. How far past it depends on the code of users, which reports at the end of a step;
-    after a lost driver another attempt may end elsewhere past the budget."""
+    """An attempt has one report at its trial's budget or past it. Later measurements are added to
+    that. How far past it depends on users' code; after a lost driver another attempt may end
+    elsewhere."""
     if study.budget is None:
         return
     total = study.budget.per_trial.total
@@ -173,8 +173,8 @@ RULES: tuple[Rule, ...] = (
 
 
 def violations(connection: Connection, study_id: int | None = None) -> list[Violation]:
-    """Everything that is wrong with one study, or with all of them. Of a study with damaged cells
-    only these: what else would be found follows from them."""
+    """Everything that is wrong with one study, or with all of them. A study with damaged cells is
+    not checked further."""
     found = list(damage.damaged_cells(connection, study_id))
     damaged = {each.study for each in found}
     heads = select(studies.c.id, studies.c.name, studies.c.spec).order_by(studies.c.id)

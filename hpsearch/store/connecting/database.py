@@ -43,10 +43,9 @@ class Database:
     """A pool of connections, each opened when it is needed and dropped when it breaks.
 
     Threads share it: a reader has a connection alone, and writers take turns. A database in memory
-    has one connection, which all take in turns. A failure of the database is raised as
+    has one connection, which all take in turns. A failure of the database raises
     `StoreUnreachable`; errors that only a bug of ours can cause pass through. The arguments are
-    those of `hpsearch.store.connecting.engine.engine_at`.
-    """
+    those of `engine.engine_at`."""
 
     def __init__(self, url: URL, patience_s: float | None = None, *, create: bool = True) -> None:
         self.url = url
@@ -76,8 +75,8 @@ class Database:
             connection.exec_driver_sql("COMMIT")
 
     def close(self) -> None:
-        """Let go of the connections; the next use opens a new one. A transaction that writes in
-        another thread is waited for."""
+        """Let go of the connections; the next use opens a new one. Waits for a writer in another
+        thread."""
         with self._writing:
             self._engine.dispose()
 
@@ -105,9 +104,9 @@ class Database:
             if hint is None:
                 return None
         if "malformed JSON" in reason:
-            return Damaged(reason, where)
+            return Damaged(where)
         if "malformed" in reason:
-            return Damaged(reason, where, "check the path, or restore a backup of the file")
+            return Damaged(where, "check the path, or restore a backup of the file")
         is_busy = "locked" in reason or isinstance(error.orig, psycopg.errors.LockNotAvailable)
         kind = StoreBusy if is_busy else StoreUnreachable
         usual = "check the path, its permissions and the disk"

@@ -1,4 +1,4 @@
-"""Engines of SQLAlchemy: how a connection is opened, and its settings."""
+"""Engines of SQLAlchemy, which open connections and give them their settings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection,
 
 
 def wait_s() -> float:
-    """How long to wait for another writer, in seconds, as the environment says, or 30. Raises
-    UserError if the environment says something else."""
+    """The seconds to wait for another writer: `HPSEARCH_DATABASE_TIMEOUT`, or 30. Raises UserError
+    if the variable is not a number of seconds."""
     given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
     if not given.isdecimal() or len(given) > 6 or int(given) == 0:
         raise UserError(
@@ -34,8 +34,8 @@ def wait_s() -> float:
 
 
 def answer_s() -> float:
-    """How long to wait for a PostgreSQL server to continue with its answer, in seconds: longer than
-    the server itself waits for a lock."""
+    """The seconds to wait for a PostgreSQL server to continue with its answer: longer than the
+    server itself waits for a lock."""
     return wait_s() + 5
 
 
@@ -43,8 +43,7 @@ def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
     """An engine for a database, whose connections are in autocommit mode.
 
     Args:
-        url: As `parse_url` gives it.
-        patience_s: Seconds to wait for another writer; None for what the environment says.
+        patience_s: Seconds to wait for another writer; None for `wait_s`.
         create: True to make an SQLite file that is missing when it is first connected to.
     """
     engine = create_engine(
@@ -125,7 +124,6 @@ class _Opening:
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:
-    """The device and inode of a file; None if it is not there."""
     try:
         status = os.stat(file)  # type: ignore[arg-type]  # noqa: PTH116 - as quick as can be
     except OSError:
@@ -134,8 +132,8 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _is_immutable(file: Path) -> bool:
-    """True for a database beside which no file can be made. SQLite makes files beside one to read
-    it, unless it is told that nobody writes to it; while somebody does, those files are there."""
+    """True for a database in a folder that takes no new files. SQLite makes files beside a database
+    to read it, unless it knows that nobody writes to it; while somebody does, those files exist."""
     is_in_use = Path(f"{file}-wal").exists()
     return file.exists() and not is_in_use and not os.access(file.parent, os.W_OK)
 
@@ -143,9 +141,8 @@ def _is_immutable(file: Path) -> bool:
 class _Impatient(psycopg.Connection[Any]):
     """A connection to PostgreSQL that breaks when the server falls silent.
 
-    A server that is stopped, or a network that swallows everything, sends no error: without this, a
-    driver would wait for the answer to a commit for as long as it lives.
-    """
+    A server that is stopped, or a network that swallows everything, sends no error: a driver would
+    wait for the answer to a commit forever."""
 
     def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
         """Wait for an answer, as psycopg does, but not forever."""
@@ -168,8 +165,8 @@ class _Impatient(psycopg.Connection[Any]):
 
 
 def write_ahead(connection: Connection) -> None:
-    """Have an SQLite file written ahead, so that readers and the one writer do not block each
-    other. SQLite waits for a lock everywhere but here, so this waits itself."""
+    """Have an SQLite file written ahead, so that readers and the writer do not block each other.
+    SQLite waits for a lock everywhere but here, so this function waits itself."""
     give_up = time.monotonic() + wait_s()
     while True:
         try:

@@ -1,8 +1,4 @@
-"""Database URLs: which are taken, and how they are shown to people.
-
-Two databases are supported: SQLite, for one machine, and PostgreSQL (through psycopg 3), for
-several.
-"""
+"""Database URLs: SQLite for one machine, and PostgreSQL (through psycopg 3) for several."""
 
 from __future__ import annotations
 
@@ -24,8 +20,8 @@ _SUPPORTED = "use sqlite:///hpsearch.db (a file) or postgresql://user:password@h
 
 
 def parse_url(text: str) -> URL:
-    """Read a database URL; a file's path is made absolute. Raises UserError if it is not a URL, or
-    of a database that is not supported."""
+    """Read a database URL; a file's path is made absolute. Raises UserError if it is not the URL of
+    a supported database."""
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # its text may hold a password: it is not repeated
@@ -71,7 +67,7 @@ def refuse_in_memory(url: URL, example: str = "sqlite:///hpsearch.db") -> None:
 
 
 def display(url: URL) -> str:
-    """The URL as a person would write it, with its passwords left out."""
+    """The URL as a person would write it, without its passwords."""
     secrets = [key for key in ("password", "sslpassword") if key in url.query]
     hidden = dict.fromkeys(secrets, "hidden")
     shown = url.set(drivername=url.get_backend_name()).update_query_dict(hidden)

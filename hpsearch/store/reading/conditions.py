@@ -50,8 +50,6 @@ def compiled(text: str, option: Option, names: Names) -> Any:
 
 @dataclass(frozen=True)
 class _Named:
-    """An operand, under the name that was typed."""
-
     name: str
     operand: Operand
 
@@ -127,7 +125,7 @@ class _Compiler(Transformer[Token, Any]):
         return token
 
     def _sides(self, named: _Named, value: Token) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-        """The operand and the value as the kind that the value has."""
+        """The operand and the value, both of the value's kind."""
         operand = named.operand
         given = self._read(value)
         if isinstance(given, bool):

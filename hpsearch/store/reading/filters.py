@@ -62,11 +62,8 @@ _RESERVED = frozenset({"_OR", "_AND", "NOT", "_IS", "_IN", "_NULL", "TRUTH"})
 
 
 def parsed(text: str, option: Option) -> Tree[Token]:
-    """The tree of an expression.
-
-    Raises:
-        FilterError: It does not parse; the message shows the expression with a caret at the place.
-    """
+    """The tree of an expression. Raises FilterError if it does not parse; the message shows the
+    expression with a caret at the place."""
     if len(text) > LONGEST_TEXT:
         what = f"the expression has {len(text)} characters; {LONGEST_TEXT} is the most"
         raise FilterError(f"{option}: {what}")
@@ -82,8 +79,8 @@ def parsed(text: str, option: Option) -> Tree[Token]:
 
 
 def value_of(token: Token) -> float | int | str | bool:
-    """The number, text or truth value that was written. Raises ValueError for a number that cannot
-    be read."""
+    """The number, text or truth value of a token. Raises ValueError for a number that cannot be
+    read."""
     if token.type == "TEXT":
         quote = token[0]
         return token[1:-1].replace(quote * 2, quote)
@@ -129,7 +126,6 @@ _EXPECTED = {
 
 
 def _unexpected(error: UnexpectedToken) -> tuple[str, str | None]:
-    """The fault, and what to write instead."""
     token = error.token
     wanted = error.accepts or error.expected
     known = [name for name in _EXPECTED if name in wanted]

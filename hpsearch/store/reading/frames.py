@@ -25,8 +25,7 @@ def trials_frame(
     sort: str | None = None,
     limit: int | None = None,
 ) -> pd.DataFrame:
-    """Trials that `where` selects, in the order of `sort`, at most `limit`: a row each, as
-    `frame_of`."""
+    """The trials that `where` selects, in the order of `sort`, at most `limit`, as `frame_of`."""
     return frame_of(trial_rows(connection, study, where=where, sort=sort, limit=limit))
 
 

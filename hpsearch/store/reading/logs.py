@@ -7,7 +7,7 @@ from trials.checkpoints import folders
 
 
 def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
-    """The logs of a trial's attempts. In a store, nobody looks whether they are there."""
+    """The logs of a trial's attempts. Those in an object store are not checked for existence."""
     folder = study.checkpoints
     if folder is None:
         return []

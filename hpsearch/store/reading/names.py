@@ -1,5 +1,5 @@
-"""The names that can stand in a --where or --sort over the trials of a study, as SQL: columns,
-parameters and metrics.
+"""The names in a --where or --sort over the trials of a study, as SQL: columns, parameters,
+metrics.
 
 A parameter or metric lives in a JSON column and may be a number in one trial and text in the next.
 Each name is therefore read as an `Operand`: one expression for each kind of value, NULL where the
@@ -116,8 +116,8 @@ class Names:
         return text.collate("C") if self.is_postgresql else text
 
     def _violation(self) -> ColumnElement[Any]:
-        """The excess of a trial over limits, as `hpsearch.domain.records.violation_of` counts it; 0
-        where it keeps them all."""
+        """The excess of a trial over limits, as `records.violation_of` counts it; 0 where it keeps
+        them all."""
         total: ColumnElement[Any] = literal(0.0, Double)
         for name in sorted(self.limits):
             excess = self._member(trials.c.system_attrs, name).number
@@ -126,7 +126,6 @@ class Names:
         return total
 
     def _member(self, column: ColumnElement[Any], key: str) -> Operand:
-        """A member of a JSON column."""
         if self.is_postgresql:
             kind = func.json_typeof(func.json_extract_path(column, key))
             written = func.json_extract_path_text(column, key, type_=Text)
@@ -160,7 +159,8 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
 
 
 def _key_in(names: Collection[str], name: str, prefix: str) -> str | None:
-    """The name that is meant by one that may have the prefix; None if none is."""
+    """The name in `names` that equals `name` with or without the prefix; None if there is no such
+    name."""
     key = name if name in names else name.removeprefix(prefix)
     return key if key in names else None
 

@@ -1,4 +1,4 @@
-"""The environment that a trial was trained in, as far as it is on record."""
+"""The recorded environment that a trial was trained in."""
 
 from __future__ import annotations
 
@@ -10,20 +10,26 @@ from hpsearch.store.schema import attempts, environments
 from trials.running.arithmetic import Arithmetic
 
 
+def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
+    """The environments of a study's drivers, the oldest first."""
+    column = environments.c
+    wanted = [column.created, column.revision, column.packages, column.device]
+    wanted.append(column.data_fingerprint)
+    statement = select(*wanted).where(column.study_id == study.id)
+    rows = connection.execute(statement.order_by(column.created, column.id))
+    return [Environment(*row) for row in rows]
+
+
 def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
-    """The environment of the latest session of a driver at a time; the first one if none had
-    begun, and None if none is recorded."""
-    of_study = select(environments).where(environments.c.study_id == study.id)
-    rows = connection.execute(of_study.order_by(environments.c.created, environments.c.id)).all()
-    if not rows:
-        return None
-    begun = [row for row in rows if row.created <= time]
-    row = begun[-1] if begun else rows[0]
-    return Environment(row.created, row.revision, row.packages, row.device, row.data_fingerprint)
+    """The environment of a driver's latest session before a time, else of the first one; None if no
+    session is recorded."""
+    sessions = environments_of(connection, study)
+    begun = [session for session in sessions if session.created <= time]
+    return next(iter(begun[-1:] or sessions), None)
 
 
 def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
-    """The arithmetic of a trial's first attempt; None if that is not recorded."""
+    """The arithmetic of a trial's first attempt; None if it is not recorded."""
     of_trial = and_(attempts.c.study_id == study.id, attempts.c.trial == number)
     recorded = select(attempts.c.arithmetic).where(of_trial, attempts.c.arithmetic.is_not(None))
     plain = connection.scalar(recorded.order_by(attempts.c.number).limit(1))

@@ -1,9 +1,5 @@
 """Readings of the database for people: studies, trials in a chosen order, the best of them, and
-everything about one trial.
-
-Every function takes a connection and reads what it needs with indexed queries. The rows it returns
-are plain frozen objects that views and exports print.
-"""
+everything about one trial. Rows are plain frozen objects that views and exports print."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ from hpsearch.store.schema import (
     studies,
     trials,
 )
-from hpsearch.store.study_texts import budget_in, written_in
+from hpsearch.store.study_texts import budget_in, content_of, metrics_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
@@ -62,9 +58,9 @@ class StudyHead:
     checkpoints: str | None = None  # the folder of its checkpoints, a path or a URL
 
     @property
-    def written(self) -> dict[str, Any]:
-        """The study file as it is written; empty for a study that was not made from one."""
-        return written_in(self.spec)
+    def content(self) -> dict[str, Any]:
+        """The study file as data; empty for a study that was not made from one."""
+        return content_of(self.spec)
 
     @property
     def budget(self) -> StudyBudget | None:
@@ -74,14 +70,14 @@ class StudyHead:
     @property
     def checkpoint_limit_bytes(self) -> float | None:
         """The bytes that its checkpoints may take; None if the study file sets no valid limit."""
-        stated = self.written.get("checkpoints")
+        stated = self.content.get("checkpoints")
         limit = stated.get("max_gb") if isinstance(stated, dict) else None
         return limit * GB if isinstance(limit, int | float) else None
 
     @property
     def is_asked(self) -> bool:
-        """True if its trials are only asked for, and nothing can drive it."""
-        task = self.written.get("task")
+        """True if its trials are only asked for, so that nothing can drive it."""
+        task = self.content.get("task")
         return isinstance(task, dict) and task.get("kind") == ASK.kind
 
     @property
@@ -92,22 +88,16 @@ class StudyHead:
     @property
     def metric(self) -> str:
         """The name of its first objective; empty for a study that was not made from a file."""
-        stated = self.written.get("objective")
-        first = stated[0] if isinstance(stated, list) and stated else stated
-        return str(first.get("metric", "")) if isinstance(first, dict) else ""
+        return next(iter(metrics_in(self.spec)), "")
 
     @property
     def limited(self) -> bool:
         """True if trials may have to keep limits; True where no study file rules that out."""
-        return not self.spec or bool(self.written.get("constraints"))
+        return not self.spec or bool(self.content.get("constraints"))
 
     @property
     def direction(self) -> str:
-        """Minimize or maximize.
-
-        Raises:
-            UserError: The study has several objectives, or none.
-        """
+        """Minimize or maximize. Raises UserError if the study has several objectives, or none."""
         if self.has_best:
             return self.directions[0]
         what = "several objectives" if len(self.directions) > 1 else "no direction"
@@ -119,10 +109,8 @@ class StudyHead:
 
 @dataclass(slots=True)
 class TrialRow(Trial):
-    """A trial with what readings show of it, and the metrics of its latest report.
-
-    Fields that are not shown are empty, except its system attributes.
-    """
+    """A trial with the fields that readings show, and the metrics of its latest report. Other
+    fields are empty, except its system attributes."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
 
@@ -165,7 +153,7 @@ def study_heads(connection: Connection) -> list[StudyHead]:
 
 
 def find_study(connection: Connection, name: str) -> StudyHead:
-    """The study of that name. Raises StudyNotFound, which names the nearest."""
+    """The study with a name. Raises StudyNotFound, which names the nearest."""
     row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
     if row is None:
         raise not_found(connection, name)
@@ -173,7 +161,7 @@ def find_study(connection: Connection, name: str) -> StudyHead:
 
 
 def study_of_id(connection: Connection, study_id: int) -> StudyHead:
-    """The study of that id. Raises StudyNotFound if it is not there."""
+    """The study with an id. Raises StudyNotFound if it is not there."""
     row = connection.execute(_HEAD.where(studies.c.id == study_id)).one_or_none()
     if row is None:
         raise StudyNotFound("this study is not in the database", "it may have been deleted")
@@ -181,8 +169,7 @@ def study_of_id(connection: Connection, study_id: int) -> StudyHead:
 
 
 def only_study(connection: Connection) -> StudyHead:
-    """The study of a database that has one. Raises StudyNotFound if it has none, UserError if
-    several."""
+    """The only study of a database. Raises StudyNotFound if it has none, UserError if several."""
     rows = connection.execute(_NEWEST_FIRST.limit(2)).all()
     if not rows:
         hint = "`hpsearch run STUDY.yaml` makes one"
@@ -202,8 +189,8 @@ def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
 
 
 def _driver(row: Row[Any]) -> str | None:
-    """The driver of a study; None if nobody drives it. A process of this machine that has died does
-    not, although its lease still runs."""
+    """The driver of a study; None if nobody drives it, or it was a process of this machine that has
+    died."""
     if not row.live or is_dead(row.lease_owner):
         return None
     return shown(row.lease_owner)
@@ -217,7 +204,7 @@ def names_checkpoints(connection: Connection, study_id: int, folder: str) -> boo
 
 
 def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
-    """Everything that was asked of a study, the oldest first."""
+    """All requests to a study, the oldest first."""
     of_study = requests.c.study_id == study.id
     found = connection.execute(select(*REQUEST_COLUMNS).where(of_study).order_by(requests.c.id))
     return [Request(*row) for row in found]
@@ -277,9 +264,9 @@ def best_trials(
     """The best trials of a study that `where` selects, best first: at most `top`; without it one,
     or with several objectives all that no other one beats.
 
-    Compared are the best `COMPARED` (or `top`) by what is expected of them, or else by value, and
-    all that were repeated, since only a repeat can change the order. With limits that says too
-    little, and all trials are compared.
+    Compared are the best `COMPARED` (or `top`) by the expected value or else the value, and all
+    that were repeated, since only a repeat can change the order. Limits can exclude any of them, so
+    with limits all trials are compared.
 
     Raises:
         FilterError: `where` does not parse or names something unknown.
@@ -300,7 +287,6 @@ def best_trials(
 def _compared(
     connection: Connection, study: StudyHead, where: str | None, most: int | None
 ) -> list[TrialRow]:
-    """The trials to rank, with what they are ranked by."""
     wanted = [trials.c[name] for name in _RANKED_BY]
     of_study = select(*wanted).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
     is_repeat = trials.c.role == Role.CONFIRM.value
@@ -333,8 +319,8 @@ _RANKED_BY = (
 def seen_at(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]]
 ) -> dict[int, float]:
-    """How far trials had trained when they first showed their value, by their numbers: as
-    `Trial.seen_at`, where it is known."""
+    """The resource at which trials first showed their value, by their numbers, as
+    `Trial.seen_at`."""
     numbers = [each.trial.number for each in ranked if each.trial.values is None]
     shows_value = and_(
         reports.c.study_id == trials.c.study_id,
@@ -351,7 +337,7 @@ LARGEST_NUMBER = 2**31 - 1  # the largest number of a trial that both databases 
 
 
 def trial_detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
-    """Everything known of one trial. Raises UserError if there is none of that number."""
+    """Everything known of one trial. Raises UserError if no trial has this number."""
     found = []
     if 0 <= number <= LARGEST_NUMBER:
         numbered = _trials_of(study).where(trials.c.number == number)

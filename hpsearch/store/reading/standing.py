@@ -1,5 +1,4 @@
-"""The standing of studies, for `ls` and `status`, read without loading a trial that is not
-shown."""
+"""The standing of studies for `ls` and `status`, read without loading trials that are not shown."""
 
 from __future__ import annotations
 
@@ -7,13 +6,14 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Numeric, and_, func, select
+from sqlalchemy import Connection, Numeric, func, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
+from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialRow,
@@ -22,13 +22,13 @@ from hpsearch.store.reading.queries import (
     study_requests,
 )
 from hpsearch.store.reading.trust import spec_of
-from hpsearch.store.schema import attempts, decisions, reports, trials
+from hpsearch.store.schema import attempts, decisions, trials
 
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
 class Standing(enum.StrEnum):
-    """The state of a study for people: that on record, and whether anybody works on it."""
+    """The state of a study for people: the recorded state, and whether anybody works on it."""
 
     RUNNING = "running"
     WAITING = "waiting"  # it runs, its trials are only asked for, and nobody has one
@@ -39,7 +39,7 @@ class Standing(enum.StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """True if nothing more comes, unless the study is given more budget or another try."""
+        """True if nothing follows, unless the study gets more budget or another try."""
         return self in (Standing.FINISHED, Standing.FAILED)
 
 
@@ -64,7 +64,7 @@ class StudySummary:
 
     @property
     def driver(self) -> str | None:
-        """Who holds a live lease on it, or has trials of it that were asked for."""
+        """The holder of a live lease on it, or the processes that have asked for its trials."""
         return self.head.driver
 
     @property
@@ -136,13 +136,8 @@ def list_studies(connection: Connection) -> list[StudySummary]:
 def study_status(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudyStatus:
-    """The standing of a study.
-
-    Args:
-        connection: To the database.
-        study: The study.
-        ranked: Its best trials, best first, where they were read already.
-    """
+    """The standing of a study. `ranked` are its best trials, best first, where they were read
+    already."""
     summary = _summary(connection, study, ranked)
     reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
         attempts.c.study_id == study.id, attempts.c.outcome.is_(None)
@@ -234,13 +229,7 @@ def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list
 
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
-    latest = reports.alias("latest")
     same_trial = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
-    at_latest = and_(
-        latest.c.study_id == trials.c.study_id,
-        latest.c.trial == trials.c.number,
-        latest.c.resource == trials.c.resource,
-    )
     verdict = (
         select(decisions.c.why)
         .where(decisions.c.study_id == study.id, decisions.c.trial == trials.c.number)
@@ -255,8 +244,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
             *(attempt.device, attempt.started, trials.c.resource, trials.c.value, trials.c.speed),
             *(latest.c.metrics, verdict.label("verdict")),
         )
-        .join_from(attempts, trials, same_trial)
-        .outerjoin(latest, at_latest)
+        .join_from(attempts, WITH_LATEST, same_trial)
         .where(
             attempt.study_id == study.id,
             trials.c.state == State.RUNNING.value,
@@ -276,18 +264,17 @@ def recent_decisions(
     connection: Connection, study: StudyHead, kinds: Collection[DecisionKind], most: int
 ) -> list[Decision]:
     """The latest decisions of these kinds, the newest last."""
-    written = [kind.value for kind in kinds]
     of_kinds = (
         select(decisions)
-        .where(decisions.c.study_id == study.id, decisions.c.kind.in_(written))
+        .where(decisions.c.study_id == study.id, decisions.c.kind.in_(kinds))
         .order_by(decisions.c.id.desc())
         .limit(most)
     )
-    found = []
-    for row in connection.execute(of_kinds):
-        decision = Decision(row.trial, row.kind, row.why, row.resource, created=row.created)
-        found.append(decision)
-    return found[::-1]
+    rows = connection.execute(of_kinds).all()
+    return [
+        Decision(row.trial, row.kind, row.why, row.resource, created=row.created)
+        for row in reversed(rows)
+    ]
 
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:

@@ -1,7 +1,6 @@
-"""How far the rungs of a study can be trusted, read from its reports.
+"""The trust in the rungs of a study, from its reports at and above the lowest rung.
 
-Read are the reports at and above the lowest rung: of a trial that paused there, one. A study of
-several objectives has no single standing, and one without rungs has nothing to trust.
+A study of several objectives has no single standing, and one without rungs has nothing to trust.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from hpsearch.study_file.reading import parse
 
 @dataclass(frozen=True, slots=True)
 class StudyTrust:
-    """How far the rungs of a study can be trusted."""
+    """The trust in the rungs of a study."""
 
     rungs: list[RungTrust] = field(default_factory=list)
     """Lowest first; empty if there are none, and where nothing can be said: with several
@@ -45,12 +44,11 @@ class StudyTrust:
 
 
 def _lower_bound(rung: RungTrust) -> float:
-    """What the correlation of a rung is at least; least of all where nothing is known."""
     return -math.inf if rung.correlation is None else rung.correlation.low
 
 
 def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
-    """How far the rungs of a study can be trusted."""
+    """The trust in the rungs of a study."""
     spec = spec_of(study)
     if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
         return StudyTrust([], spec)
@@ -60,7 +58,7 @@ def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
 
 
 def spec_of(study: StudyHead) -> StudySpec | None:
-    """The study file; None if there is none, or it cannot be read any more."""
+    """The study file; None if there is none that can be read."""
     if not study.spec:
         return None
     try:
@@ -86,7 +84,6 @@ def _curves(
 
 
 def _reports_from(study: StudyHead, lowest: float) -> Select[Any]:
-    """The reports at and above the lowest rung, with the facts of their trials."""
     same_trial = (reports.c.study_id == trials.c.study_id) & (reports.c.trial == trials.c.number)
     facts = [trials.c.number, trials.c.state, trials.c.rung]
     measured = [reports.c.resource, reports.c.value, reports.c.metrics]

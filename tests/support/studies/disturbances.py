@@ -23,9 +23,8 @@ from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyState
-from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.journal import LEASE_TTL_S, Patience
-from hpsearch.driver.loop import Driver
+from hpsearch.driver.loop import Driver, SteadyClock
 from hpsearch.errors import ClusterLost, StoreUnreachable
 from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.leases import Lease

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.driver.clock import SteadyClock
 from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import POLL_S, Driver
+from hpsearch.driver.loop import POLL_S, Driver, SteadyClock, watched_by
+from hpsearch.driver.sweeping import Sweeper
 from hpsearch.errors import LeaseLost
 from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.search.searcher import Searcher
@@ -41,7 +42,6 @@ from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec
-from hpsearch.study_run.home import sweeping
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.folders import trial_folder
 from trials.contract import Diverged
@@ -358,7 +358,9 @@ class World:
             lease.alive_at, lambda: workers.now + session.clock_is_off, lambda: workers.now
         )
         poll_s = POLL_S if session.end == "abandoned" else math.inf
-        with sweeping(self.home, history, visit.watch) as watch:
+        with closing(Sweeper(self.home)) as sweeper:
+            sweeper.begin(history.trials)
+            watch = watched_by(sweeper.watch, visit.watch)
             driver = visit.drive(
                 Driver(study, visit, self.store, lease, watch, clock, poll_s=poll_s)
             )

@@ -15,13 +15,14 @@ from hpsearch.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
 from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
-from hpsearch.driver.loop import Driver
+from hpsearch.driver.loop import Driver, watched_by
+from hpsearch.driver.sweeping import Sweeper
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.home import move_in, sweeping
+from hpsearch.study_run.on_ray import move_in
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
@@ -118,8 +119,10 @@ def drive(
         if stop_after is not None and reports >= stop_after:
             driver.request_stop()
 
-    with sweeping(home, history, watch) as watch_and_sweep:
-        driver = Driver(study, saving, store, lease, watch_and_sweep, executor.clock)
+    with closing(Sweeper(home)) as sweeper:
+        sweeper.begin(history.trials)
+        watched = watched_by(sweeper.watch, watch)
+        driver = Driver(study, saving, store, lease, watched, executor.clock)
         driver.run()
     store.release(lease)
     return saving

@@ -33,7 +33,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.home import move_in, sweeping
+from hpsearch.study_run.on_ray import move_in
 from hpsearch.study_run.ownership import owning
 from hpsearch.study_run.workers import worker_config
 from support.files.checkpoints import saved
@@ -356,9 +356,10 @@ def drive(store: Store, spec: StudySpec, history: History, checkpoints: Path) ->
         store.refresh(history, -1)
         move_in(store, history, home, lease)
         study = build_study(history, spec)
-        with sweeping(home, history, lambda study, changes, now: None) as watch:
+        with closing(Sweeper(home)) as sweeper:
+            sweeper.begin(history.trials)
             executor = LocalExecutor(worker_config(spec, checkpoints))
-            Driver(study, executor, store, lease, watch).run()
+            Driver(study, executor, store, lease, sweeper.watch).run()
 
 
 def ends_a_trial(changes: Changes) -> bool:

@@ -167,7 +167,7 @@ def test_values_that_are_not_numbers_are_left_out(report_on: Reporting) -> None:
     for report in spoilt.reports.values():
         report.value, report.metrics = None, {"accuracy": math.nan}
     data = report_on(trials)
-    assert 0 not in data.course.trials.index[data.course.trials["standing_0"].notna()]
+    assert 0 not in data.history.trials.index[data.history.trials["standing_0"].notna()]
     assert '"accuracy": NaN' not in html_report(data)
 
 

@@ -8,9 +8,9 @@ import pytest
 from hpsearch.report.charts.parameters import Configurations, slices
 from hpsearch.report.frames.configurations import ParameterValues, Tier
 from hpsearch.report.frames.importances import Importances
-from hpsearch.store.reading.course import CourseGoal
+from hpsearch.store.reading.history_frames import GoalColumns
 
-GOAL = CourseGoal(0, "accuracy", maximize=True)
+GOAL = GoalColumns(0, "accuracy", maximize=True)
 
 
 def ticks_of(values: list[float]) -> list[str]:

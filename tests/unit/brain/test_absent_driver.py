@@ -1,5 +1,4 @@
-"""Time as a study knows it: a clock that nobody sets, and deadlines that wait for a driver that was
-away."""
+"""Deadlines and charges of trials whose driver was away, or died."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
-from hpsearch.driver.clock import SteadyClock
 from support.studies.small import brain, spec_with
 
 
@@ -22,24 +20,6 @@ def begun(**changes: Any) -> Study:
     study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
     assert len(study.on_tick(0.0)) == 1
     return study
-
-
-@pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
-def test_a_steady_clock_starts_with_the_machines_and_is_not_set_with_it(seconds: float) -> None:
-    wall, passing = 1000.0, 17.0
-    clock = SteadyClock(wall=lambda: wall, passing=lambda: passing)
-    assert clock() == 1000.0
-    wall += seconds
-    passing += 5.0
-    assert clock() == 1005.0
-
-
-def test_a_studys_time_does_not_run_backwards_from_driver_to_driver() -> None:
-    def passing() -> float:
-        return 17.0
-
-    assert SteadyClock(not_before=1600.0, wall=lambda: 1000.0, passing=passing)() == 1600.0
-    assert SteadyClock(not_before=400.0, wall=lambda: 1000.0, passing=passing)() == 1000.0
 
 
 def test_a_trial_that_nobody_listened_to_is_not_taken_for_hung() -> None:

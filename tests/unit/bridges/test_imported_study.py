@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpsearch.creation.warm_start import told_to
+from hpsearch.creation.warm_start import earlier_studies
 from hpsearch.store import contents
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
@@ -56,7 +56,7 @@ def test_it_is_evidence_of_a_warm_start(
     imported(sqlite_url, table, *OPTIONS)
     spec = parse(f"{NEW}search: {{warm_start: {warm_start}}}\n", base=study_file.parent)
     with closing(Store.open(sqlite_url, create=False)) as store:
-        found = told_to(store, spec)
+        found = earlier_studies(store, spec)
     assert [study.name for study in found] == told
     if found:
         assert found[0].trials[0].params == {"x": 0.3}

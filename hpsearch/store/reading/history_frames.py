@@ -1,7 +1,5 @@
-"""The whole course of a study as frames: what its trials were, what they reported, and who held
-which slot when.
-
-Everything of a study is read here, unlike in `queries`: a report tells the whole story.
+"""The history of a study as frames: its trials, their reports, and the attempts on its workers.
+Reads all of a study, unlike `queries`.
 """
 
 from __future__ import annotations
@@ -17,17 +15,24 @@ from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.records import Environment
 from hpsearch.ranking.selection import standing
+from hpsearch.store.reading.frames import attempts_frame
+from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
-from hpsearch.store.schema import attempts, environments, reports, trials
+from hpsearch.store.schema import reports, trials
+from hpsearch.store.study_texts import metrics_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 from trials.contract import Finding
 
 FIRST_TRIALS = 200  # from so many trials the space of a study without a study file is read
+_TRIAL_COLUMNS = (
+    *("state", "role", "repeats", "resource", "gpu_seconds", "violation"),
+    *("error_kind", "error_text", "created", "started", "ended"),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class CourseGoal:
+class GoalColumns:
     """One objective of a study."""
 
     index: int
@@ -36,54 +41,51 @@ class CourseGoal:
 
     @property
     def column(self) -> str:
-        """The column of its values in the frames of a course: as they were shown."""
+        """The column of its values, as they were shown."""
         return f"value_{self.index}"
 
     @property
     def standing(self) -> str:
-        """The column of what trials are worth: what is expected of them in full, or else their
-        value."""
+        """The column of the values that are expected of trials in full, or else their values."""
         return f"standing_{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
-class StudyCourse:
-    """The course of a study. Values that are not finite are NaN, times are seconds since the epoch,
-    and absent times are NaN."""
+class HistoryFrames:
+    """The history of a study. Values that are not finite are NaN, times are seconds since the
+    epoch, and absent times are NaN."""
 
-    goals: Sequence[CourseGoal]
+    goals: Sequence[GoalColumns]
     trials: pd.DataFrame
-    """By number: state, role, repeats, resource, gpu_seconds, violation, error_kind, error_text,
-    created, started, ended, and for each goal its two columns."""
+    """By number: the columns `_TRIAL_COLUMNS`, and for each goal its two columns."""
     params: pd.DataFrame
     """By the trial's number, a column for each parameter; NaN or None where it is not active."""
     reports: pd.DataFrame
     """In order of time: trial, resource, created, and for each goal its column of values."""
     attempts: pd.DataFrame
-    """In order of their start: trial, number, worker, started, ended, outcome, gpu_seconds,
-    start_up_seconds."""
+    """In order of their start, as `attempts_frame`."""
     space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known
     environments: Sequence[Environment]  # those of its drivers, the oldest first
     findings: Sequence[tuple[int, Finding]]  # what trials showed of their health, by number
 
 
-def study_course(
+def history_frames(
     connection: Connection, study: StudyHead, spec: StudySpec | None = None
-) -> StudyCourse:
-    """Read the whole course of a study. Without a study file (`spec`), the space is read from its
+) -> HistoryFrames:
+    """Read the history of a study. Without a study file (`spec`), the space is read from its
     trials."""
     goals = goals_of(study)
     rows = trial_rows(connection, study)
     numbers = pd.Index([row.number for row in rows], name="number")
     space = _stored_space(connection, study) if spec is None else distributions(spec.space)
-    return StudyCourse(
+    return HistoryFrames(
         goals=goals,
         trials=_trials(rows, goals, numbers),
         params=pd.DataFrame([row.params for row in rows], index=numbers, dtype=object),
         reports=_reports(connection, study, goals),
-        attempts=_attempts(connection, study),
+        attempts=_attempts_in_order(connection, study),
         space=space,
-        environments=_environments(connection, study),
+        environments=environments_of(connection, study),
         findings=_findings(connection, study),
     )
 
@@ -93,45 +95,38 @@ def each_row(frame: pd.DataFrame) -> Iterable[Any]:
     return frame.itertuples(index=False)
 
 
-def goals_of(study: StudyHead) -> list[CourseGoal]:
+def goals_of(study: StudyHead) -> list[GoalColumns]:
     """The objectives of a study, named as its study file does."""
-    written = study.written.get("objective")
-    stated = written if isinstance(written, list) else [written]
-    named = [each.get("metric") for each in stated if isinstance(each, dict)]
+    named = metrics_in(study.spec)
     if len(named) != len(study.directions):
         several = len(study.directions) > 1
         named = [f"value {i}" if several else "value" for i in range(len(study.directions))]
     return [
-        CourseGoal(index, str(metric), direction == "maximize")
+        GoalColumns(index, metric, direction == "maximize")
         for index, (metric, direction) in enumerate(zip(named, study.directions, strict=True))
     ]
 
 
 def _trials(
-    rows: Sequence[TrialRow], goals: Sequence[CourseGoal], numbers: pd.Index
+    rows: Sequence[TrialRow], goals: Sequence[GoalColumns], numbers: pd.Index
 ) -> pd.DataFrame:
-    names = ["state", "role", "repeats", "resource", "gpu_seconds", "violation"]
-    names += ["error_kind", "error_text", "created", "started", "ended"]
     columns: dict[str, Any] = {}
-    for name in names:
+    for name in _TRIAL_COLUMNS:
         columns[name] = [getattr(row, name) for row in rows]
     for goal in goals:
         columns[goal.column] = [_finite(_value(row, goal)) for row in rows]
         columns[goal.standing] = [_finite(_standing(row, goal)) for row in rows]
     frame = pd.DataFrame(columns, index=numbers)
-    times = ["created", "started", "ended"]
-    frame[times] = frame[times].astype(float)
-    return frame
+    return frame.astype(dict.fromkeys(("created", "started", "ended"), float))
 
 
-def _value(row: TrialRow, goal: CourseGoal) -> float | None:
+def _value(row: TrialRow, goal: GoalColumns) -> float | None:
     if row.values is None:
         return row.value if goal.index == 0 else None
     return row.values[goal.index]
 
 
-def _standing(row: TrialRow, goal: CourseGoal) -> float | None:
-    """The worth of a trial by an objective; None where nothing is known, as of failed ones."""
+def _standing(row: TrialRow, goal: GoalColumns) -> float | None:
     value = _value(row, goal)
     if value is None or row.values is not None:
         return value
@@ -142,14 +137,14 @@ def _finite(value: float | None) -> float:
     return value if value is not None and math.isfinite(value) else math.nan
 
 
-def _reports(connection: Connection, study: StudyHead, goals: Sequence[CourseGoal]) -> pd.DataFrame:
+def _reports(
+    connection: Connection, study: StudyHead, goals: Sequence[GoalColumns]
+) -> pd.DataFrame:
     measured: list[Any] = [reports.c.value] if len(goals) == 1 else [reports.c.metrics]
-    statement = (
-        select(reports.c.trial, reports.c.resource, reports.c.created, *measured)
-        .where(reports.c.study_id == study.id)
-        .order_by(reports.c.created, reports.c.trial, reports.c.resource)
-    )
-    rows = connection.execute(statement).all()
+    wanted = select(reports.c.trial, reports.c.resource, reports.c.created, *measured)
+    statement = _of_study(wanted, reports, study)
+    in_order = statement.order_by(reports.c.created, reports.c.trial, reports.c.resource)
+    rows = connection.execute(in_order).all()
     columns: dict[str, list[Any]] = {
         "trial": [row.trial for row in rows],
         "resource": [row.resource for row in rows],
@@ -165,25 +160,11 @@ def _reports(connection: Connection, study: StudyHead, goals: Sequence[CourseGoa
     return pd.DataFrame(columns).astype(kinds)
 
 
-def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
-    column = attempts.c
-    wanted = [column.trial, column.number, column.worker, column.started, column.ended]
-    wanted += [column.outcome, column.gpu_seconds, column.start_up_seconds]
-    statement = _of_study(select(*wanted), attempts, study)
-    statement = statement.order_by(column.started, column.trial, column.number)
-    rows = connection.execute(statement).all()
-    frame = pd.DataFrame(rows, columns=[each.name for each in wanted])
-    times = ["started", "ended", "gpu_seconds", "start_up_seconds"]
-    frame[times] = frame[times].astype(float)
-    return frame
-
-
-def _environments(connection: Connection, study: StudyHead) -> list[Environment]:
-    column = environments.c
-    wanted = [column.created, column.revision, column.packages, column.device]
-    wanted.append(column.data_fingerprint)
-    statement = _of_study(select(*wanted), environments, study).order_by(column.created, column.id)
-    return [Environment(*row) for row in connection.execute(statement)]
+def _attempts_in_order(connection: Connection, study: StudyHead) -> pd.DataFrame:
+    frame = attempts_frame(connection, study)
+    times = ("started", "ended", "gpu_seconds", "start_up_seconds")
+    frame = frame.astype(dict.fromkeys(times, float))
+    return frame.sort_values(["started", "trial", "number"], ignore_index=True)
 
 
 def _findings(connection: Connection, study: StudyHead) -> list[tuple[int, Finding]]:

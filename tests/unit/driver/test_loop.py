@@ -19,7 +19,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Request, StudyState
 from hpsearch.driver.journal import Journal, Patience
-from hpsearch.driver.loop import Driver
+from hpsearch.driver.loop import Driver, SteadyClock
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.leases import Lease
@@ -343,3 +343,21 @@ def test_a_driver_that_dies_before_it_acknowledges_costs_disk_and_no_data(
     assert named
     for trial in named:
         assert trial.checkpoint in executor.checkpoints[trial.number]
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, 3600.0])
+def test_a_steady_clock_starts_with_the_machines_and_is_not_set_with_it(seconds: float) -> None:
+    wall, passing = 1000.0, 17.0
+    clock = SteadyClock(wall=lambda: wall, passing=lambda: passing)
+    assert clock() == 1000.0
+    wall += seconds
+    passing += 5.0
+    assert clock() == 1005.0
+
+
+def test_a_studys_time_does_not_run_backwards_from_driver_to_driver() -> None:
+    def passing() -> float:
+        return 17.0
+
+    assert SteadyClock(not_before=1600.0, wall=lambda: 1000.0, passing=passing)() == 1600.0
+    assert SteadyClock(not_before=400.0, wall=lambda: 1000.0, passing=passing)() == 1000.0

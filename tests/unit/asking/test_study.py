@@ -456,7 +456,7 @@ def test_one_thread_cannot_wait_for_itself(sqlite_url: str) -> None:
         sqlite_url, spec_with(budget={"trials": 1, "per_trial": {"epochs": 3}})
     ) as study:
         trial = study.ask()
-        with pytest.raises(UserError, match="before one of these trials is told"):
+        with pytest.raises(UserError, match="before one of these trials ends"):
             study.ask()
         assert trial is not None
         study.tell(trial, 1.0)
