@@ -269,6 +269,7 @@ def _row(spec: dataclasses.Field[Any], hint: Any) -> Setting:
 
 
 TABLE: dict[str, Setting] = Settings.table()
+"""Every setting by name."""
 
 
 def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABLE) -> list[Problem]:
