@@ -88,7 +88,7 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
     wanted = read(spec)
     with _closed_if_it_fails(url, create=True) as store:
         record = _found_or_new(store, wanted)
-        if not record.spec or not is_same(wanted, spec_of(record)):
+        if not is_same(wanted, spec_of(record)):
             raise StudyExists(
                 f"study {record.name} is already in {store.display_url}, with another study file",
                 f'go on with it as it is: hpsearch.resume(url, "{record.name}") - '
@@ -101,8 +101,6 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
     """Resume a study of the database; see `hpsearch.resume`."""
     with _closed_if_it_fails(url, create=False) as store:
         record = store.find_study(name)
-        if not record.spec:
-            raise UserError(f"study {name} was made through Optuna and has no study file to ask by")
         text = None
         if budget:
             text = record.spec = with_budget(record.spec, plain(budget))

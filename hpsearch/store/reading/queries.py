@@ -92,8 +92,8 @@ class StudyHead:
 
     @property
     def limited(self) -> bool:
-        """True if trials may have to keep limits; True where no study file rules that out."""
-        return not self.spec or bool(self.content.get("constraints"))
+        """True if trials may have to keep limits."""
+        return bool(self.content.get("constraints"))
 
     @property
     def direction(self) -> str:
