@@ -126,10 +126,7 @@ def shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "true" if value else "false"
-    try:
-        text = repr(value)
-    except ValueError:  # a whole number of more digits than Python prints
-        text = "a number of thousands of digits"
+    text = repr(value)
     if len(text) <= 60:
         return text
     return text[:57] + "..."

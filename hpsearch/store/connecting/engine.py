@@ -8,11 +8,12 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError, OperationalError
-from sqlalchemy.pool import Pool, QueuePool, StaticPool
+from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 
 from hpsearch.errors import StoreUnreachable, UserError
 from hpsearch.store import codec
@@ -62,6 +63,9 @@ def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
 def _pool_of(url: URL) -> type[Pool]:
     if in_memory(url):
         return StaticPool
+    file = file_of(url)
+    if file is not None and _is_immutable(file):
+        return NullPool  # somebody else may write to it between two uses
     return QueuePool
 
 
@@ -83,6 +87,8 @@ class _Opening:
         if file is None:
             return sqlite3.connect(*words, **settings)
         self._refuse_missing(file)
+        if _is_immutable(file):
+            return sqlite3.connect(f"file:{quote(str(file))}?immutable=1", **settings, uri=True)
         connection = sqlite3.connect(file, **settings)
         self._may_create = False
         record.info["file"] = _identity(file)
@@ -123,6 +129,13 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _is_immutable(file: Path) -> bool:
+    """True for a database in a folder that takes no new files. SQLite makes files beside a database
+    to read it, unless it knows that nobody writes to it; while somebody does, those files exist."""
+    is_in_use = Path(f"{file}-wal").exists()
+    return file.exists() and not is_in_use and not os.access(file.parent, os.W_OK)
 
 
 class _Impatient(psycopg.Connection[Any]):
