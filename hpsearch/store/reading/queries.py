@@ -130,10 +130,8 @@ class TrialDetail:
 # ------------------------------------------------------------------------------------------ studies
 
 _HEAD: Select[Any] = select(
-    *(studies.c.id, studies.c.name, studies.c.spec, studies.c.directions, studies.c.state),
-    *(studies.c.reason, studies.c.created, studies.c.ended, studies.c.active_seconds),
-    *(studies.c.lease_owner, studies.c.stop_requested, studies.c.base, studies.c.checkpoints),
-    LIVE,
+    *(studies.c[each.name] for each in fields(StudyHead) if each.name != "driver"),
+    *(studies.c.lease_owner, LIVE),
 )
 _NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
 
