@@ -86,7 +86,6 @@ CASES = [
     Case("a comment", study, "'-' means nothing here", "^", ("trials", "--where", "lr < 1 -- x")),
     Case("a quote never closed", study, "never closed", "^", ("trials", "--where", "state = 'x")),
     Case("a function", study, "'('", "such as:", ("trials", "--where", "load_extension('x') = 1")),
-    Case("50,000 characters", study, "characters", "4000 is the most", ("trials", "--where", "lr<1 or " * 6000 + "lr<1")),
     Case("an order by nothing", study, "'nothing'", "known are", ("trials", "--sort", "nothing")),
     Case("an order and a statement", study, "';' means nothing here", "^", ("trials", "--sort", "lr; DROP TABLE x")),
     # studies and trials
