@@ -78,7 +78,6 @@ CASES = [
     Case("name empty", named('""'), *NAME),
     Case("name that is a number", named("1234"), "study.yaml:1: study:", "put it in quotes"),
     # values
-    Case("seed of 5,000 digits", changed(("7", "9" * 5000)), "study.yaml:2: seed:", "put it in quotes"),
     Case("seed of 30 digits", changed(("7", "9" * 30)), "study.yaml:2: seed:", "must be below"),
     Case("seed below zero", changed(("7", "-1")), "study.yaml:2: seed:", "at least 0"),
     Case("unknown key", changed(("seed", "sede")), "study.yaml:2: sede:", "did you mean seed?"),
