@@ -34,6 +34,9 @@ from trials.contract import Problem, Setting
 from trials.descriptions.description import TaskDescription
 from trials.settings import nearest
 
+MOST_VALUES = 10_000
+"""The most values of one parameter for a sampler that lists them all in memory."""
+
 
 @dataclass
 class Draft:
@@ -236,10 +239,20 @@ def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:
         if parameter.prior is not None and name != CURVE_GP:
             what = f"the sampler {kind} does not take priors into account"
             yield Problem(f"{where}.prior", f"{what}; {able}remove prior")
-        is_endless = isinstance(parameter, FloatParameter) and parameter.step is None
-        if name == "BruteForceSampler" and is_endless:
-            what = f"{kind} tries every value, and this parameter has infinitely many"
-            yield Problem(where, f"{what}; add a step, or use another sampler")
+        if name == "BruteForceSampler" and not isinstance(parameter, CategoricalParameter):
+            yield from _endless_problems(kind, where, parameter)
+
+
+def _endless_problems(
+    kind: str, where: str, parameter: FloatParameter | IntParameter
+) -> Iterator[Problem]:
+    what = f"{kind} tries every value, and this parameter has"
+    if parameter.step is None:
+        hint = "infinitely many; add a step, or use another sampler"
+        yield Problem(where, f"{what} {hint}")
+    elif (parameter.high - parameter.low) / parameter.step > MOST_VALUES:
+        hint = f"over {MOST_VALUES}; raise step, or use another sampler"
+        yield Problem(where, f"{what} {hint}")
 
 
 def _warm_start_problems(draft: Draft, search: Search) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias, Union
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from hpsearch.study_file.types import Positive
+from hpsearch.study_file.types import EXACT, WIDEST, Positive
 from hpsearch.study_file.validation import Model, refusal, shown, worded
 from trials.settings import nearest
 
@@ -65,6 +65,39 @@ PRUNERS = {
     "wilcoxon": "WilcoxonPruner",
 }
 """Optuna's pruners: their classes by the names in study files."""
+
+_MANY = 2**31
+_SHARE = (0.0, 1.0)
+RANGES: dict[str, tuple[float, float]] = {
+    "bootstrap_count": (0, _MANY),
+    "crossover_prob": _SHARE,
+    "dividing_parameter": (1, 100),
+    "inc_popsize": (-1, 100_000),
+    "interval_steps": (1, EXACT),
+    "lower": (-WIDEST, WIDEST),
+    "max_resource": (1, EXACT),
+    "min_delta": (0.0, WIDEST),
+    "min_early_stopping_rate": (0, 100),
+    "min_resource": (1, EXACT),
+    "mutation_prob": _SHARE,
+    "n_ei_candidates": (1, 100_000),
+    "n_min_trials": (1, _MANY),
+    "n_startup_steps": (0, EXACT),
+    "n_startup_trials": (0, _MANY),
+    "n_warmup_steps": (0, EXACT),
+    "p_threshold": _SHARE,
+    "patience": (0, EXACT),
+    "percentile": (0.0, 100.0),
+    "popsize": (2, 100_000),
+    "population_size": (2, _MANY),
+    "prior_weight": (0.0, WIDEST),
+    "reduction_factor": (2, 1000),
+    "sigma0": (1e-12, WIDEST),
+    "swapping_prob": _SHARE,
+    "upper": (-WIDEST, WIDEST),
+}
+"""The smallest and largest values of numeric arguments of Optuna's classes. Some classes check them
+only when a study has run for a while, and some values make them run forever."""
 
 _PACKAGES = {"CmaEsSampler": "cmaes"}
 """Packages that a class needs and Optuna does not install."""
@@ -190,15 +223,8 @@ Pruner: TypeAlias = Annotated[
 _WRAPPED = Annotated[
     str | dict[str, Any], worded("must be a pruner"), AfterValidator(_checked_wrapped)
 ]
-_WRITABLE: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "bool": bool,
-    "None": None,
-    "BasePruner": _WRAPPED,
-}
-"""Types in Optuna's signatures that a study file can write."""
+_WRITABLE: dict[str, Any] = {"str": str, "bool": bool, "None": None, "BasePruner": _WRAPPED}
+"""Types in Optuna's signatures that a study file can write, beside numbers."""
 
 
 @cache
@@ -207,7 +233,7 @@ def arguments_of(method_class: type) -> type[Model]:
     seed is derived from the study's seed."""
     fields: dict[str, Any] = {}
     for name, parameter in _parameters_of(method_class).items():
-        type_ = _type_of(parameter)
+        type_ = _type_of(parameter, RANGES.get(name))
         if name != "seed" and type_ is not None:
             is_required = parameter.default is inspect.Parameter.empty
             fields[name] = (type_, ... if is_required else parameter.default)
@@ -219,14 +245,20 @@ def _parameters_of(method_class: type) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(method_class).parameters
 
 
-def _type_of(parameter: inspect.Parameter) -> Any:
+def _type_of(parameter: inspect.Parameter, limits: tuple[float, float] | None) -> Any:
+    least, most = limits or (None, None)
+    known = {
+        **_WRITABLE,
+        "int": Annotated[int, Field(ge=least, le=most)],
+        "float": Annotated[float, Field(ge=least, le=most)],
+    }
     annotation = inspect.formatannotation(parameter.annotation).strip("'")
-    kinds = [kind for kind in re.split(r"\s*\|\s*", annotation) if kind in _WRITABLE]
+    kinds = [kind for kind in re.split(r"\s*\|\s*", annotation) if kind in known]
     if not kinds or kinds == ["None"]:
         return None
-    several: Any = Union[tuple(_WRITABLE[kind] for kind in kinds)]  # noqa: UP007 - known only now
+    several: Any = Union[tuple(known[kind] for kind in kinds)]  # noqa: UP007 - of types known only now
     if {"str", "int"} <= {*kinds}:
-        return Annotated[several, worded("must be text or a whole number")]
+        return Annotated[several, worded(f"must be text or a whole number from {least} to {most}")]
     return several
 
 

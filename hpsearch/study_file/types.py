@@ -90,6 +90,12 @@ def _study_name(value: str) -> str:
     raise refusal(f"{text}, not {shown(value)}")
 
 
+def _different(earlier: tuple[str, ...] | str) -> tuple[str, ...] | str:
+    if not isinstance(earlier, str) and len(set(earlier)) < len(earlier):
+        raise refusal(f"must name each study once, not {shown(list(earlier))}")
+    return earlier
+
+
 Value = Annotated[Scalar, worded("must be a finite number, text, true, false or null")]
 Choices = Annotated[tuple[Value, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
 Condition = Annotated[
@@ -126,4 +132,5 @@ Earlier = Annotated[
     Annotated[tuple[StudyName, ...], Field(strict=False, min_length=1, max_length=MOST_EARLIER)]
     | Literal["auto"],
     worded(f"must be a list of 1 to {MOST_EARLIER} names of studies, or auto"),
+    AfterValidator(_different),
 ]

@@ -126,7 +126,10 @@ def shown(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of more digits than Python prints
+        text = "a number of thousands of digits"
     if len(text) <= 60:
         return text
     return text[:57] + "..."

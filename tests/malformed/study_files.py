@@ -25,6 +25,9 @@ def also(line: str) -> Make:
 
 
 NAME = ("study.yaml:1: study:", "letters, digits")
+ALIASES = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join([f'*{chr(97 + i)}'] * 10)}]\n" for i in range(8)
+)
 # A case a line, however long: a table is read by its columns.
 # fmt: off
 CASES = [
@@ -45,6 +48,7 @@ CASES = [
     Case("a tag that runs code", changed(("seed: 7", "seed: !!python/object/apply:os.system ['touch x']")),
          "study.yaml:2:", "without tags"),
     Case("a tag of one's own", changed(("seed: 7", "seed: !x 7")), "study.yaml:2:", "without tags"),
+    Case("a billion aliases", whole(ALIASES), "study.yaml:1:", "shorten the file or its aliases"),
     Case("nested without end", whole("study: " + "[" * 5000), "study.yaml:1:", "use fewer levels"),
     Case("contains itself", whole("study: &a [*a]\n"), "study.yaml:1:", "contains itself"),
     Case("an unknown alias", changed(("seed: 7", "seed: *nope")), "study.yaml:2:", "found undefined alias"),
@@ -78,6 +82,7 @@ CASES = [
     Case("name empty", named('""'), *NAME),
     Case("name that is a number", named("1234"), "study.yaml:1: study:", "put it in quotes"),
     # values
+    Case("seed of 5,000 digits", changed(("7", "9" * 5000)), "study.yaml:2: seed:", "put it in quotes"),
     Case("seed of 30 digits", changed(("7", "9" * 30)), "study.yaml:2: seed:", "must be below"),
     Case("seed below zero", changed(("7", "-1")), "study.yaml:2: seed:", "at least 0"),
     Case("unknown key", changed(("seed", "sede")), "study.yaml:2: sede:", "did you mean seed?"),

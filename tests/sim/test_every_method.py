@@ -1,17 +1,22 @@
-"""Every sampler and pruner that a study file can name, on every kind of space."""
+"""Every sampler and pruner that a study file can name, on every kind of space and with arguments at
+their edges."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import optuna
 import pytest
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import SpecError
 from hpsearch.simulation.running import simulate
-from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, SAMPLERS
+from hpsearch.study_file import methods
+from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, PRUNERS, RANGES, SAMPLERS
 from support.studies.small import Simulation, spec_with
 
 pytestmark = pytest.mark.filterwarnings(
@@ -174,8 +179,81 @@ def run_of(spec: Any) -> History:
     return simulate(spec, Slope(), 2)
 
 
+def arguments(classes: Mapping[str, str], module: Any) -> Iterator[tuple[str, str]]:
+    """Every method with each of its numeric arguments."""
+    for kind, name in classes.items():
+        schema = methods.arguments_of(getattr(module, name)).model_json_schema()
+        for argument, values in schema.get("properties", {}).items():
+            if re.search("'type': '(integer|number)'", repr(values)):
+                yield kind, argument
+
+
+SAMPLER_ARGUMENTS = list(arguments(SAMPLERS, optuna.samplers))
+PRUNER_ARGUMENTS = list(arguments(PRUNERS, optuna.pruners))
+
+
+def at_its_edge(name: str, argument: str, value: float) -> dict[str, Any]:
+    """Arguments that work, but for one that has this value."""
+    more = {"max_resource": 9, "min_resource": 1} if argument == "bootstrap_count" else {}
+    known = inspect.signature(
+        getattr(optuna.pruners, name, None) or getattr(optuna.samplers, name)
+    ).parameters
+    return {
+        **SOON.get(name, {}),
+        **NEEDED.get(name, {}),
+        **{k: v for k, v in more.items() if k in known},
+        argument: value,
+    }
+
+
+def run_with(place: str, kind: str, name: str, argument: str, value: float) -> History:
+    method = {"kind": kind, **at_its_edge(name, argument, value)}
+    space = SPACES["all"]
+    if place == "sampler":
+        return run(method, "none", space, 2 if name in MULTI_OBJECTIVE else 1, trials=5)
+    return run("random", method, space, trials=8)
+
+
+@pytest.mark.parametrize("edge", [0, 1], ids=["least", "most"])
+@pytest.mark.parametrize(
+    ("place", "kind", "argument"),
+    [
+        *(("sampler", *each) for each in SAMPLER_ARGUMENTS),
+        *(("pruner", *each) for each in PRUNER_ARGUMENTS),
+    ],
+)
+def test_a_number_that_a_method_takes_works_at_the_edge_and_is_refused_past_it(
+    place: str, kind: str, argument: str, edge: int
+) -> None:
+    name = (SAMPLERS if place == "sampler" else PRUNERS)[kind]
+    value = RANGES[argument][edge]
+    past = (
+        (value - 1 if edge == 0 else value * 2) if isinstance(value, int) else (-1e101, 1e101)[edge]
+    )
+    if (argument, edge) not in OF_TWO:
+        done = run_with(place, kind, name, argument, value)
+        assert done.study.state is StudyState.FINISHED, done.study.reason
+    with pytest.raises(
+        SpecError,
+        match=rf"yaml:\d+: search.{place}.{argument}: must be (at least|at most|text or) ",
+    ):
+        run_with(place, kind, name, argument, past)
+
+
+OF_TWO = {("lower", 1), ("upper", 0)}
+"""Edges that exclude another argument, which Optuna sees itself."""
+
+
 @pytest.mark.parametrize("value", [".nan", ".inf", "-.inf"])
 def test_what_is_not_a_finite_number_is_refused(value: str) -> None:
     number = float(value.replace(".", ""))
     with pytest.raises(SpecError, match=r"search.sampler.prior_weight: must be "):
         run({"kind": "tpe", "prior_weight": number}, "none", SPACES["float"])
+
+
+def test_brute_force_is_refused_for_more_values_than_it_can_list() -> None:
+    with pytest.raises(
+        SpecError,
+        match=r"space.k: brute_force tries every value, and this parameter has over 10000",
+    ):
+        run("brute_force", "none", {"k": {"type": "int", "low": 0, "high": 10**9}})

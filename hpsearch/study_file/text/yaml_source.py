@@ -18,6 +18,9 @@ from hpsearch.study_file.validation import place
 from trials.contract import Problem
 from trials.data import files
 
+MOST_NODES = 100_000
+"""The most values in one file with its aliases expanded: a few nested ones can give billions."""
+
 
 @dataclass
 class Source:
@@ -97,14 +100,19 @@ class _Builder:
     def __init__(self, loader: _Loader, source: Source) -> None:
         self._loader = loader
         self._source = source
+        self._nodes = 0
 
     def build(self, node: Node, where: str) -> Any:
         """The value of a node at a dotted place."""
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            problem = f"more than {MOST_NODES} values"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         if isinstance(node, MappingNode):
             return self._mapping(node, where)
         if isinstance(node, SequenceNode):
             return self._sequence(node, where)
-        return self._scalar(node)
+        return self._scalar(node, where)
 
     def _mapping(self, node: MappingNode, where: str) -> dict[str, Any]:
         self._refuse_repeated_keys(node, where)
@@ -138,14 +146,19 @@ class _Builder:
             value.append(self.build(item, inside))
         return value
 
-    def _scalar(self, node: Node) -> Any:
+    def _scalar(self, node: Node, where: str) -> Any:
         assert isinstance(node, ScalarNode)
         text = str(node.value)
         kind = node.tag.rpartition(":")[2]
         is_base_60 = kind in ("int", "float") and ":" in text
         if kind in ("str", "value", "timestamp") or is_base_60:
             return text
-        return self._loader.construct_object(node)
+        try:
+            return self._loader.construct_object(node)
+        except ValueError:  # digits that only look like a number: 0x_, or thousands of them
+            what = f"{text[:40]} is not a number that this program can hold"
+            self._refuse(where, f"{what}; put it in quotes if it is text")
+            return None
 
     def _refuse(self, where: str, what: str) -> None:
         self._source.problems.append(Problem(where, what))
@@ -155,6 +168,7 @@ _REMEDIES = {
     "found the tag": "write plain values without tags",
     "found character '\\t'": "indent with spaces, not tabs",
     "but found another document": "keep one document in the file",
+    "more than": "shorten the file or its aliases",
     "mapping values are not allowed": "check the indentation, and quote text that contains ': '",
 }
 """Remedies for a problem of PyYAML's, by how its text starts."""

@@ -285,6 +285,10 @@ MISTAKES = {
         "  sampler: tpe", "  sampler: curve_gp\n  warm_start: []",
         "search.warm_start: must be a list of 1 to 16 names of studies, or auto, not ",
     ),
+    "warm start with a study twice": (
+        "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [before, before]",
+        "search.warm_start: must name each study once, not ",
+    ),
     "warm start with no name": (
         "  sampler: tpe", "  sampler: curve_gp\n  warm_start: [be fore]",
         "search.warm_start: must be a list of 1 to 16 names of studies, or auto, not ",

@@ -197,6 +197,7 @@ def test_problems_of_the_data_stand_at_the_line_that_names_it(tmp_path: Path) ->
         (b"study: a\x00b\n", "contains the control character"),
         (b"study: " + b"[" * 3000, "is nested too deeply"),
         (b"a: &a [*a]\n", "contains itself"),
+        (b"seed: " + b"9" * 5000, "is not a number that this program can hold"),
     ],
 )
 def test_a_file_that_is_not_a_study_file_is_refused(
@@ -207,6 +208,13 @@ def test_a_file_that_is_not_a_study_file_is_refused(
     with pytest.raises(UserError) as caught:
         load(file)
     assert expected in str(caught.value)
+
+
+def test_aliases_that_stand_for_billions_are_refused() -> None:
+    layers = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12))
+    assert any(
+        "more than 100000 values" in problem for problem in problems_of(f"a0: &a0 [x]\n{layers}")
+    )
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
