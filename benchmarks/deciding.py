@@ -149,7 +149,7 @@ class Decisions:
     def __init__(self, study: MadeStudy) -> None:
         self._study = study
         self._history = study.history
-        self._storage = HistoryStorage(study.history, lambda: 0.0)
+        self._storage = HistoryStorage(study.history)
         started = time.process_time()
         self.searcher = Searcher(study.spec, study.history, self._storage)
         self._searches = itertools.count()

@@ -103,12 +103,13 @@ class StudyReader:
         return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
 
     def optuna(self) -> optuna.Study:
-        """The study as Optuna's, for its plots, importances and samplers."""
+        """The study as it is now as Optuna's, for its plots and importances."""
         import optuna
 
-        from hpsearch.bridges.optuna.storage import StudyStorage
+        from hpsearch.optuna_storage.view import HistoryStorage
 
-        return optuna.load_study(study_name=self.name, storage=StudyStorage(self._store))
+        storage = HistoryStorage(self._store.load(self.name))
+        return optuna.load_study(study_name=self.name, storage=storage)
 
     def plot_best_so_far(self) -> go.Figure:
         """The best value so far against compute time.

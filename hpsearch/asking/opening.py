@@ -21,13 +21,13 @@ from hpsearch.creation.warm_start import earlier_studies
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
-from hpsearch.store import owners
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
 from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
+from hpsearch.study_run.ownership import release_if_dead
 from trials.descriptions.description import ASK
 
 SpecSource = Mapping[str, Any] | str | os.PathLike[str]
@@ -88,7 +88,7 @@ def create(url: str, spec: SpecSource) -> AskedStudy:
     wanted = read(spec)
     with _closed_if_it_fails(url, create=True) as store:
         record = _found_or_new(store, wanted)
-        if not record.spec or not is_same(wanted, spec_of(record)):
+        if not is_same(wanted, spec_of(record)):
             raise StudyExists(
                 f"study {record.name} is already in {store.display_url}, with another study file",
                 f'go on with it as it is: hpsearch.resume(url, "{record.name}") - '
@@ -101,8 +101,6 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
     """Resume a study of the database; see `hpsearch.resume`."""
     with _closed_if_it_fails(url, create=False) as store:
         record = store.find_study(name)
-        if not record.spec:
-            raise UserError(f"study {name} was made through Optuna and has no study file to ask by")
         text = None
         if budget:
             text = record.spec = with_budget(record.spec, plain(budget))
@@ -135,7 +133,7 @@ def _opened(store: Store, record: StudyRecord, text: str | None) -> AskedStudy:
     session = AskingSession(store, record)
     # Asks git and the packages for their versions: before the transaction, in which others wait.
     runs_on = environment(session.spec, f"asked on {platform.node()}")
-    _release_if_dead(store, record.name)
+    release_if_dead(store, record.name)
 
     def go_on(transaction: Transaction) -> None:
         _go_on(transaction, session.spec, text, runs_on)
@@ -172,9 +170,3 @@ def _go_on(
         history.touch_study()
     if study.state is StudyState.RUNNING:
         history.add_environment(runs_on)
-
-
-def _release_if_dead(store: Store, name: str) -> None:
-    holder = store.holder(name)
-    if holder is not None and owners.is_dead(holder.owner):
-        store.release(holder)

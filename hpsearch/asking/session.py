@@ -24,8 +24,8 @@ from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.journal import FIRST_PAUSE_S, LONGEST_PAUSE_S, RENEW_S
-from hpsearch.errors import HpsearchError, StoreUnreachable, UserError
+from hpsearch.driver.journal import RENEW_S, patiently
+from hpsearch.errors import HpsearchError, UserError
 from hpsearch.store import contents, heartbeats, leases, owners
 from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.store import Store
@@ -85,19 +85,9 @@ class AskingSession:
                 f"study {self.name} was opened in another process, of which this one is a fork",
                 "open it in this process: hpsearch.create or hpsearch.resume",
             )
+        patience_s = self.spec.resources.database_patience_s
         with self._lock:
-            began = time.monotonic()
-            pause_s = FIRST_PAUSE_S
-            while True:
-                try:
-                    return self._once(act, opens)
-                except StoreUnreachable as error:
-                    waited_s = time.monotonic() - began
-                    if waited_s > self.spec.resources.database_patience_s:
-                        raise
-                    log.warning("the database does not answer, trying again: %s", error.message)
-                time.sleep(pause_s)
-                pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+            return patiently(lambda: self._once(act, opens), patience_s, time.monotonic, self.name)
 
     def _once(
         self, act: Callable[[Transaction], T], opens: Callable[[Transaction], None] | None

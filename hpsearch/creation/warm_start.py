@@ -29,7 +29,7 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
         return []
     if wanted == AUTO:
         return _found(store, spec)
-    return [_evidence_of(store, spec, name) for name in wanted]
+    return [_evidence_of(store, spec, name) for name in dict.fromkeys(wanted)]
 
 
 def summary(earlier: list[EarlierStudy]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from hpsearch.domain.history import Changes
@@ -17,6 +16,7 @@ from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import StoreUnreachable
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.store import Store
+from hpsearch.study_file.models import Resources
 
 LEASE_TTL_S = 45.0  # the seconds that a lease lasts which is not renewed
 RENEW_S = 5.0  # while nothing else is written, a lease is renewed at least this often
@@ -30,22 +30,6 @@ log = logging.getLogger("hpsearch")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Patience:
-    """The longest waits for a driver, its database and its workers."""
-
-    lease_s: float = LEASE_TTL_S
-    """Seconds after which a driver that has not renewed its lease counts as dead."""
-    database_s: float = 300.0
-    """Seconds that a driver waits for a database that does not answer. Then it ends, and its study
-    can be resumed."""
-    workers_s: float = 60.0
-    """Seconds that an interrupted study waits for its workers to save."""
-
-
-DEFAULT = Patience()
-
-
 class Journal:
     """The transactions of one driver, which has the lease on its study. `clock` gives seconds since
     the epoch."""
@@ -55,15 +39,15 @@ class Journal:
         store: Store,
         study: StudyRecord,
         lease: Lease,
-        patience: Patience,
+        resources: Resources,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._study = study
         self._lease = lease
-        self._patience = patience
+        self._resources = resources
         self._clock = clock
-        self._renew_s = min(RENEW_S, patience.lease_s / 4)
+        self._renew_s = min(RENEW_S, resources.lease_s / 4)
         self._revision = 0
         self.written = 0.0  # when something was last written; the time as of which it was decided
 
@@ -96,7 +80,7 @@ class Journal:
 
     def _commit(self, changes: Changes) -> Entry:
         revision = self._revision + 1
-        lease_s = self._patience.lease_s
+        lease_s = self._resources.lease_s
         alive_at = self._clock()
         study_id = self._study.id
         entry = self._store.commit(study_id, changes, self._lease, lease_s, alive_at, revision)
@@ -104,33 +88,39 @@ class Journal:
         return entry
 
     def _renew(self) -> Entry:
-        lease_s = self._patience.lease_s
+        lease_s = self._resources.lease_s
         return self._store.renew(self._lease, lease_s, self._clock())
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Call the database, again and again while it does not answer. Trials continue meanwhile. A
-        pause counts as long as it was meant to be, even if the process was stopped in it."""
-        waited_s = 0.0
-        pause_s = FIRST_PAUSE_S
-        while True:
-            began = self._clock()
-            try:
-                answer = call()
-            except StoreUnreachable as error:
-                waited_s += self._clock() - began
-                if waited_s > self._patience.database_s:
-                    raise self._given_up(error, waited_s) from error
-                what = "the database does not answer, trying again in"
-                log.warning("%s %.1f s: %s", what, pause_s, error.message)
-            else:
-                if waited_s:
-                    log.warning("the database answers again, after %.1f s", waited_s)
-                return answer
-            time.sleep(pause_s)
-            waited_s += pause_s
-            pause_s = min(LONGEST_PAUSE_S, pause_s * 2)
+        patience_s = self._resources.database_patience_s
+        return patiently(call, patience_s, self._clock, self._study.name)
 
-    def _given_up(self, error: StoreUnreachable, waited_s: float) -> StoreUnreachable:
-        saved = "everything up to the last report is saved; when it answers again"
-        hint = f"{saved}: hpsearch resume {self._study.name}"
-        return StoreUnreachable(f"{error.message} - waited {waited_s:.0f} s for it", hint)
+
+def patiently(
+    call: Callable[[], T], patience_s: float, clock: Callable[[], float], study: str
+) -> T:
+    """Call the database, again and again while it does not answer. Trials continue meanwhile. A
+    pause counts as long as it was meant to be, even if the process was stopped in it. Raises
+    StoreUnreachable, which says how the study is resumed, after `patience_s` seconds."""
+    waited_s = 0.0
+    pause_s = FIRST_PAUSE_S
+    while True:
+        began = clock()
+        try:
+            answer = call()
+        except StoreUnreachable as error:
+            waited_s += clock() - began
+            if waited_s > patience_s:
+                saved = "everything up to the last report is saved; when it answers again"
+                hint = f"{saved}: hpsearch resume {study}"
+                what = f"{error.message} - waited {waited_s:.0f} s for it"
+                raise StoreUnreachable(what, hint) from error
+            what = "the database does not answer, trying again in"
+            log.warning("%s %.1f s: %s", what, pause_s, error.message)
+        else:
+            if waited_s:
+                log.warning("the database answers again, after %.1f s", waited_s)
+            return answer
+        time.sleep(pause_s)
+        waited_s += pause_s
+        pause_s = min(LONGEST_PAUSE_S, pause_s * 2)

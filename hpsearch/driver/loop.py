@@ -17,13 +17,16 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord
-from hpsearch.driver.journal import DEFAULT, Journal, Patience
+from hpsearch.driver.journal import Journal
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
+from hpsearch.study_file.models import Resources
 
 POLL_S = 1.0  # the longest wait for events: limits on time are checked this often
 
 AWAY_S = 1.0  # a driver that did not listen for this much longer than it meant to was away
+
+USUAL = Resources()
 
 Watch = Callable[[Study, Changes, float], None]
 """Called after every tick with what it wrote, for a live view; it must not change anything."""
@@ -98,8 +101,8 @@ def due_of(study: Study) -> float | None:
 
 class Driver:
     """Drives one study to its end. `watch` is called after every tick. `clock` gives seconds since
-    the epoch and cannot be set; None for a `SteadyClock`. `poll_s` is the longest wait for
-    events."""
+    the epoch and cannot be set; None for a `SteadyClock`. `resources` has the longest waits for the
+    driver, its database and its workers; `poll_s` is the longest wait for events."""
 
     def __init__(
         self,
@@ -109,7 +112,7 @@ class Driver:
         lease: Lease,
         watch: Watch | None = None,
         clock: Callable[[], float] | None = None,
-        patience: Patience = DEFAULT,
+        resources: Resources = USUAL,
         poll_s: float = POLL_S,
     ) -> None:
         self.study = study
@@ -117,14 +120,14 @@ class Driver:
         self._lease = lease
         self._watch = watch or watched_by()
         self._clock = clock or SteadyClock(lease.alive_at)
-        self._patience = patience
+        self._resources = resources
         self._poll_s = poll_s
         self._stop_requested = False
         self._stop_by: float | None = None
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
         self._is_asked = False  # true if requests wait in the database
-        self.journal = Journal(store, study.history.study, lease, patience, self._clock)
+        self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
     def request_stop(self) -> None:
         """Stop soon: workers save, and the study can be resumed. Safe in a signal handler."""
@@ -213,7 +216,7 @@ class Driver:
         """Let all workers save and stop, once; stop waiting for them when their time is up."""
         study = self.study
         if self._stop_by is None:
-            self._stop_by = self._listened + self._patience.workers_s
+            self._stop_by = self._listened + self._resources.stop_grace_s
         if study.phase is not Phase.INTERRUPTED:
             study.interrupt()
         elif self._listened > self._stop_by:

@@ -1,5 +1,5 @@
 """One history in memory as an Optuna storage, for samplers and pruners; no database, no clock.
 
 - `view`: the storage
-- `frozen`: records as Optuna's trials, and back
+- `frozen`: records as Optuna's trials
 """

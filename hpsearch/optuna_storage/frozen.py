@@ -1,4 +1,4 @@
-"""Trials in Optuna's terms, and back: states, steps and `FrozenTrial`.
+"""Trials in Optuna's terms: states, steps and `FrozenTrial`.
 
 Optuna has no paused state. Until it continues, a paused trial is shown as pruned at its rung, where
 its reports end. Optuna's steps are whole numbers and our resources are not: a study may state a
@@ -14,9 +14,9 @@ from typing import Any
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from hpsearch.domain.facts import FAILED, ErrorKind
+from hpsearch.domain.facts import FAILED
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
+from hpsearch.domain.records import StudyRecord, Trial
 
 TO_OPTUNA = {
     State.QUEUED: TrialState.WAITING,
@@ -45,11 +45,6 @@ def study_and_number(an_id: int) -> tuple[int, int]:
 def step_of(study: StudyRecord, resource: float) -> int:
     """A resource as a step of Optuna's."""
     return round(resource * study.step_scale)
-
-
-def resource_of(study: StudyRecord, step: int) -> float:
-    """A step of Optuna's as a resource."""
-    return step / study.step_scale
 
 
 def directions_of(study: StudyRecord) -> list[StudyDirection]:
@@ -88,46 +83,6 @@ def _curve(study: StudyRecord, trial: Trial) -> dict[int, float]:
     return curve
 
 
-def thaw(study: StudyRecord, number: int, template: FrozenTrial, now: float) -> Trial:
-    """A record made from a trial of Optuna's, under a number of its own."""
-    trial = Trial(
-        number=number,
-        state=FROM_OPTUNA[template.state],
-        params=dict(template.params),
-        distributions=dict(template.distributions),
-        user_attrs=dict(template.user_attrs),
-        system_attrs=dict(template.system_attrs),
-        created=now,
-        started=_seconds(template.datetime_start),
-        ended=_seconds(template.datetime_complete),
-    )
-    failure = trial.system_attrs.pop(FAILED, None)
-    if failure is not None:
-        trial.error_kind = ErrorKind(failure)
-    set_values(trial, template.values)
-    for step, value in template.intermediate_values.items():
-        report = report_of(study, number, step, value, now)
-        trial.reports[report.resource] = report
-    trial.resource = max(trial.reports, default=0.0)
-    return trial
-
-
-def set_values(trial: Trial, values: list[float] | None) -> None:
-    """Give a trial the values of its objectives; the first one is its `value`."""
-    trial.value = None if values is None else float(values[0])
-    trial.values = (
-        None if values is None or len(values) == 1 else [float(value) for value in values]
-    )
-
-
-def report_of(study: StudyRecord, number: int, step: int, value: float, now: float) -> ReportRecord:
-    """A report of the objective alone, made from an intermediate value of Optuna's."""
-    known = None if math.isnan(value) else float(value)
-    return ReportRecord(
-        trial=number, resource=resource_of(study, step), value=known, metrics={}, created=now
-    )
-
-
 def _system_attrs(trial: Trial) -> dict[str, Any]:
     """The system attributes of a trial, with the failure that samplers must know."""
     if trial.error_kind is None or not trial.error_kind.of_configuration:
@@ -151,7 +106,3 @@ def _ended(trial: Trial) -> float | None:
 def _datetime(seconds: float | None) -> datetime | None:
     """Optuna's times: local, without a time zone."""
     return None if seconds is None else datetime.fromtimestamp(seconds)
-
-
-def _seconds(moment: datetime | None) -> float | None:
-    return None if moment is None else moment.timestamp()

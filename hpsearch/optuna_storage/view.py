@@ -1,51 +1,54 @@
-"""One study's history in memory as an Optuna storage, for samplers and pruners to read and
-annotate.
+"""One study's history in memory as an Optuna storage, for samplers, pruners and plots to read.
 
-It knows neither a database nor a clock. A write changes the history, which marks it as touched; the
-owner of the history commits it (a driver with its next tick, or `hpsearch.bridges.optuna.storage`).
+It knows neither a database nor a clock. Samplers may write parameters and system attributes: that
+changes the history, which marks it as touched, and a driver commits it with its next tick.
 """
 
 from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from optuna.distributions import BaseDistribution, check_distribution_compatibility
-from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from hpsearch.domain.history import History
-from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.optuna_storage.frozen import (
-    FROM_OPTUNA,
     TO_OPTUNA,
     directions_of,
     freeze,
-    report_of,
-    set_values,
     study_and_number,
-    thaw,
     trial_id,
 )
 from hpsearch.store import codec
 
-Clock = Callable[[], float]  # says the time, in seconds since the epoch
+
+def _refused(self: Any, *args: Any, **named: Any) -> NoReturn:
+    raise NotImplementedError("this storage shows one study, which only its own search changes")
 
 
 class HistoryStorage(BaseStorage):
     """An Optuna storage of one study. Safe to share between threads; a trial is frozen again only
-    when it has changed. `clock` dates the writes."""
+    when it has changed. Methods that only a study of Optuna's own needs, such as those that create
+    and end trials, raise NotImplementedError."""
 
-    def __init__(self, history: History, clock: Clock) -> None:
+    create_new_study = _refused
+    delete_study = _refused
+    set_study_user_attr = _refused
+    create_new_trial = _refused
+    set_trial_state_values = _refused
+    set_trial_intermediate_value = _refused
+    set_trial_user_attr = _refused
+
+    def __init__(self, history: History) -> None:
         self.history = history
-        self._clock = clock
         self._lock = threading.RLock()
         self._frozen: list[FrozenTrial] = []
         self._distributions: dict[str, BaseDistribution] = {}
@@ -53,24 +56,10 @@ class HistoryStorage(BaseStorage):
 
     # ------------------------------------------------------------------------------------ the study
 
-    def create_new_study(
-        self, directions: Sequence[StudyDirection], study_name: str | None = None
-    ) -> NoReturn:
-        raise NotImplementedError("this storage holds one study, and no other can be made in it")
-
-    def delete_study(self, study_id: int) -> NoReturn:
-        raise NotImplementedError("this storage holds one study, which cannot be deleted from it")
-
-    def set_study_user_attr(self, study_id: int, key: str, value: Any) -> None:
-        self._set_of_study(study_id, "user_attrs", key, value)
-
     def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:
-        self._set_of_study(study_id, "system_attrs", key, value)
-
-    def _set_of_study(self, study_id: int, attributes: str, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._lock:
-            getattr(self._study(study_id), attributes)[key] = stored
+            self._study(study_id).system_attrs[key] = stored
             self.history.touch_study()
 
     def get_study_id_from_name(self, study_name: str) -> int:
@@ -93,7 +82,17 @@ class HistoryStorage(BaseStorage):
             return dict(self._study(study_id).system_attrs)
 
     def get_all_studies(self) -> list[FrozenStudy]:
-        return [frozen_study(self.history.study)]
+        record = self.history.study
+        return [
+            FrozenStudy(
+                study_name=record.name,
+                direction=None,
+                directions=directions_of(record),
+                user_attrs=dict(record.user_attrs),
+                system_attrs=dict(record.system_attrs),
+                study_id=record.id,
+            )
+        ]
 
     def _study(self, study_id: int) -> StudyRecord:
         if study_id != self.history.study.id:
@@ -101,20 +100,6 @@ class HistoryStorage(BaseStorage):
         return self.history.study
 
     # --------------------------------------------------------------------------------------- trials
-
-    def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
-        with self._lock:
-            study = self._study(study_id)
-            number = len(self.history.trials)
-            now = self._clock()
-            if template_trial is None:
-                trial = Trial(number, State.RUNNING, {}, created=now, started=now)
-            else:
-                trial = thaw(study, number, template_trial, now)
-                trial.user_attrs = as_stored(trial.user_attrs)
-                trial.system_attrs = as_stored(trial.system_attrs)
-            self.history.add_trial(trial)
-            return trial_id(study_id, number)
 
     def set_trial_param(
         self,
@@ -133,57 +118,15 @@ class HistoryStorage(BaseStorage):
             trial.params[param_name] = value
             trial.distributions[param_name] = distribution
 
-    def set_trial_state_values(
-        self, trial_id: int, state: TrialState, values: Sequence[float] | None = None
-    ) -> bool:
-        with self._editing(trial_id) as trial:
-            if state == TrialState.RUNNING and trial.state is not State.QUEUED:
-                return False
-            to = FROM_OPTUNA[state]
-            if to is not trial.state:
-                who = f"trial {trial.number}, ordered through Optuna"
-                trial.state = MOVES.move(trial.state, to, who)
-            if values is not None:
-                set_values(trial, list(values))
-            if state == TrialState.RUNNING:
-                trial.started = self._clock()
-            if state.is_finished():
-                trial.ended = self._clock()
-            return True
-
-    def set_trial_intermediate_value(
-        self, trial_id: int, step: int, intermediate_value: float
-    ) -> None:
-        with self._editing(trial_id) as trial:
-            study = self.history.study
-            report = report_of(study, trial.number, step, intermediate_value, self._clock())
-            self.history.add_report(report)
-            trial.resource = max(trial.resource, report.resource)
-
-    def set_trial_user_attr(self, trial_id: int, key: str, value: Any) -> None:
-        stored = as_stored(value)
-        with self._editing(trial_id) as trial:
-            trial.user_attrs[key] = stored
-
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._editing(trial_id) as trial:
             trial.system_attrs[key] = stored
 
-    def check_trial_is_updatable(self, trial_id: int, trial_state: TrialState) -> None:
-        if trial_state.is_finished():
-            _, number = study_and_number(trial_id)
-            raise UpdateFinishedTrialError(
-                f"Trial#{number} has already finished and can not be updated."
-            )
-
     def get_trial_id_from_study_id_trial_number(self, study_id: int, trial_number: int) -> int:
         an_id = trial_id(study_id, trial_number)
         self._trial(an_id)
         return an_id
-
-    def get_trial_number_from_id(self, trial_id: int) -> int:
-        return self._trial(trial_id).number
 
     def get_trial(self, trial_id: int) -> FrozenTrial:
         with self._lock:
@@ -226,18 +169,6 @@ class HistoryStorage(BaseStorage):
             self._frozen[number : number + 1] = [frozen]  # in its place, or at the end
             self._distributions.update(trial.distributions)
         return self._frozen
-
-
-def frozen_study(record: StudyRecord) -> FrozenStudy:
-    """A copy of a study's record in Optuna's terms."""
-    return FrozenStudy(
-        study_name=record.name,
-        direction=None,
-        directions=directions_of(record),
-        user_attrs=dict(record.user_attrs),
-        system_attrs=dict(record.system_attrs),
-        study_id=record.id,
-    )
 
 
 def as_stored(value: Any) -> Any:

@@ -305,20 +305,6 @@ class Store:
             pass  # the fence's work is rolled back: the study stays at the first time's revision
         return entry
 
-    @contextmanager
-    def editing(self, history: History, since_revision: int) -> Iterator[int]:
-        """Change a study that no driver owns: the block sees it as it is, keeps other writers out,
-        and is committed. Where the block raises nothing is written, and the history should be
-        thrown away. `since_revision` is the revision of the history now; yields the one afterwards.
-        Raises StudyHeld if a driver owns the study."""
-        study_id = history.study.id
-        with self._database.transaction("write") as connection:
-            revision = leases.enter_free(connection, study_id).revision
-            if revision != since_revision + 1:
-                contents.read(connection, history, since_revision)
-            yield revision
-            contents.write(connection, self._upserts, study_id, history.drain(), revision)
-
 
 class _CameThrough(Exception):
     """This commit was made before."""

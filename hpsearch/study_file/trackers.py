@@ -114,7 +114,7 @@ def _different(trackers: tuple[NamedTracker, ...]) -> tuple[NamedTracker, ...]:
     return trackers
 
 
-_Kind = Literal["mlflow", "wandb", "tensorboard", "trackio"]
+_Kind = Literal["mlflow", "wandb", "tensorboard"]
 _Written: TypeAlias = _Kind | NamedTracker
 TrackerList = Annotated[
     tuple[Annotated[NamedTracker, BeforeValidator(as_named)], ...],

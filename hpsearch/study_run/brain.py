@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import History
@@ -17,7 +15,7 @@ from trials.descriptions.builtin import describe
 def build_study(history: History, spec: StudySpec) -> Study:
     """The brain of a study over its history, with Optuna reading that same history."""
     reopen(history)
-    storage = HistoryStorage(history, time.time)
+    storage = HistoryStorage(history)
     known = describe(spec.task["kind"]).settings
     defaults = space.defaults(spec.space, known)
     return Study(spec, history, Searcher(spec, history, storage), defaults)

@@ -12,7 +12,6 @@ from hpsearch.creation.environment import environment
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
-from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver, Watch, watched_by
 from hpsearch.driver.sweeping import Sweeper
 from hpsearch.errors import StudyHeld
@@ -64,14 +63,13 @@ def drive(
             # May read files for long: before the lease is taken, which nobody renews until the
             # driver runs.
             runs_on = environment(spec, device)
-            patience = patience_of(resources)
-            with owning(store, history.study, patience.lease_s) as lease:
+            with owning(store, history.study, resources.lease_s) as lease:
                 settle_in(store, history, run, lease, runs_on)
                 study = build_study(history, spec)
                 with closing(Sweeper(run.home)) as sweeper:
                     sweeper.begin(history.trials)
                     watch_all = watched_by(senders.watch, sweeper.watch, watch)
-                    driver = Driver(study, executor, store, lease, watch_all, patience=patience)
+                    driver = Driver(study, executor, store, lease, watch_all, resources=resources)
                     on_driver(driver)
                     driver.run()
         finally:
@@ -118,8 +116,3 @@ def _forget_asked(history: History) -> None:
             trial.checkpoint = None
             trial.best_checkpoint = None
             history.touch(trial)
-
-
-def patience_of(resources: Resources) -> Patience:
-    """The patience of a driver by its study file."""
-    return Patience(resources.lease_s, resources.database_patience_s, resources.stop_grace_s)

@@ -24,9 +24,7 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
     """Own a study while the block lasts, by a lease that lasts `lease_s` unless it is renewed. The
     lease of a process of this machine that has ended is void. Raises StudyHeld if another driver
     owns the study, or processes that have asked for its trials are alive."""
-    before = store.holder(record.name)
-    if before is not None and owners.is_dead(before.owner):
-        store.release(before)
+    release_if_dead(store, record.name)
     owner = owners.this_process()
     lease = store.acquire(record.id, owner, lease_s)
     try:
@@ -38,6 +36,13 @@ def owning(store: Store, record: StudyRecord, lease_s: float) -> Iterator[Lease]
         raise
     finally:
         _give_back(store, lease, record.name)
+
+
+def release_if_dead(store: Store, name: str) -> None:
+    """End the lease of a process of this machine that has ended."""
+    holder = store.holder(name)
+    if holder is not None and owners.is_dead(holder.owner):
+        store.release(holder)
 
 
 def _after_askers(store: Store, lease: Lease, name: str) -> Lease:

@@ -19,13 +19,13 @@ from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
-from hpsearch.driver.journal import Patience
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, Unreachable, UserError
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.connecting import engine
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import Resources
 from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, spec_with
 
@@ -195,7 +195,7 @@ def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with closing(Store.open(sqlite_url)) as store:
-        driver, executor = driver_of(store, tmp_path, patience=Patience(database_s=100.0))
+        driver, executor = driver_of(store, tmp_path, resources=Resources(database_patience=100.0))
 
         def gone(*_: Any) -> bool:
             raise StoreUnreachable("the server is gone")
@@ -287,7 +287,9 @@ def test_a_driver_whose_file_is_gone_makes_no_other_and_can_be_resumed_once_it_i
                 Path(f"{file}{suffix}").rename(f"{file}.moved{suffix}")
 
     with closing(Store.open(sqlite_url)) as store:
-        driver, _ = driver_of(store, tmp_path, watch=move_away, patience=Patience(database_s=0.0))
+        driver, _ = driver_of(
+            store, tmp_path, watch=move_away, resources=Resources(database_patience=0.001)
+        )
         with pytest.raises(StoreUnreachable, match="the file was removed") as caught:
             driver.run()
     assert caught.value.exit_code == 3

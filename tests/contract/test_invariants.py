@@ -3,7 +3,6 @@ hand."""
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -210,14 +209,6 @@ HARM = {
         f" WHERE trial = {COMPLETE} AND resource = 1",
         "has 2 reports at or past its budget of 9, up to 99",
     ),
-    "a deviation of nothing": (
-        f"UPDATE trials SET expected = NULL, expected_deviation = 0.5 WHERE number = {COMPLETE}",
-        "its expectation is nothing, with a deviation of 0.5",
-    ),
-    "a deviation below zero": (
-        f"UPDATE trials SET expected = 1, expected_deviation = -0.5 WHERE number = {COMPLETE}",
-        "its expectation is 1, with a deviation of -0.5",
-    ),
     "a number that is missing": ("DELETE FROM trials WHERE number = 3", "some are missing"),
     "an attempt that is missing": (
         f"DELETE FROM attempts WHERE number = 1 AND trial = {LOST}",
@@ -267,16 +258,6 @@ def test_harm_is_found_and_named(
     assert code != 0
     assert told in said
     assert "Traceback" not in said
-
-
-def test_an_infinite_expectation_is_found_and_named(store: Store, study: str, check: CHECK) -> None:
-    history = store.load(study)
-    trial = history.trials[0]
-    trial.expected, trial.expected_deviation = math.inf, 0.25
-    store.commit(history.study.id, Changes(trials=[trial]))
-    code, said = check()
-    assert code != 0
-    assert "trial 0: its expectation is inf, with a deviation of 0.25" in said
 
 
 def test_every_rule_has_harm_that_breaks_it(store: Store, study: str) -> None:

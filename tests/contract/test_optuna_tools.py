@@ -1,13 +1,10 @@
-"""Optuna's own tools on our studies: optimize, plots, the dashboard, pruners; and the studies that
-a driver owns."""
+"""Optuna's own tools on our studies: plots, the dashboard, pruners; and the studies that a driver
+owns."""
 
 from __future__ import annotations
 
 import io
 import json
-import pickle
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,13 +12,12 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.exceptions import UpdateFinishedTrialError
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
-from hpsearch.bridges.optuna.storage import StudyStorage
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.errors import StudyHeld
+from hpsearch.optuna_storage.frozen import FROM_OPTUNA
 from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 
@@ -56,15 +52,42 @@ def objective(trial: optuna.Trial) -> float:
     return value
 
 
-def optimized(store: Store, trials: int = 12) -> optuna.Study:
+def optimized() -> optuna.Study:
+    """A study in Optuna's own memory."""
     study = optuna.create_study(
-        study_name="by-optuna",
-        storage=StudyStorage(store),
         sampler=optuna.samplers.TPESampler(seed=7, n_startup_trials=4),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=3),
     )
-    study.optimize(objective, n_trials=trials)
+    study.optimize(objective, n_trials=12)
     return study
+
+
+def stored(store: Store, theirs: optuna.Study) -> optuna.Study:
+    """The same study in our database, as Optuna's tools read it."""
+    record = StudyRecord(id=0, name="by-optuna", spec="study: by-optuna", created=1.0)
+    history = History(store.create_study(record))
+    for trial in theirs.trials:
+        add(history, trial)
+    store.commit(history.study.id, history.drain())
+    storage = HistoryStorage(store.load("by-optuna"))
+    return optuna.load_study(study_name="by-optuna", storage=storage)
+
+
+def add(history: History, theirs: FrozenTrial) -> None:
+    assert theirs.datetime_start is not None
+    assert theirs.datetime_complete is not None
+    trial = Trial(
+        theirs.number,
+        FROM_OPTUNA[theirs.state],
+        theirs.params,
+        value=theirs.value,
+        distributions=theirs.distributions,
+        started=theirs.datetime_start.timestamp(),
+        ended=theirs.datetime_complete.timestamp(),
+    )
+    for step, value in theirs.intermediate_values.items():
+        trial.reports[float(step)] = ReportRecord(trial.number, float(step), value, {})
+    history.add_trial(trial)
 
 
 def driven(store: Store, trials: int = 1) -> History:
@@ -79,79 +102,41 @@ def driven(store: Store, trials: int = 1) -> History:
     return history
 
 
-def test_optuna_optimizes_in_our_database(store: Store, database_url: str) -> None:
-    study = optimized(store)
-    elsewhere = optuna.load_study(
-        study_name="by-optuna", storage=StudyStorage(Store.open(database_url))
-    )
-    assert len(elsewhere.trials) == 12
-    assert {trial.state for trial in elsewhere.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
-    assert elsewhere.trials == study.trials
-    assert elsewhere.best_trial == study.best_trial
-    history = store.load("by-optuna")
-    assert history.trials[study.best_trial.number].value == study.best_value
-    assert history.trials[0].reports[1.0].value == study.trials[0].intermediate_values[1]
-
-
-def test_it_optimizes_the_same_as_in_optunas_own_memory(store: Store) -> None:
-    ours = optimized(store)
-    theirs = optuna.create_study(
-        sampler=optuna.samplers.TPESampler(seed=7, n_startup_trials=4),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=3),
-    )
-    theirs.optimize(objective, n_trials=12)
-    assert [t.params for t in ours.trials] == [t.params for t in theirs.trials]
-    assert [t.state for t in ours.trials] == [t.state for t in theirs.trials]
+def test_a_stored_study_reads_as_in_optunas_own_memory(store: Store) -> None:
+    theirs = optimized()
+    ours = stored(store, theirs)
+    assert {trial.state for trial in ours.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
+    for mine, other in zip(ours.trials, theirs.trials, strict=True):
+        assert (mine.number, mine.state, mine.values) == (other.number, other.state, other.values)
+        assert (mine.params, mine.distributions) == (other.params, other.distributions)
+        assert mine.intermediate_values == other.intermediate_values
+        assert mine.datetime_start == other.datetime_start
+        assert mine.datetime_complete == other.datetime_complete
+    assert ours.best_trial.number == theirs.best_trial.number
 
 
 def test_several_objectives(store: Store) -> None:
-    study = optuna.create_study(directions=["minimize", "maximize"], storage=StudyStorage(store))
-    study.optimize(lambda trial: (x := trial.suggest_float("x", 0, 1), 1 - x), n_trials=5)
-    reloaded = optuna.load_study(study_name=None, storage=StudyStorage(store))
-    assert [trial.values for trial in reloaded.trials] == [trial.values for trial in study.trials]
-    assert len(reloaded.best_trials) >= 1
-    assert store.load(study.study_name).trials[0].values == study.trials[0].values
+    record = StudyRecord(0, "several", "study: several", directions=("minimize", "maximize"))
+    history = History(store.create_study(record))
+    for number in range(3):
+        values = [number / 4, number / 2]
+        history.add_trial(Trial(number, State.COMPLETE, {}, value=values[0], values=values))
+    study = optuna.load_study(study_name="several", storage=HistoryStorage(history))
+    assert [trial.values for trial in study.trials] == [[0.0, 0.0], [0.25, 0.5], [0.5, 1.0]]
+    assert len(study.best_trials) == 3
 
 
-def test_an_enqueued_trial_is_taken_by_one_of_two_processes_only(
-    store: Store, database_url: str
-) -> None:
-    one = optuna.create_study(study_name="shared", storage=StudyStorage(store))
-    two = optuna.load_study(study_name="shared", storage=StudyStorage(Store.open(database_url)))
-    one.enqueue_trial({"x": 0.25})
-    taken = two.ask()
-    other = one.ask()
-    assert taken.number == 0
-    assert taken.suggest_float("x", 0, 1) == 0.25
-    assert other.number == 1
-
-
-def test_processes_share_a_study_without_gaps_or_losses(store: Store, database_url: str) -> None:
-    optuna.create_study(study_name="shared", storage=StudyStorage(store))
-
-    def work() -> None:
-        study = optuna.load_study(
-            study_name="shared",
-            storage=StudyStorage(Store.open(database_url)),
-            sampler=optuna.samplers.RandomSampler(seed=1),
-        )
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=8)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    trials = store.load("shared").trials
-    assert [trial.number for trial in trials] == list(range(24))
-    assert all(
-        trial.state is State.COMPLETE and trial.value == trial.params["x"] for trial in trials
-    )
+def test_a_study_of_ours_is_not_changed_through_optuna(store: Store) -> None:
+    study = stored(store, optimized())
+    with pytest.raises(NotImplementedError, match="only its own search changes"):
+        study.ask()
+    with pytest.raises(NotImplementedError, match="only its own search changes"):
+        study.set_user_attr("key", 1)
+    assert len(study.trials) == 12
 
 
 def test_the_plots_of_optuna_draw_a_stored_study(store: Store) -> None:
-    optimized(store)
-    study = optuna.load_study(study_name="by-optuna", storage=StudyStorage(store))
+    study = stored(store, optimized())
     complete = [trial.value for trial in study.get_trials(states=(TrialState.COMPLETE,))]
     history = optuna.visualization.plot_optimization_history(study)
     assert list(history.data[0].y) == complete
@@ -194,8 +179,8 @@ def get(app: Any, path: str) -> Any:
 def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
     from optuna_dashboard import wsgi
 
-    study = optimized(store)
-    app = wsgi(StudyStorage(store))
+    study = stored(store, optimized())
+    app = wsgi(study._storage)
     (summary,) = get(app, "/api/studies")["study_summaries"]
     assert summary["study_name"] == "by-optuna"
     detail = get(app, f"/api/studies/{study._study_id}")
@@ -212,7 +197,7 @@ def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
 
 def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: Store) -> None:
     history = driven(store)
-    storage = HistoryStorage(history, time.time)
+    storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
     trial = history.trials[0]
     history.add_report(
@@ -224,7 +209,7 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
     assert (paused.state, paused.value, paused.last_step) == (TrialState.PRUNED, 0.5, 3)
     assert paused.datetime_complete is not None
     with pytest.raises(UpdateFinishedTrialError):
-        storage.set_trial_user_attr(paused._trial_id, "key", 1)
+        storage.set_trial_system_attr(paused._trial_id, "key", 1)
 
     trial.state = MOVES.move(trial.state, State.RUNNING)
     history.touch(trial)
@@ -239,58 +224,44 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
 
 def test_a_history_is_read_without_the_database(store: Store) -> None:
     history = driven(store, trials=3)
-    storage = HistoryStorage(history, time.time)
+    storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
     store.delete_study(history.study.id)
     assert len(study.trials) == 3
     assert study.study_name == "driven"
 
 
-def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(
-    store: Store, database_url: str
-) -> None:
+def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(store: Store) -> None:
     history = driven(store)
     lease = store.acquire(history.study.id, "driver", ttl_s=4e9)
     store.commit(history.study.id, history.drain(), lease)
-    storage = HistoryStorage(history, time.time)
+    storage = HistoryStorage(history)
     an_id = storage.get_trial_id_from_study_id_trial_number(history.study.id, 0)
     storage.set_trial_system_attr(an_id, "sampler:note", (1, 2))
     storage.set_trial_param(an_id, "y", 0.5, FloatDistribution(0, 1))
     storage.set_study_system_attr(history.study.id, "design", {"seed": 3})
-    reader = StudyStorage(Store.open(database_url))
-    assert reader.get_trial(an_id).system_attrs == {}
+    assert read(store, "driven").get_trial(an_id).system_attrs == {}
     store.commit(history.study.id, history.drain(), lease)
+    reader = read(store, "driven")
     assert reader.get_trial(an_id) == storage.get_trial(an_id)
     assert reader.get_trial(an_id).system_attrs == {"sampler:note": [1, 2]}
     assert reader.get_trial(an_id).params == {"x": 0.0, "y": 0.5}
     assert reader.get_study_system_attrs(history.study.id) == {"design": {"seed": 3}}
 
 
-def test_a_reader_follows_a_driver(store: Store, database_url: str) -> None:
+def read(store: Store, name: str) -> HistoryStorage:
+    return HistoryStorage(store.load(name))
+
+
+def test_a_trial_is_frozen_again_only_when_it_has_changed(store: Store) -> None:
     history = driven(store, trials=2)
-    store.commit(history.study.id, history.drain())
-    study = optuna.load_study(study_name="driven", storage=StudyStorage(Store.open(database_url)))
+    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     first, second = study.get_trials(deepcopy=False)
     history.add_report(ReportRecord(trial=1, resource=1.0, value=None, metrics={}))
-    store.commit(history.study.id, history.drain())
     first_again, second_again = study.get_trials(deepcopy=False)
     assert first_again is first
     assert second.intermediate_values == {}
     assert list(second_again.intermediate_values) == [1]
-
-
-def test_a_study_that_is_driven_elsewhere_can_be_read_but_not_written(
-    store: Store, database_url: str
-) -> None:
-    history = driven(store)
-    lease = store.acquire(history.study.id, "host-1:17", ttl_s=4e9)
-    store.commit(history.study.id, history.drain(), lease)
-    study = optuna.load_study(study_name="driven", storage=StudyStorage(Store.open(database_url)))
-    with pytest.raises(StudyHeld, match="host-1:17"):
-        study.ask()
-    with pytest.raises(StudyHeld, match="host-1:17"):
-        optuna.delete_study(study_name="driven", storage=StudyStorage(store))
-    assert len(study.trials) == 1
 
 
 def test_a_trial_that_ended_without_a_value_reads_as_failed(store: Store) -> None:
@@ -299,8 +270,7 @@ def test_a_trial_that_ended_without_a_value_reads_as_failed(store: Store) -> Non
         trial.state, trial.ended = state, 3.0
         trial.value = 0.5 if state is State.FAILED else None
         history.touch(trial)
-    store.commit(history.study.id, history.drain())
-    study = optuna.load_study(study_name="driven", storage=StudyStorage(store))
+    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     assert [(trial.state, trial.value) for trial in study.trials] == [(TrialState.FAIL, None)] * 2
 
 
@@ -310,29 +280,19 @@ def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
     history.touch_study()
     for resource in (0.333, 1.0, 2.5):
         history.add_report(ReportRecord(trial=0, resource=resource, value=resource, metrics={}))
-    store.commit(history.study.id, history.drain())
-    storage = StudyStorage(store)
-    study = optuna.load_study(study_name="driven", storage=storage)
+    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     assert study.trials[0].intermediate_values == {333: 0.333, 1000: 1.0, 2500: 2.5}
-    storage.set_trial_intermediate_value(study.trials[0]._trial_id, 3000, 0.1)
-    assert store.load("driven").trials[0].reports[3.0].value == 0.1
 
 
-def test_a_study_is_written_after_a_value_that_cannot_be_stored(store: Store) -> None:
-    study = optuna.create_study(storage=StudyStorage(store))
-    trial = study.ask()
+def test_a_value_that_cannot_be_stored_is_refused_at_once(store: Store) -> None:
+    history = driven(store)
+    storage = HistoryStorage(history)
+    an_id = storage.get_trial_id_from_study_id_trial_number(history.study.id, 0)
     with pytest.raises(TypeError, match="not a JSON value"):
-        trial.set_user_attr("key", object())
+        storage.set_trial_system_attr(an_id, "key", object())
     with pytest.warns(UserWarning, match="persistent storage"):
         odd = CategoricalDistribution([object()])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="JSON"):
-        study._storage.set_trial_param(trial._trial_id, "odd", 0, odd)
-    study.tell(trial, 1.0)
-    assert study.trials[0].user_attrs == {}
-    assert study.trials[0].params == {}
-    assert study.best_value == 1.0
-
-
-def test_a_pickled_storage_reads_the_same_study(store: Store) -> None:
-    study = optimized(store, trials=3)
-    assert pickle.loads(pickle.dumps(study)).trials == study.trials
+        storage.set_trial_param(an_id, "odd", 0, odd)
+    assert storage.get_trial(an_id).system_attrs == {}
+    assert storage.get_trial(an_id).params == {"x": 0.0}

@@ -375,8 +375,6 @@ def test_without_a_lease_a_study_that_is_driven_cannot_be_written(store: Store) 
     store.acquire(history.study.id, "one", TTL_S)
     with pytest.raises(StudyHeld, match="one"):
         store.commit(history.study.id, Changes(study=history.study))
-    with pytest.raises(StudyHeld), store.editing(history, 0):
-        pytest.fail("the block must not be entered")
     let_pass(store, TTL_S)
     store.commit(history.study.id, Changes(study=history.study))
 
@@ -387,8 +385,7 @@ def test_a_driver_whose_lease_ran_out_does_not_overwrite_what_was_written_since(
     history = new_study(store)
     lease = store.acquire(history.study.id, "one", TTL_S)
     let_pass(store, TTL_S)
-    with store.editing(store.load("a-study"), -1):
-        pass
+    store.commit(history.study.id, Changes(study=history.study))
     with pytest.raises(LeaseLost, match="its lease ended"):
         store.commit(history.study.id, Changes(), lease, TTL_S, 2001.0)
 
@@ -502,39 +499,6 @@ def test_readers_see_commits_whole_while_a_driver_writes(store: Store, database_
         done.set()
         thread.join()
     assert torn == []
-
-
-def test_editors_of_one_study_take_turns(store: Store, database_url: str) -> None:
-    new_study(store)
-
-    def add_trials() -> None:
-        mine = Store.open(database_url)
-        history, revision = mine.load("a-study"), -1
-        for _ in range(10):
-            with mine.editing(history, revision) as after:
-                history.add_trial(Trial(number=len(history.trials), state=State.QUEUED, params={}))
-            revision = after
-        mine.close()
-
-    threads = [threading.Thread(target=add_trials) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [trial.number for trial in store.load("a-study").trials] == list(range(30))
-
-
-def test_an_edit_that_raises_writes_nothing(store: Store) -> None:
-    history = new_study(store)
-
-    def fail_halfway() -> None:
-        with store.editing(history, 0):
-            history.add_trial(Trial(number=0, state=State.QUEUED, params={}))
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail_halfway()
-    assert store.load("a-study").trials == []
 
 
 def test_processes_that_open_a_new_database_at_once_agree(database_url: str) -> None:

@@ -60,7 +60,6 @@ CASES = [
     Case("workers below zero", nothing, "--workers -1", "whole number from 1", (*RUN, "--workers", "-1")),
     Case("a superscript of workers", nothing, "--workers ²", "whole number from 1", (*RUN, "--workers", "²")),
     Case("30 digits of workers", nothing, "--workers 999", "to 100000", (*RUN, "--workers", DIGITS)),
-    Case("top with sort", study, "--top cannot be combined", "leave out --top", ("trials", "--top", "1", "--sort", "lr")),
     Case("a seed of 30 digits", nothing, "'--seed'", "less than or equal", (*SIMULATE, "--seed", DIGITS)),
     Case("a port", study, "'--port'", "less than or equal to 65535", ("dashboard", "--port", "99999")),
     Case("a path with a NUL", study, "'--to'", "null byte", ("export", "--to", "a\0.csv")),
@@ -87,7 +86,6 @@ CASES = [
     Case("a comment", study, "'-' means nothing here", "^", ("trials", "--where", "lr < 1 -- x")),
     Case("a quote never closed", study, "never closed", "^", ("trials", "--where", "state = 'x")),
     Case("a function", study, "'('", "such as:", ("trials", "--where", "load_extension('x') = 1")),
-    Case("50,000 characters", study, "characters", "4000 is the most", ("trials", "--where", "lr<1 or " * 6000 + "lr<1")),
     Case("an order by nothing", study, "'nothing'", "known are", ("trials", "--sort", "nothing")),
     Case("an order and a statement", study, "';' means nothing here", "^", ("trials", "--sort", "lr; DROP TABLE x")),
     # studies and trials

@@ -176,7 +176,7 @@ def test_workers_have_their_time_to_save_whatever_keeps_the_driver(
     """The database goes away before they are told to stop, or after; trials take longer."""
     spec = spec_of().model_copy(update={"resources": Resources(report_deadline="1h")})
     study = disturbed(spec, 2, stores, Bowl(seconds_per_unit=300.0))
-    outages = {outage: 5 * PATIENCE.workers_s}
+    outages = {outage: 5 * PATIENCE.stop_grace_s}
     history = study.drive(Troubles(end=(40, "interrupt"), outages=outages))
     attempts = [attempt for trial in history.trials for attempt in trial.attempts]
     interrupted = {(a.trial, a.number) for a in attempts if a.outcome is Outcome.INTERRUPTED}

@@ -114,7 +114,7 @@ def driven(store: Store, folder: Path, spec: StudySpec) -> list[Round]:
     executor = Tracing(Bowl(), trial_budget(spec), workers=1, gpus=1.0, losses=())
     executor.rounds = []
     lease = store.acquire(history.study.id, "driver", ttl_s=1e9)
-    view = HistoryStorage(history, lambda: executor.now)
+    view = HistoryStorage(history)
     study = Study(spec, history, Searcher(spec, history, view))
     with untraced():
         Driver(study, executor, store, lease, clock=lambda: executor.now, poll_s=1e9).run()

@@ -1,5 +1,4 @@
 """Optuna: what is exchanged with its storages.
 
 - `read`: past runs; `translate`: study files; `write`: a copy of a study
-- `storage`: our database as a storage of Optuna's
 """

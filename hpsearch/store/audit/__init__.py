@@ -1,1 +1,1 @@
-"""The checks of a database: invariants, damage, and checkpoints that can be used."""
+"""The checks of a database: invariants, and checkpoints that can be used."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hpsearch.domain.records import Trial
 from hpsearch.errors import Damaged
-from hpsearch.store.damage import Violation
+from hpsearch.store.audit.invariants import Violation
 from hpsearch.store.store import Store
 from trials.checkpoints.manifests import check
 

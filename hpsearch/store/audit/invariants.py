@@ -6,7 +6,6 @@ drivers work: read them in one transaction. `hpsearch.store.audit.checkpoints` l
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from sqlalchemy import Connection, select
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
-from hpsearch.store import contents, damage
-from hpsearch.store.damage import Violation
+from hpsearch.errors import Damaged
+from hpsearch.store import contents
 from hpsearch.store.schema import studies
 from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.models import StudyBudget
@@ -40,6 +39,20 @@ LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
 CONTINUED = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED, Outcome.FAILED)
 """How an attempt may have ended that another one of the same trial followed; after one that failed,
 where the study gave up and was resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something in the database that must not be."""
+
+    study: str
+    trial: int | None
+    what: str
+
+    def __str__(self) -> str:
+        if self.trial is None:
+            return f"{self.study}: {self.what}"
+        return f"{self.study}, trial {self.trial}: {self.what}"
 
 
 @dataclass(frozen=True)
@@ -137,18 +150,6 @@ def a_trial_has_a_result(trial: Trial, _: StudyTrials) -> Iterator[str]:
         yield "it is failed, but has no error"
 
 
-def an_expectation_is_finite(trial: Trial, _: StudyTrials) -> Iterator[str]:
-    """So is its deviation, which is not below zero."""
-    expected, deviation = trial.expected, trial.expected_deviation
-    has_expectation = expected is not None and math.isfinite(expected)
-    has_deviation = deviation is not None and 0 <= deviation < math.inf
-    if (expected is None or has_expectation) and deviation is None:
-        return
-    if not has_expectation or not has_deviation:
-        shown = "nothing" if expected is None else f"{expected:g}"
-        yield f"its expectation is {shown}, with a deviation of {deviation}"
-
-
 def a_repeat_names_another_trial(trial: Trial, study: StudyTrials) -> Iterator[str]:
     source = trial.repeats
     if source is not None and (source == trial.number or source not in study.trials):
@@ -167,23 +168,24 @@ RULES: tuple[Rule, ...] = (
     no_attempt_goes_on_past_the_budget,
     a_trial_that_is_over_has_a_final_report,
     a_trial_has_a_result,
-    an_expectation_is_finite,
     a_repeat_names_another_trial,
 )
 
 
 def violations(connection: Connection, study_id: int | None = None) -> list[Violation]:
-    """Everything that is wrong with one study, or with all of them. A study with damaged cells is
-    not checked further."""
-    found = list(damage.damaged_cells(connection, study_id))
-    damaged = {each.study for each in found}
+    """Everything that is wrong with one study, or with all of them. Of a study with cells that
+    cannot be read, the first of them."""
+    found: list[Violation] = []
     heads = select(studies.c.id, studies.c.name, studies.c.spec).order_by(studies.c.id)
     if study_id is not None:
         heads = heads.where(studies.c.id == study_id)
     for number, name, spec in connection.execute(heads).all():
-        if name not in damaged:
+        try:
             trials = contents.trials_since(connection, number, -1)
             study = StudyTrials(trials, budget_in(spec))
+        except Damaged as damage:
+            found.append(Violation(name, None, damage.what))
+        else:
             found += _violations_in(name, study)
     return found
 

@@ -17,10 +17,6 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from hpsearch.errors import FilterError
 
-LONGEST_TEXT = 4000
-"""The most characters in an expression: more than any person writes, and well below what databases
-give up at."""
-
 Option = Literal["--where", "--sort"]
 
 GRAMMAR = r"""
@@ -64,9 +60,6 @@ _RESERVED = frozenset({"_OR", "_AND", "NOT", "_IS", "_IN", "_NULL", "TRUTH"})
 def parsed(text: str, option: Option) -> Tree[Token]:
     """The tree of an expression. Raises FilterError if it does not parse; the message shows the
     expression with a caret at the place."""
-    if len(text) > LONGEST_TEXT:
-        what = f"the expression has {len(text)} characters; {LONGEST_TEXT} is the most"
-        raise FilterError(f"{option}: {what}")
     try:
         return _grammar().parse(text, start=option.removeprefix("--"))
     except UnexpectedCharacters as error:

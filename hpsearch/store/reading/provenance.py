@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, and_, select
 
 from hpsearch.domain.records import Environment
+from hpsearch.store.contents import columns_in
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.schema import attempts, environments
 from trials.running.arithmetic import Arithmetic
@@ -12,11 +13,9 @@ from trials.running.arithmetic import Arithmetic
 
 def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
     """The environments of a study's drivers, the oldest first."""
-    column = environments.c
-    wanted = [column.created, column.revision, column.packages, column.device]
-    wanted.append(column.data_fingerprint)
-    statement = select(*wanted).where(column.study_id == study.id)
-    rows = connection.execute(statement.order_by(column.created, column.id))
+    columns = columns_in(environments, Environment)
+    statement = select(*columns).where(environments.c.study_id == study.id)
+    rows = connection.execute(statement.order_by(environments.c.created, environments.c.id))
     return [Environment(*row) for row in rows]
 
 

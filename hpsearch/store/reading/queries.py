@@ -4,15 +4,13 @@ everything about one trial. Rows are plain frozen objects that views and exports
 from __future__ import annotations
 
 import enum
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
 
 from hpsearch.domain.facts import Role
-from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.ranking.pareto import pareto_front
@@ -91,11 +89,6 @@ class StudyHead:
         return next(iter(metrics_in(self.spec)), "")
 
     @property
-    def limited(self) -> bool:
-        """True if trials may have to keep limits; True where no study file rules that out."""
-        return not self.spec or bool(self.content.get("constraints"))
-
-    @property
     def direction(self) -> str:
         """Minimize or maximize. Raises UserError if the study has several objectives, or none."""
         if self.has_best:
@@ -137,10 +130,8 @@ class TrialDetail:
 # ------------------------------------------------------------------------------------------ studies
 
 _HEAD: Select[Any] = select(
-    *(studies.c.id, studies.c.name, studies.c.spec, studies.c.directions, studies.c.state),
-    *(studies.c.reason, studies.c.created, studies.c.ended, studies.c.active_seconds),
-    *(studies.c.lease_owner, studies.c.stop_requested, studies.c.base, studies.c.checkpoints),
-    LIVE,
+    *(studies.c[each.name] for each in fields(StudyHead) if each.name != "driver"),
+    *(studies.c.lease_owner, LIVE),
 )
 _NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
 
@@ -221,15 +212,12 @@ def trial_rows(
     sort: str | None = None,
     limit: int | None = None,
     skip: int = 0,
-    top: int | None = None,
 ) -> list[TrialRow]:
     """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
-    `limit` after the first `skip`; or the best `top` by what is expected of them or else by their
-    value.
+    `limit` after the first `skip`.
 
     Raises:
         FilterError: An expression does not parse or names something unknown.
-        UserError: `top` of a study that has no direction.
     """
     statement = _trials_of(study)
     names = names_of(connection, study.id) if where or sort else None
@@ -237,23 +225,10 @@ def trial_rows(
         statement = statement.where(compiled(where, "--where", names))
     if sort and names:
         statement = statement.order_by(*compiled(sort, "--sort", names))
-    if top is not None:
-        statement = statement.order_by(*_best_first(study))
-        limit = top
     in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
     return _trial_rows(connection, in_order)
 
 
-def _best_first(study: StudyHead) -> list[ColumnElement[Any]]:
-    """The order of `selection.place_of`."""
-    is_expected = trials.c.expected.between(-LARGEST_VALUE, LARGEST_VALUE)
-    standing = case((is_expected, trials.c.expected), else_=trials.c.value)
-    by_standing = standing.desc() if study.direction == "maximize" else standing.asc()
-    complete_first = case((trials.c.state == State.COMPLETE.value, 0), else_=1)
-    return [by_standing.nulls_last(), complete_first, trials.c.resource.desc()]
-
-
-LARGEST_VALUE = sys.float_info.max
 COMPARED = 20
 """The trials that are compared at least, to find those that cannot be told from the best one."""
 
@@ -264,10 +239,6 @@ def best_trials(
     """The best trials of a study that `where` selects, best first: at most `top`; without it one,
     or with several objectives all that no other one beats.
 
-    Compared are the best `COMPARED` (or `top`) by the expected value or else the value, and all
-    that were repeated, since only a repeat can change the order. Limits can exclude any of them, so
-    with limits all trials are compared.
-
     Raises:
         FilterError: `where` does not parse or names something unknown.
         UserError: The study has no direction.
@@ -275,8 +246,7 @@ def best_trials(
     if len(study.directions) > 1:
         rows = trial_rows(connection, study, where=where)
         return pareto_front(rows, study.directions)[:top]
-    most = None if study.limited else max(top or 1, COMPARED)
-    compared = _compared(connection, study, where, most)
+    compared = _compared(connection, study, where)
     ranked = rank(compared, study.direction, study.metric)[: top or 1]
     numbers = [each.trial.number for each in ranked]
     whole = _trial_rows(connection, _trials_of(study).where(trials.c.number.in_(numbers)))
@@ -284,29 +254,14 @@ def best_trials(
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
 
 
-def _compared(
-    connection: Connection, study: StudyHead, where: str | None, most: int | None
-) -> list[TrialRow]:
-    wanted = [trials.c[name] for name in _RANKED_BY]
-    of_study = select(*wanted).select_from(WITH_LATEST).where(trials.c.study_id == study.id)
-    is_repeat = trials.c.role == Role.CONFIRM.value
-    has_place = [
-        trials.c.role != Role.CONFIRM.value,
-        trials.c.state != State.FAILED.value,
-        trials.c.value.between(-LARGEST_VALUE, LARGEST_VALUE),
-    ]
+def _compared(connection: Connection, study: StudyHead, where: str | None) -> list[TrialRow]:
+    """The trials that `where` selects, and all repeats, as far as their order needs it."""
+    columns = [trials.c[name] for name in _RANKED_BY]
+    statement = select(*columns).where(trials.c.study_id == study.id)
     if where:
-        has_place.append(compiled(where, "--where", names_of(connection, study.id)))
-    searched = of_study.where(*has_place)
-    repeats = _ranked_by(connection, of_study.where(is_repeat))
-    repeated = {trial.repeats for trial in repeats if trial.repeats is not None}
-    best = searched.order_by(*_best_first(study)).limit(most)
-    found = _ranked_by(connection, best)
-    found += _ranked_by(connection, searched.where(trials.c.number.in_(sorted(repeated))))
-    return list({trial.number: trial for trial in [*found, *repeats]}.values())
-
-
-def _ranked_by(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
+        chosen = compiled(where, "--where", names_of(connection, study.id))
+        is_repeat = trials.c.role == Role.CONFIRM.value
+        statement = statement.select_from(WITH_LATEST).where(chosen | is_repeat)
     return [TrialRow(params={}, **row._mapping) for row in connection.execute(statement)]
 
 

@@ -13,6 +13,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
+from hpsearch.store.contents import columns_in
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import (
     StudyHead,
@@ -265,16 +266,13 @@ def recent_decisions(
 ) -> list[Decision]:
     """The latest decisions of these kinds, the newest last."""
     of_kinds = (
-        select(decisions)
+        select(*columns_in(decisions, Decision))
         .where(decisions.c.study_id == study.id, decisions.c.kind.in_(kinds))
         .order_by(decisions.c.id.desc())
         .limit(most)
     )
     rows = connection.execute(of_kinds).all()
-    return [
-        Decision(row.trial, row.kind, row.why, row.resource, created=row.created)
-        for row in reversed(rows)
-    ]
+    return [Decision(*row) for row in reversed(rows)]
 
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:

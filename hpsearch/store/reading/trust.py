@@ -59,8 +59,6 @@ def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
 
 def spec_of(study: StudyHead) -> StudySpec | None:
     """The study file; None if there is none that can be read."""
-    if not study.spec:
-        return None
     try:
         return parse(study.spec, base=Path(study.base or ""))
     except SpecError:

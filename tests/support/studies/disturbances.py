@@ -23,14 +23,14 @@ from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyState
-from hpsearch.driver.journal import LEASE_TTL_S, Patience
+from hpsearch.driver.journal import LEASE_TTL_S
 from hpsearch.driver.loop import Driver, SteadyClock
 from hpsearch.errors import ClusterLost, StoreUnreachable
 from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_run.brain import build_study
 from support.running.leases import let_pass
 
@@ -44,7 +44,7 @@ no database."""
 LONGEST_PAUSE_S = 10.0
 """The longest pause between two attempts of a driver at a database that does not answer."""
 
-PATIENCE = Patience(LEASE_TTL_S, database_s=120.0, workers_s=20.0)
+PATIENCE = Resources(database_patience=120.0, stop_grace=20.0)
 
 
 SAVE_S = 8.0
@@ -93,7 +93,7 @@ class Troubles:
 
         return cls(
             stalls=some(2, 0.5, longest_s) if draw.random() < 0.5 else {},
-            outages=some(2, 0.5, 0.9 * PATIENCE.database_s),
+            outages=some(2, 0.5, 0.9 * PATIENCE.database_patience_s),
             clock_set=some(3, -longest_s, longest_s),
             end=None if last else (draw.randrange(1, polls), draw.choice(ENDS)),
         )
@@ -311,7 +311,7 @@ class Disturbed:
         lease = store.acquire(history.study.id, f"driver-{len(self.sessions)}", LEASE_TTL_S)
         clock = SteadyClock(lease.alive_at, executor.wall, executor.passing)
         study = build_study(history, self._spec)
-        executor.driver = Driver(study, executor, store, lease, clock=clock, patience=PATIENCE)
+        executor.driver = Driver(study, executor, store, lease, clock=clock, resources=PATIENCE)
         with self._sleeping(executor):
             try:
                 executor.driver.run()

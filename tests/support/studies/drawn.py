@@ -385,7 +385,7 @@ class World:
 
     def _brain(self, spec: StudySpec, history: History) -> Study:
         reopen(history)
-        storage = HistoryStorage(history, lambda: 0.0)
+        storage = HistoryStorage(history)
         defaults = {"x": 0.6} if self.plan.default else None
         return Study(spec, history, Searcher(spec, history, storage), defaults)
 

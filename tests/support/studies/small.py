@@ -54,7 +54,7 @@ def brain(
 ) -> Study:
     """A brain with its searcher."""
     history = history or history_for(spec)
-    storage = HistoryStorage(history, lambda: 0.0)
+    storage = HistoryStorage(history)
     return Study(spec, history, Searcher(spec, history, storage), defaults)
 
 

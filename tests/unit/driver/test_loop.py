@@ -18,14 +18,14 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Request, StudyState
-from hpsearch.driver.journal import Journal, Patience
+from hpsearch.driver.journal import Journal
 from hpsearch.driver.loop import Driver, SteadyClock
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_run.brain import build_study
 from support.running.leases import let_pass
 from support.studies.small import Bowl, spec_with
@@ -251,9 +251,9 @@ def test_a_study_stops_by_the_request_alone_too_and_gives_up_on_workers_that_do_
         store.request_stop(spec.study) if by_flag else store.add_request(spec.study, request)
 
     executor._curves = Bowl(seconds_per_unit=1e6)
-    patience = Patience(workers_s=5.0)
+    resources = Resources(stop_grace=5.0)
     watch = after_ticks(1, ask)
-    driver_of(store, spec, history, executor, patience=patience, watch=watch).run()
+    driver_of(store, spec, history, executor, resources=resources, watch=watch).run()
     loaded = store.load(spec.study)
     assert loaded.study.state is StudyState.INTERRUPTED
     assert {trial.state for trial in loaded.trials} == {State.QUEUED}
@@ -265,9 +265,9 @@ def test_an_interrupted_study_waits_for_workers_that_save_as_long_as_its_file_sa
 ) -> None:
     history = create_study(store, spec, tmp_path)
     executor.stop = lambda order: None  # type: ignore[method-assign]  # nobody saves
-    patience = Patience(workers_s=grace_s)
+    resources = Resources(stop_grace=grace_s)
     watch = after_ticks(1, lambda: driver.request_stop())  # trials run by then
-    driver = driver_of(store, spec, history, executor, patience=patience, watch=watch)
+    driver = driver_of(store, spec, history, executor, resources=resources, watch=watch)
     executor._curves = Bowl(seconds_per_unit=1e6)
     driver.run()
     loaded = store.load(spec.study)
