@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from trials.contract import Goal, Problem, Setting, TaskError
 
-OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "lion", "muon")
+OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
 SCALINGS = ("none", "linear", "sqrt")
 REFERENCE_BATCH = 32
@@ -79,12 +79,11 @@ class Settings:
     )
     optimizer: str = setting("adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = setting(
-        0.9, "Decay of the gradient's running mean (adam, adamw, lion, muon).", low=0, high=0.9999
+        0.9, "Decay of the gradient's running mean (adam, adamw, muon).", low=0, high=0.9999
     )
     beta2: float = setting(
         0.999,
-        "Decay of the squared gradient's running mean (adam, adamw, muon); of lion's "
-        "momentum (0.99 is usual).",
+        "Decay of the squared gradient's running mean (adam, adamw, muon).",
         low=0,
         high=0.999999,
     )
@@ -104,11 +103,6 @@ class Settings:
     )
     max_grad_norm: float | None = setting(
         1.0, "Gradients are scaled down to this norm; null leaves them.", above=0
-    )
-    max_grad_value: float | None = setting(
-        None,
-        "Each gradient value is cut off at plus and minus this; needs max_grad_norm: null.",
-        above=0,
     )
     ema: float | None = setting(
         None,
@@ -190,9 +184,6 @@ class Settings:
     save_every_steps: int | None = setting(
         None, "Also save between reports, whenever this many steps have passed.", low=1
     )
-    save_every_minutes: float | None = setting(
-        None, "Also save between reports, whenever this many minutes have passed.", above=0
-    )
     model: str | None = setting(
         None, "Train this model (hub id or local folder) instead of the task's own."
     )
@@ -245,21 +236,7 @@ class Settings:
         for name, value in params.items():
             if table[name].type is float and value is not None:
                 values[name] = float(value)
-        settings = cls(**values)
-        clashes = list(_clashes(settings))
-        if clashes:
-            raise TaskError(clashes)
-        return settings
-
-
-def _clashes(settings: Settings) -> Iterator[Problem]:
-    norm, value = settings.max_grad_norm, settings.max_grad_value
-    if norm is not None and value is not None:
-        other = f"max_grad_norm ({norm:g})"
-        what = f"clips the gradients that {other} clips too; set one of them to null"
-        yield Problem("settings.max_grad_value", what)
-    if settings.optimizer == "nesterov" and settings.momentum == 0:
-        yield Problem("settings.momentum", "must be above 0 for nesterov; raise it, or choose sgd")
+        return cls(**values)
 
 
 def _row(spec: dataclasses.Field[Any], hint: Any) -> Setting:

@@ -184,13 +184,12 @@ class TrainingRun:
         if step.number % CHECK_EVERY == 0:
             telemetry.look()
         seconds = here.seconds + self._clock() - began
-        is_due = self._saves.due(step.number)
-        counts = StepCounts(gradients.tokens, gradients.cells, seconds, is_due)
+        counts = StepCounts(gradients.tokens, gradients.cells, seconds)
         agreed = self._group.agree_on(counts)
         telemetry.count(agreed.tokens, agreed.cells)
         tokens = here.tokens + agreed.tokens
         self.position = replace(after, tokens=tokens, seconds=agreed.seconds)
-        if agreed.save:
+        if self._saves.due(step.number):
             self._save(best=False)
 
     # ------------------------------------------------------------------------------------ reports
