@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
@@ -18,9 +17,6 @@ from trials.contract import Goal, Problem, Setting, TaskError
 
 OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
-SCALINGS = ("none", "linear", "sqrt")
-REFERENCE_BATCH = 32
-"""The samples in a batch that `learning_rate` is stated for where `scale_learning_rate` is set."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 COMPILE = ("never", "always")
 SMALLER_IS_BETTER = frozenset({
@@ -53,12 +49,6 @@ class Settings:
 
     learning_rate: float = setting(
         1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10
-    )
-    scale_learning_rate: str = setting(
-        "none",
-        "Multiplies the learning rate by the samples in a batch / 32, or by the square root "
-        "of that.",
-        choices=SCALINGS,
     )
     layer_decay: float = setting(
         1.0,
@@ -187,15 +177,6 @@ class Settings:
     model: str | None = setting(
         None, "Train this model (hub id or local folder) instead of the task's own."
     )
-
-    def peak_learning_rate(self) -> float:
-        """The learning rate at the peak of its schedule, scaled to the batch size by
-        `scale_learning_rate`: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the
-        square root (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers)."""
-        powers = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}
-        power = powers[self.scale_learning_rate]
-        ratio = self.batch_size / REFERENCE_BATCH
-        return self.learning_rate * math.pow(ratio, power)
 
     def monitor_mode(self, goal: Goal | None) -> str:
         """`min` if a smaller `monitor` is better, `max` if a larger one is.

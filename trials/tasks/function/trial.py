@@ -119,6 +119,7 @@ class FunctionTrial:
         number: The trial's number in its study; 0 without a study.
         params: Everything from `args` and `settings`, and the trial's own parameters.
         unread: The names of the params that a script has yet to read.
+        seed: The trial's own seed.
         goals: The objectives, the first one first; empty without a study.
         budget: The length of the training in `unit`; an int if it is whole.
         unit: The unit of the budget, such as epochs.

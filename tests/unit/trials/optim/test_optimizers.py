@@ -186,14 +186,3 @@ def test_each_layer_learns_at_a_share_of_the_rate_above_it(optimizer):
 
 def test_without_layer_decay_there_are_two_groups():
     assert [group[optimizers.FACTOR] for group in optimizer_of(bert()).param_groups] == [1.0, 1.0]
-
-
-def test_the_learning_rate_grows_with_the_batch_as_it_is_told():
-    def peak(how: str) -> float:
-        settings = {"learning_rate": 0.1, "batch_size": 128, "scale_learning_rate": how}
-        parsed = Settings.parse(settings)
-        return parsed.peak_learning_rate()
-
-    assert {how: peak(how) for how in ("none", "linear", "sqrt")} == pytest.approx(
-        {"none": 0.1, "linear": 0.4, "sqrt": 0.2}
-    )
