@@ -207,9 +207,6 @@ class CommandRun:
             what += f" after its report at {self._reached:g}, {before}"
         elif code == 0:
             what += " and without a report"
-        if program.left:
-            what += f"; it left {program.left} other processes behind, now killed"
-            what += ": a command must stay in the foreground"
         details = self._output.last_lines
         if code == 0:
             return ProgramFailed(f"{what}; {self._advice()}", details)
