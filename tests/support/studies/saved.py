@@ -23,6 +23,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_run.brain import build_study
 from hpsearch.study_run.on_ray import move_in
+from support.files.checkpoints import saved
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
@@ -88,9 +89,8 @@ class Saving:
             (draft / "resource").write_text(str(resource))
             (draft / "whose").write_text(self._whose)
 
-        return str(
-            Checkpoints(inside(self._folder, trial_folder(trial))).save(int(resource * 10), fill)
-        )
+        checkpoints = Checkpoints(inside(self._folder, trial_folder(trial)))
+        return str(saved(checkpoints, int(resource * 10), fill))
 
 
 def drive(
