@@ -160,6 +160,27 @@ class Held:
     ended: int
 
 
+class Severity(enum.StrEnum):
+    """A finding is worth knowing, costs time or quality, or spoils the result."""
+
+    NOTICE = "notice"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fact on a run's health, with the numbers that show it."""
+
+    name: str
+    evidence: str
+    severity: Severity
+
+    def as_plain(self) -> dict[str, str]:
+        """As plain values, for events and databases."""
+        return {"name": self.name, "evidence": self.evidence, "severity": self.severity.value}
+
+
 class Run(Protocol):
     """One attempt to train one configuration."""
 
@@ -185,6 +206,9 @@ class Run(Protocol):
         Without this call a run keeps every checkpoint, because the process that continues it may
         only know of an old one.
         """
+
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings on its health so far, the most severe first; empty for a healthy run."""
 
     def close(self) -> bool:
         """Release memory, files and threads. False while code of the run is still running: call it
@@ -231,35 +255,6 @@ class Rehearsed(Protocol):
         Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`, the size
             of a checkpoint `checkpoint_bytes`, and of its weights `weights_bytes`; as far as known.
         """
-
-
-class Severity(enum.StrEnum):
-    """A finding is worth knowing, costs time or quality, or spoils the result."""
-
-    NOTICE = "notice"
-    WARNING = "warning"
-    CRITICAL = "critical"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A fact on a run's health, with the numbers that show it."""
-
-    name: str
-    evidence: str
-    severity: Severity
-
-    def as_plain(self) -> dict[str, str]:
-        """As plain values, for events and databases."""
-        return {"name": self.name, "evidence": self.evidence, "severity": self.severity.value}
-
-
-@runtime_checkable
-class Diagnosed(Protocol):
-    """A run that knows its own health."""
-
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings so far, the most severe first; empty for a healthy run."""
 
 
 @dataclass(frozen=True)

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, ClassVar, Self, get_args, get_type_hints
 
 from trials.contract import Goal, Problem, Setting, TaskError
 
-OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "lion", "muon")
+OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
-SCALINGS = ("none", "linear", "sqrt")
-REFERENCE_BATCH = 32
-"""The samples in a batch that `learning_rate` is stated for where `scale_learning_rate` is set."""
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 COMPILE = ("never", "always")
 SMALLER_IS_BETTER = frozenset({
@@ -54,12 +50,6 @@ class Settings:
     learning_rate: float = setting(
         1e-4, "Peak learning rate; the schedule multiplies it.", above=0, high=10
     )
-    scale_learning_rate: str = setting(
-        "none",
-        "Multiplies the learning rate by the samples in a batch / 32, or by the square root "
-        "of that.",
-        choices=SCALINGS,
-    )
     layer_decay: float = setting(
         1.0,
         "The learning rate of each layer as a share of that of the layer above it.",
@@ -79,12 +69,11 @@ class Settings:
     )
     optimizer: str = setting("adamw", "The optimizer.", choices=OPTIMIZERS)
     beta1: float = setting(
-        0.9, "Decay of the gradient's running mean (adam, adamw, lion, muon).", low=0, high=0.9999
+        0.9, "Decay of the gradient's running mean (adam, adamw, muon).", low=0, high=0.9999
     )
     beta2: float = setting(
         0.999,
-        "Decay of the squared gradient's running mean (adam, adamw, muon); of lion's "
-        "momentum (0.99 is usual).",
+        "Decay of the squared gradient's running mean (adam, adamw, muon).",
         low=0,
         high=0.999999,
     )
@@ -104,11 +93,6 @@ class Settings:
     )
     max_grad_norm: float | None = setting(
         1.0, "Gradients are scaled down to this norm; null leaves them.", above=0
-    )
-    max_grad_value: float | None = setting(
-        None,
-        "Each gradient value is cut off at plus and minus this; needs max_grad_norm: null.",
-        above=0,
     )
     ema: float | None = setting(
         None,
@@ -190,21 +174,9 @@ class Settings:
     save_every_steps: int | None = setting(
         None, "Also save between reports, whenever this many steps have passed.", low=1
     )
-    save_every_minutes: float | None = setting(
-        None, "Also save between reports, whenever this many minutes have passed.", above=0
-    )
     model: str | None = setting(
         None, "Train this model (hub id or local folder) instead of the task's own."
     )
-
-    def peak_learning_rate(self) -> float:
-        """The learning rate at the peak of its schedule, scaled to the batch size by
-        `scale_learning_rate`: linearly (Goyal et al. 2017, arXiv 1706.02677, for SGD) or by the
-        square root (Malladi et al. 2022, arXiv 2205.10287, for adaptive optimizers)."""
-        powers = {"none": 0.0, "linear": 1.0, "sqrt": 0.5}
-        power = powers[self.scale_learning_rate]
-        ratio = self.batch_size / REFERENCE_BATCH
-        return self.learning_rate * math.pow(ratio, power)
 
     def monitor_mode(self, goal: Goal | None) -> str:
         """`min` if a smaller `monitor` is better, `max` if a larger one is.
@@ -245,21 +217,7 @@ class Settings:
         for name, value in params.items():
             if table[name].type is float and value is not None:
                 values[name] = float(value)
-        settings = cls(**values)
-        clashes = list(_clashes(settings))
-        if clashes:
-            raise TaskError(clashes)
-        return settings
-
-
-def _clashes(settings: Settings) -> Iterator[Problem]:
-    norm, value = settings.max_grad_norm, settings.max_grad_value
-    if norm is not None and value is not None:
-        other = f"max_grad_norm ({norm:g})"
-        what = f"clips the gradients that {other} clips too; set one of them to null"
-        yield Problem("settings.max_grad_value", what)
-    if settings.optimizer == "nesterov" and settings.momentum == 0:
-        yield Problem("settings.momentum", "must be above 0 for nesterov; raise it, or choose sgd")
+        return cls(**values)
 
 
 def _row(spec: dataclasses.Field[Any], hint: Any) -> Setting:

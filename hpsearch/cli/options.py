@@ -192,9 +192,6 @@ class FinalTraining:
         Path, typer.Option(help="The folder for models. The first model goes into NAME/v1.")
     ] = Path("models")
     data: Annotated[TrainOn, typer.Option(help="The data to train on.")] = TrainOn.TRAIN
-    export: Annotated[
-        bool, typer.Option("--export", help="Also write the model for torch.export.")
-    ] = False
 
 
 @dataclass(frozen=True)

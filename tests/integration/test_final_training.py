@@ -125,7 +125,7 @@ def test_the_best_trial_becomes_a_model_whose_test_metrics_can_be_recomputed(
 
 
 @pytest.mark.thorough
-def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(
+def test_a_chosen_trial_on_all_data_is_kept_as_the_next_version(
     storage: str, tmp_path: Path
 ) -> None:
     asked = (
@@ -133,7 +133,6 @@ def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(
         "0",
         "--data",
         "train+validation",
-        "--export",
         "--out",
         "kept",
     )
@@ -146,7 +145,6 @@ def test_a_chosen_trial_on_all_data_is_exported_as_the_next_version(
         "train+validation",
         None,
     )
-    assert (tmp_path / "kept" / "animals" / "v2" / story["export"]["file"]).is_file()
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(

@@ -52,13 +52,11 @@ class StepCounts:
         tokens: In the rank's share of the batch; in the whole batch once agreed on.
         cells: Tokens and padding.
         seconds: Trained so far; rank 0 decides.
-        save: Whether it is time to save; rank 0 decides.
     """
 
     tokens: int
     cells: int
     seconds: float
-    save: bool
 
 
 class Group:
@@ -108,15 +106,13 @@ class Group:
         """Agree on the counts of a step, in one exchange that does not wait for the device."""
         if self.size == 1:
             return step
-        ruling = [0.0, 0.0]
-        if self.first:
-            ruling = [step.seconds, float(step.save)]
+        ruling = step.seconds if self.first else 0.0
         asked = float(self._asked())
-        own = torch.tensor([step.tokens, step.cells, asked, *ruling], dtype=torch.float64)
+        own = torch.tensor([step.tokens, step.cells, asked, ruling], dtype=torch.float64)
         exchanged = self.total(own)
-        tokens, cells, asked, seconds, save = exchanged.tolist()
+        tokens, cells, asked, seconds = exchanged.tolist()
         self._stopping = asked > 0
-        return StepCounts(int(tokens), int(cells), seconds, save > 0)
+        return StepCounts(int(tokens), int(cells), seconds)
 
     @torch.no_grad()
     def level(self, buffers: Sequence[torch.Tensor]) -> None:

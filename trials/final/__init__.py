@@ -2,5 +2,4 @@
 
 - `training`: trains, measures and writes the next version.
 - `versions`: the folders of versions, and of the one in the making.
-- `export`: a model for programs without transformers.
 """

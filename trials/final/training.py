@@ -47,9 +47,6 @@ class Parts(Protocol):
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         """The metrics of the model in `folder` on the validation samples of `data`."""
 
-    def export(self, folder: Path, data: Any, setup: Setup) -> dict[str, Any]:
-        """Export the model in `folder` to a file beside it; facts about that file."""
-
 
 @runtime_checkable
 class Finishable(Protocol):
@@ -70,7 +67,6 @@ class Plan:
         joined: Train on training and validation data together, to the end: without validation data
             it neither stops early nor chooses a checkpoint.
         device: A torch device name.
-        export: Whether to export the model too.
         provenance: More facts for `training.json`, such as the origin of the configuration.
         arithmetic: This process's.
         goal: The study's objective, or None.
@@ -81,7 +77,6 @@ class Plan:
     budget: Budget
     joined: bool
     device: str
-    export: bool
     provenance: Mapping[str, Any]
     arithmetic: Arithmetic
     goal: Goal | None = None
@@ -137,7 +132,6 @@ def train(
     Raises:
         TaskError: The task cannot be trained like this, its data or its settings do not fit, or
             another process trains the same.
-        ExportError: The model cannot be exported. Its training is kept.
     """
     job = _job(task, plan)
     fingerprints = job.fingerprints()
@@ -216,16 +210,14 @@ def _progress(report: Report, plan: Plan) -> str:
 
 
 def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
-    """Complete a model, measure it and export it; returns facts for `training.json`."""
+    """Complete a model and measure it; returns facts for `training.json`."""
     plan, parts, budget = job.plan, job.parts, job.plan.budget
     parts.complete(model, job.data, setup)
-    validation = test = exported = None
+    validation = test = None
     if not plan.joined:
         validation = parts.evaluate(model, job.data, setup)
     if job.test is not None:
         test = parts.evaluate(model, job.test, setup)
-    if plan.export:
-        exported = parts.export(model, job.data, setup)
     return {
         **plan.provenance,
         "data": "train+validation" if plan.joined else "train",
@@ -235,7 +227,6 @@ def _complete(job: _Job, model: Path, setup: Setup) -> dict[str, Any]:
         "device": plan.device,
         "arithmetic": plan.arithmetic.as_plain(),
         "metrics": {"validation": validation, "test": test},
-        "export": exported,
     }
 
 

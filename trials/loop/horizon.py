@@ -30,7 +30,6 @@ class Horizon:
         self._settings = settings
         self._order = order
         self._lengths = lengths
-        self._peak = settings.peak_learning_rate()
 
     def resource(self, position: Position) -> float:
         """The resource of a run, in the budget's unit."""
@@ -70,4 +69,4 @@ class Horizon:
         progress = halfway / self._budget.total
         settings = self._settings
         share = multiplier(settings.schedule, progress, settings.warmup, settings.decay_fraction)
-        return self._peak * share
+        return settings.learning_rate * share

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,3 @@ class Position:
     def after_step(self, samples: int) -> Position:
         """The position after one more optimizer step, without its tokens and seconds."""
         return replace(self, step=self.step + 1, samples=self.samples + samples, metrics=None)
-
-    def state_dict(self) -> dict[str, Any]:
-        """As plain values, for checkpoints."""
-        return asdict(self)
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Position:
-        """The position of a state, which may have other keys."""
-        return cls(**{each.name: state[each.name] for each in fields(cls)})

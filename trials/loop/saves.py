@@ -73,7 +73,6 @@ class RunSaves:
     ) -> None:
         self._setup = setup
         self._every_steps = settings.save_every_steps
-        self._every_minutes = settings.save_every_minutes
         self._write = write
         self._group = group
         self._clock = clock
@@ -92,7 +91,7 @@ class RunSaves:
         """
         if self._setup.resume_from:
             return self._setup.resume_from
-        if self._every_steps is None and self._every_minutes is None:
+        if self._every_steps is None:
             return None
         first = stretch_of(self._setup, 0.0)
         return self._checkpoints.newest_of(first)
@@ -103,13 +102,7 @@ class RunSaves:
 
     def due(self, step: int) -> bool:
         """True if it is time to save between two reports."""
-        steps, minutes = self._every_steps, self._every_minutes
-        if steps is not None and step % steps == 0:
-            return True
-        if minutes is None:
-            return False
-        passed_s = self._clock() - self._began
-        return passed_s >= minutes * 60
+        return self._every_steps is not None and step % self._every_steps == 0
 
     def is_saved(self, position: Position) -> bool:
         """True if the last save was of this position."""

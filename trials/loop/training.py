@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -184,13 +184,12 @@ class TrainingRun:
         if step.number % CHECK_EVERY == 0:
             telemetry.look()
         seconds = here.seconds + self._clock() - began
-        is_due = self._saves.due(step.number)
-        counts = StepCounts(gradients.tokens, gradients.cells, seconds, is_due)
+        counts = StepCounts(gradients.tokens, gradients.cells, seconds)
         agreed = self._group.agree_on(counts)
         telemetry.count(agreed.tokens, agreed.cells)
         tokens = here.tokens + agreed.tokens
         self.position = replace(after, tokens=tokens, seconds=agreed.seconds)
-        if agreed.save:
+        if self._saves.due(step.number):
             self._save(best=False)
 
     # ------------------------------------------------------------------------------------ reports
@@ -294,8 +293,8 @@ class TrainingRun:
 
     def _state(self) -> dict[str, Any]:
         return {
-            **self.position.state_dict(),
-            **self._telemetry.state_dict(),
+            "position": asdict(self.position),
+            "telemetry": self._telemetry.state_dict(),
             "micro_batch": self._micro_batch.size,
             "updates": self._updates.state_dict(),
             "progress": self._progress.state_dict(),
@@ -306,8 +305,8 @@ class TrainingRun:
             files = checkpoint.files
             state = torch.load(files / STATE, map_location="cpu", weights_only=True)
             self._workload.read(files)
-        self.position = Position.from_state(state)
-        self._telemetry.load_state_dict(state)
+        self.position = Position(**state["position"])
+        self._telemetry.load_state_dict(state["telemetry"])
         self._micro_batch.take(state["micro_batch"])
         self._updates.load_state_dict(state["updates"])
         self._progress.load_state_dict(state["progress"])

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from trials.optim.depths import depths, hidden_matrices
-from trials.optim.lion import Lion
 from trials.settings import Settings
 
 FACTOR = "factor"
@@ -40,8 +39,6 @@ def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.o
             return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=epsilon, fused=fused)
         case "adafactor":
             return torch.optim.Adafactor(groups, lr=rate)
-        case "lion":
-            return Lion(groups, lr=rate, betas=betas)
     raise AssertionError(settings.optimizer)
 
 

@@ -27,7 +27,7 @@ class Updates:
     """
 
     def __init__(self, model: nn.Module, settings: Settings, precision: Precision) -> None:
-        self._settings = settings
+        self._max_grad_norm = settings.max_grad_norm
         self._scaler = precision.scaler
         self._optimizer = optimizers.build(model, settings, precision.device)
         self._parameters = [p for p in model.parameters() if p.requires_grad]
@@ -50,18 +50,15 @@ class Updates:
         self._scaler.unscale_(self._optimizer)
 
     def clip(self) -> torch.Tensor:
-        """Limit the gradients by their norm or by value.
+        """Limit the gradients by their norm.
 
         Returns: Their norm before, left on the device.
         """
-        settings, parameters = self._settings, self._parameters
-        if settings.max_grad_norm is not None:
-            return nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+        parameters, most = self._parameters, self._max_grad_norm
+        if most is not None:
+            return nn.utils.clip_grad_norm_(parameters, most)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        norm = nn.utils.get_total_norm(gradients)
-        if settings.max_grad_value is not None:
-            nn.utils.clip_grad_value_(parameters, settings.max_grad_value)
-        return norm
+        return nn.utils.get_total_norm(gradients)
 
     def step(self, rate: float) -> None:
         """Apply the gradients with the learning rate `rate`, and average the weights."""

@@ -28,8 +28,6 @@ PRECISION = "precision"
 """The setting with a value `auto`, for the device's best precision."""
 
 _PRECISIONS = ("bf16", "fp16", "fp32")
-_FORMER = ("deterministic", "float32_matmul")
-"""Keys that records of earlier versions have."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +60,19 @@ class Arithmetic:
         if not isinstance(plain, Mapping):
             what = "must be a mapping, as `hpsearch best --format yaml` writes it"
             raise TaskError.at("arithmetic", what)
-        values = {key: value for key, value in plain.items() if key not in _FORMER}
         known = [each.name for each in fields(cls)]
-        for key in values:
+        for key in plain:
             if key not in known:
                 what = f"is not a part of it; {nearest(key, known)}"
                 raise TaskError.at(f"arithmetic.{key}", what)
-        threads, precision = values.get("threads"), values.get("precision")
+        threads, precision = plain.get("threads"), plain.get("precision")
         if type(threads) is not int or threads < 1:
             what = f"must be a whole number of at least 1, not {threads!r}"
             raise TaskError.at("arithmetic.threads", what)
         if precision is not None and precision not in _PRECISIONS:
             what = f"must be one of {', '.join(_PRECISIONS)}, not {precision!r}"
             raise TaskError.at("arithmetic.precision", what)
-        return cls(**values)
+        return cls(**plain)
 
 
 def adopt(

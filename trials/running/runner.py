@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from trials.contract import (
     Asking,
-    Diagnosed,
     Diverged,
     Failure,
     Finding,
@@ -107,8 +106,8 @@ class Runner:
         self._run.recorded(resource)
 
     def findings(self) -> tuple[Finding, ...]:
-        """The findings about the run's health; empty if it is not `Diagnosed`."""
-        return self._run.findings() if isinstance(self._run, Diagnosed) else ()
+        """The findings about the run's health."""
+        return self._run.findings()
 
     def close(self) -> bool:
         """Release memory, files and threads, as `Run.close`."""

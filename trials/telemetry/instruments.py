@@ -180,7 +180,7 @@ class Telemetry:
         return {"meter": meter, "trace": self._trace.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a saved state, which may have other keys."""
+        """Continue from a saved state."""
         for name in _SAVED:
             setattr(self, name, state["meter"][name])
         self._trace.load_state_dict(state["trace"])

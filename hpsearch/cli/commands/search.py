@@ -157,7 +157,7 @@ def train(
         train_model(name, wanted, storage)
         return
     if wanted != FinalTraining(out=wanted.out):
-        raise UserError("--as keeps no model", "remove --trial, --data and --export")
+        raise UserError("--as keeps no model", "remove --trial and --data")
     if not repeat_trial(name, as_trial, storage):
         raise typer.Exit(1)
 

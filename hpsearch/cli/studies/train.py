@@ -83,7 +83,6 @@ def _other_way(study: StudyHead, spec: StudySpec) -> str:
 
 def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
     from trials.final import training as final  # imported here: it brings torch
-    from trials.final.export import ExportError
     from trials.running.interruption import Interruption
 
     study, spec = chosen.study, chosen.spec
@@ -97,9 +96,6 @@ def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
             return final.train(task, plan, home, note, lambda: interruption.asked)
     except TaskError as error:
         raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
-    except ExportError as error:
-        hint = "train without --export; the trained model is kept"
-        raise UserError(str(error), hint) from error
 
 
 def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
@@ -128,7 +124,6 @@ def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
         joined=wanted.data is TrainOn.ALL,
         device=device,
         goal=config.goal,
-        export=wanted.export,
         provenance={
             "study": study.name,
             "trial": trial.number,

@@ -90,7 +90,7 @@ class Saving:
             (draft / "whose").write_text(self._whose)
 
         checkpoints = Checkpoints(inside(self._folder, trial_folder(trial)))
-        return str(saved(checkpoints, resource * 10, fill))
+        return str(saved(checkpoints, int(resource * 10), fill))
 
 
 def drive(

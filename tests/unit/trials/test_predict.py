@@ -55,9 +55,7 @@ def odd_model(tmp_path):
             "depth": 1,
             "embedding": 4,
         }
-        plan = final.Plan(
-            settings, 5, budget_from({"epochs": 10}), False, "cpu", None, {}, Arithmetic(1)
-        )
+        plan = final.Plan(settings, 5, budget_from({"epochs": 10}), False, "cpu", {}, Arithmetic(1))
         version = final.train(
             tasks.load(part, tmp_path), plan, tmp_path / "models", lambda line: None
         )
@@ -96,7 +94,6 @@ def test_the_columns_of_a_frame_may_have_numbers_for_names(tmp_path):
         budget_from({"epochs": 10}),
         False,
         "cpu",
-        None,
         {},
         Arithmetic(1),
     )

@@ -6,11 +6,9 @@ It starts the program, and carries out requests, single letters on its standard 
 input ends, the worker is gone, and everything is killed. It writes events to the file descriptor
 STATUS, a line each:
 
-    started 41           the program's process
     refused No such ...  the program could not be started
     suspended 41 45      these processes do nothing now
     ended 0              the program has ended: its exit code, or minus the number of a signal
-    left 2               so many other processes of it were still there, and are killed
     clear                no descendant of it is left; the keeper ends
 
 It adopts processes that lose their parents, so that it finds those outside of the program's session
@@ -58,14 +56,10 @@ class Keeper:
 
     def keep(self) -> None:
         """Carry out requests until nothing is left of the program."""
-        self._tell(f"started {self._program}")
         while self._goes_on():
             readable, _, _ = select.select([0], [], [], POLL_S)
             if readable and not self._carry_out(os.read(0, 4096)):
                 break
-        others = descendants(os.getpid())
-        if self._code is not None and others and not self._is_terminating:
-            self._tell(f"left {len(others)}")
         kill_below(os.getpid(), self._reap)
         self._tell("clear")
 

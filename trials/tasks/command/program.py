@@ -23,7 +23,6 @@ PATIENCE_S = 5.0
 Source = Literal["stdout", "stderr"]
 CLUSTERS = "RAY_"
 """The beginning of variables with which a program would take itself for a part of the cluster."""
-BREAKPOINT = "PYTHONBREAKPOINT"
 
 
 class Program:
@@ -32,7 +31,6 @@ class Program:
     Attributes:
         code: Its exit code, or minus the number of the signal that ended it; None before its end.
         clear: Whether nothing is left of it.
-        left: The number of processes that it left behind when it ended by itself.
 
     Raises:
         ProgramFailed: It cannot be started.
@@ -41,10 +39,8 @@ class Program:
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.code: int | None = None
         self.clear = False
-        self.left = 0
         self._is_closed = False
         self._refusal: str | None = None
-        self._process: int | None = None
         self._suspended: list[int] | None = None
         self._status_text = b""
         self._status, telling = os.pipe()
@@ -112,8 +108,10 @@ class Program:
             return b""
         if not content:
             self._stop_listening(handle)
-            if handle == self._status and not self.clear:
-                self._lost_keeper()
+            if handle == self._status and not self.clear:  # somebody has killed the keeper
+                self.clear = True
+                if self.code is None:
+                    self.code = -signal.SIGKILL
         return content
 
     def _stop_listening(self, handle: int) -> None:
@@ -125,27 +123,14 @@ class Program:
         for line in lines:
             word, _, rest = line.decode(errors="replace").partition(" ")
             match word:
-                case "started":
-                    self._process = int(rest)
                 case "refused":
                     self._refusal = rest
                 case "suspended":
                     self._suspended = [int(number) for number in rest.split()]
                 case "ended":
                     self.code = int(rest)
-                case "left":
-                    self.left = int(rest)
                 case "clear":
                     self.clear = True
-
-    def _lost_keeper(self) -> None:
-        """Somebody has killed the keeper: the program's group is killed here."""
-        self.clear = True
-        if self.code is None:
-            self.code = -signal.SIGKILL
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process, signal.SIGKILL)
 
     def suspend(self) -> list[tuple[Source, bytes]]:
         """Suspend all of its processes, and return its output until then."""
@@ -236,7 +221,5 @@ def exit_text(code: int) -> str:
 def own_environment() -> dict[str, str]:
     """The environment of this process, without its cluster."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(CLUSTERS)}
-    if own.get(BREAKPOINT, "").startswith("ray."):
-        del own[BREAKPOINT]
     # Python would buffer its output to a pipe in large pieces.
     return {**own, "PYTHONUNBUFFERED": "1"}

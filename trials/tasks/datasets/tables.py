@@ -38,7 +38,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     if reader is None:
         known = ", ".join(READERS)
         raise TaskError.at(where, f"{path} has an unknown format; use a file that ends in {known}")
-    demand_plain(path, where, text=suffix != ".parquet")
+    demand_plain(path, where)
     try:
         table = reader(path)
     except pd.errors.EmptyDataError:
@@ -150,16 +150,14 @@ def _as_text(value: Any) -> str | None:
     return str(value).strip() or None
 
 
-def demand_plain(path: Path, where: str, *, text: bool) -> None:
-    """Raise a TaskError if there is no plain file, or a binary one in place of text.
+def demand_plain(path: Path, where: str) -> None:
+    """Raise a TaskError if there is no plain file.
 
     Args:
         where: The study file's key of the file.
     """
     try:
         files.refuse_odd(path)
-        if text:
-            files.refuse_binary(path)
     except FileNotFoundError:
         others = [file.name for file in path.parent.glob("*")]
         hint = _near(path.name, others, "paths are relative to the study file")
@@ -177,7 +175,7 @@ def lines_of(path: Path, where: str) -> list[str]:
     Raises:
         TaskError: There is no such file, or it is not UTF-8 text.
     """
-    demand_plain(path, where, text=True)
+    demand_plain(path, where)
     try:
         return _lines(path)
     except UnicodeDecodeError as error:

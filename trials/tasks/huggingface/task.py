@@ -15,10 +15,7 @@ from trials.tasks.datasets.data_set import DataSpec
 from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from trials.data.workload import Workload
-    from trials.final.export import Portable
 
 
 @dataclass(frozen=True)
@@ -111,11 +108,3 @@ class TextTask(TrainedTask[TextSpec]):
         build = pkgutil.resolve_name(self.WORKLOAD)
         built: Workload = build(self.spec_for(settings).model, data, settings, setup)
         return built
-
-    def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """From `input_ids` and `attention_mask` to the logits of the classes, of a text or of each
-        of its tokens."""
-        from trials.final.export import Portable
-        from trials.tasks.huggingface.model_files import Scores
-
-        return Portable(Scores(folder, type(model)), free=(0, 1))

@@ -232,11 +232,8 @@ def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
     if not model.supports_gradient_checkpointing:
         what = f"a {type(model).__name__} cannot do it; set it to false, or choose another model"
         raise TaskError.at("settings.gradient_checkpointing", what)
-    # Later releases of transformers 5 have renamed it, and warn of the older name.
-    enable = getattr(model, "activation_checkpointing_enable", None)
-    if enable is None:
-        enable = model.gradient_checkpointing_enable
-    enable({"use_reentrant": False})  # reentrant: no gradients for a layer above frozen ones
+    # Reentrant checkpoints would give no gradients to a layer above frozen ones.
+    model.activation_checkpointing_enable({"use_reentrant": False})
 
 
 def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:

@@ -150,7 +150,7 @@ def _folder(path: Path, where: str, size: int) -> Images:
         raise TaskError.at(where, f"{path} has no images; {hint}")
     pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
     for row, file in enumerate(files):
-        tables.demand_plain(file, where, text=False)
+        tables.demand_plain(file, where)
         try:
             with Image.open(file) as image:
                 square = image.convert("RGB").resize((size, size))
@@ -166,7 +166,7 @@ def _archive(path: Path, where: str) -> Images:
         what = f"there is no folder {path}, and it is not a .npz file"
         hint = "name a folder with one folder of images for each class, or a .npz file"
         raise TaskError.at(where, f"{what}; {hint}")
-    tables.demand_plain(path, where, text=False)
+    tables.demand_plain(path, where)
     try:
         with np.load(path, allow_pickle=False) as archive:
             images, names = archive["images"], archive["labels"]

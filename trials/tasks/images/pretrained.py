@@ -4,7 +4,6 @@ network."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
@@ -76,31 +75,6 @@ def scores(
     normalised = (images - means) / deviations
     logits: torch.Tensor = model(pixel_values=normalised).logits
     return logits
-
-
-class ImageScores(nn.Module):
-    """A written model as a function of bytes to scores.
-
-    Args:
-        kind: The model's class, so that no class of the folder's own code is used.
-    """
-
-    def __init__(self, folder: Path, kind: type[Any]) -> None:
-        super().__init__()
-        self.model = kind.from_pretrained(folder, dtype=torch.float32)
-        processing = processor.read_from(folder)
-        assert processing.side is not None
-        self._side = processing.side
-        means, deviations = torch.tensor(processing.means), torch.tensor(processing.deviations)
-        self.register_buffer("means", means.reshape(1, -1, 1, 1))
-        self.register_buffer("deviations", deviations.reshape(1, -1, 1, 1))
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Bytes of shape (n, height, width, channels) to the logits of the classes, shape (n,
-        classes)."""
-        shares = images.permute(0, 3, 1, 2).float() / 255
-        means, deviations = self.get_buffer("means"), self.get_buffer("deviations")
-        return scores(self.model, shares, means, deviations, self._side)
 
 
 def _each(values: tuple[float, ...], channels: int) -> tuple[float, ...]:

@@ -53,12 +53,6 @@ def read(model: Pretrained) -> Processing:
     return _processing(stated, side)
 
 
-def read_from(folder: Path) -> Processing:
-    """The settings in a folder."""
-    stated = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    return _processing(stated, _side(stated, str(folder)))
-
-
 def _processing(stated: dict[str, Any], side: int | None) -> Processing:
     means, deviations = stated.get("image_mean"), stated.get("image_std")
     if stated.get("do_normalize") is False:

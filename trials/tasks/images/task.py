@@ -15,10 +15,7 @@ from trials.tasks.images.data import ImageDataSet, ImageSpec
 from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from trials.data.workload import Workload
-    from trials.final.export import Portable
     from trials.tasks.images.data import ImageData
 
 
@@ -47,19 +44,6 @@ class ImageClassification(TrainedTask[ImageSpec]):
         from trials.tasks.images import processor
 
         return replace(self.spec, size=processor.read(self.spec.model).side)
-
-    def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """From `images`, bytes of shape (n, height, width, channels), to the logits of the
-        classes."""
-        from trials.final.export import Portable
-
-        if self.spec.model is not None:
-            from trials.tasks.images.pretrained import ImageScores
-
-            return Portable(ImageScores(folder, type(model)), free=(0,))
-        from trials.tasks.images.classifier import ImageClassifier
-
-        return Portable(ImageClassifier(folder), free=(0,))
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
         from trials.tasks.images.model import ImageWorkload, residual

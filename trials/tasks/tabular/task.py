@@ -13,10 +13,7 @@ from trials.tasks.tabular.data import TabularDataSet
 from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from trials.data.workload import Workload
-    from trials.final.export import Portable
     from trials.tasks.tabular.data import TabularData
 
 
@@ -29,14 +26,6 @@ class Tabular(TrainedTask[TabularSpec]):
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TabularSpec.parse(task, base))
-
-    def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """From `numeric` and `categorical`, encoded by `table.json`, to logits or a standardised
-        quantity."""
-        from trials.final.export import Portable
-        from trials.tasks.tabular.table_model import TableModel
-
-        return Portable(TableModel(folder).network, free=(0,))
 
     def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
         from trials.tasks.tabular.model import TabularWorkload

@@ -39,10 +39,7 @@ from trials.tasks.text.targets import (
 )
 
 if TYPE_CHECKING:
-    from torch import nn
     from transformers import PreTrainedTokenizerBase
-
-    from trials.final.export import Portable
 
 
 @dataclass(frozen=True)
@@ -222,14 +219,6 @@ class TextClassification(TextTask):
     DATA = TextDataSet
     FIELDS: ClassVar = {"text": "text", "label": "label"}
     WORKLOAD = "trials.tasks.text.model:TextWorkload"
-
-    def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """From `input_ids`, `attention_mask` and, for some models of pairs, `token_type_ids`, to
-        the logits of classes or labels, or a standardised number."""
-        from trials.final.export import Portable
-        from trials.tasks.huggingface.model_files import ClassifierScores
-
-        return Portable(ClassifierScores(folder, type(model)), free=(0, 1))
 
 
 class TextRegression(TextClassification):

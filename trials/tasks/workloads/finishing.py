@@ -16,18 +16,11 @@ from trials.data.batching import Sequences
 from trials.data.workload import Adaptable, Workload
 from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
-from trials.final.export import Inputs, export
 from trials.optim.precision import Precision
 from trials.tasks.datasets import entries
 
 if TYPE_CHECKING:
     from trials.tasks.workloads.task import TrainedTask
-
-TOKENS, MASK = "input_ids", "attention_mask"
-"""The inputs of every text model, in the order of `Scores`."""
-SAMPLES = ((4, 0), (3, 4), (1, 7))
-"""Batches to compare an exported model on: the number of samples, and the first one. The last batch
-is cut to half its length, if lengths may differ."""
 
 
 class FinalParts:
@@ -87,26 +80,10 @@ class FinalParts:
             workload.read(folder)
         return workload.evaluate(precision)
 
-    def export(self, folder: Path, data: Any, setup: Setup) -> dict[str, Any]:
-        params = _unpacked(setup.params)
-        workload = self._workload(data, setup, params)
-        portable = self._task.portable(folder, workload.model)
-        samples = [_sample(workload, count, first) for count, first in SAMPLES]
-        if 1 in portable.free:
-            last = samples.pop()
-            samples.append(tuple(_first_half(tensor) for tensor in last))
-        del workload
-        return export(portable, samples, folder)
-
     def _workload(self, data: Any, setup: Setup, params: Mapping[str, Any]) -> Workload:
         release_memory()
         task = self._task
         return task.workload(data, task.SETTINGS.parse(params), setup)
-
-
-def _first_half(tensor: torch.Tensor) -> torch.Tensor:
-    length = tensor.shape[1]
-    return tensor[:, : (length + 1) // 2]
 
 
 def _unpacked(params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,15 +105,3 @@ def _after(first: Any, second: Any) -> Any:
         name = field.name
         joined[name] = _after(getattr(first, name), getattr(second, name))
     return replace(first, **joined)
-
-
-def _sample(workload: Workload, count: int, first: int) -> Inputs:
-    # Few samples are repeated. An exported model takes a mask of every batch.
-    rows = np.arange(first, first + count) % len(workload.lengths)
-    batch = workload.batch(rows)
-    inputs = dict(batch.inputs)
-    if TOKENS in inputs:
-        tokens = inputs.pop(TOKENS)
-        mask = inputs.pop(MASK, torch.ones_like(tokens))
-        inputs = {TOKENS: tokens, MASK: mask, **inputs}
-    return tuple(tensor.cpu() for tensor in inputs.values())

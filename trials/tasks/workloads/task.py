@@ -22,10 +22,7 @@ from trials.tasks.datasets import prepared
 from trials.tasks.datasets.data_set import DataSet, DataSpec
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from trials.data.workload import Workload
-    from trials.final.export import Portable
     from trials.final.training import Parts
     from trials.loop.training import TrainingRun
 
@@ -57,14 +54,6 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
     @abc.abstractmethod
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
         """The model to train, with its data on the device."""
-
-    @abc.abstractmethod
-    def portable(self, folder: Path, model: nn.Module) -> Portable:
-        """The model in a workload's folder, to be exported.
-
-        Args:
-            model: The workload's model: its known class runs in place of code in the folder.
-        """
 
     def spec_for(self, settings: Settings) -> SpecT:
         """The part, with the choices of settings or of a model."""

@@ -256,7 +256,7 @@ def ranks(tmp_path_factory):
     """What two processes told of a training that saves at its reports alone."""
     folder = tmp_path_factory.mktemp("ranks")
     (folder / "normed.py").write_text(NORMED)
-    (line,) = in_processes(folder, 2, "normed.py", json.dumps({"save_every_minutes": 60}))
+    (line,) = in_processes(folder, 2, "normed.py", json.dumps({}))
     return json.loads(line)["ranks"]
 
 
@@ -288,7 +288,7 @@ def test_one_process_without_a_launcher_is_a_group_of_its_own():
     assert alone.gather("x") == ["x"]
     assert alone.agree("x") == alone.once(lambda: "x") == "x"
     assert alone.added(1, 2) == [1, 2]
-    said = StepCounts(1, 2, 3.0, save=True)
+    said = StepCounts(1, 2, 3.0)
     assert alone.agree_on(said) == said
     asked = iter([False, True])
     alone.listen(lambda: next(asked))

@@ -16,7 +16,6 @@ from sklearn.metrics import accuracy_score, root_mean_squared_error
 from trials import predict, tasks
 from trials.contract import Setup, TaskError
 from trials.final import training as final
-from trials.final.export import TOLERANCE
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.tokens import entities
@@ -85,10 +84,10 @@ def task_of(kind, folder, **changes):
     return tasks.load({"kind": kind, "validation": 0.25, **PARTS[kind], **changes}, folder)
 
 
-def train(kind, folder, epochs=3, joined=False, export=False, **changes):
+def train(kind, folder, epochs=3, joined=False, **changes):
     """The version of a final training, and what is told beside it."""
     plan = final.Plan(
-        SETTINGS[kind], 5, budget_from({"epochs": epochs}), joined, "cpu", export, {}, Arithmetic(1)
+        SETTINGS[kind], 5, budget_from({"epochs": epochs}), joined, "cpu", {}, Arithmetic(1)
     )
     version = final.train(
         task_of(kind, folder, **changes), plan, folder / "models", lambda line: None
@@ -168,23 +167,6 @@ def test_mistakes_in_a_test_file_are_told_before_anything_is_trained(kind, folde
     with pytest.raises(TaskError, match=r"task\.test"):
         train(kind, folder, test="nowhere.csv")
     assert not (folder / "models").exists()
-
-
-EXPORTED_FIRST = "classes of a table"
-"""The kind whose exports are always tried, beside text classifiers in `test_training`."""
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=() if kind == EXPORTED_FIRST else pytest.mark.thorough)
-        for kind in KINDS
-    ],
-)
-def test_an_exported_file_computes_what_the_model_does(kind, folder):
-    version, story = train(kind, folder, epochs=1, export=True)
-    assert story["export"]["greatest_difference"] <= TOLERANCE
-    assert (version / story["export"]["file"]).is_file()
 
 
 # ---------------------------------------------------------------------- each as it is used

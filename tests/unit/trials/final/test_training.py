@@ -1,4 +1,4 @@
-"""The final training: versions, what is beside the model, interruption, joined data, exports."""
+"""The final training: versions, what is beside the model, interruption, joined data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import transformers
 from sklearn.metrics import accuracy_score, f1_score
 
 from trials.contract import Goal, TaskError
-from trials.final import export
 from trials.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
@@ -46,7 +45,6 @@ def plan(**changes):
         "budget": budget_from({"epochs": 3}),
         "joined": False,
         "device": "cpu",
-        "export": False,
         "provenance": {"study": "topics", "trial": 7},
         "arithmetic": Arithmetic(1),
     }
@@ -263,11 +261,3 @@ def test_two_processes_do_not_train_the_same_at_once(task, home):
 
     final.train(task, plan(budget=budget_from({"epochs": 1})), home, silent)
     assert final.train(task, plan(), home, meanwhile) == home / "v2"
-
-
-def test_an_exported_file_computes_what_the_model_does(task, home):
-    version = final.train(task, plan(budget=budget_from({"steps": 2}), export=True), home, silent)
-    story = about(version)["export"]
-    assert story["format"] == "torch.export"
-    assert story["greatest_difference"] <= export.TOLERANCE
-    assert (version / story["file"]).is_file()

@@ -49,8 +49,8 @@ CASES = {
     **{name: (4, {"optimizer": name}) for name in OPTIMIZERS if name != "adamw"},
     "averaged": (4, {"ema": 0.95}),
     "averaged in fp16": (7, {"ema": 0.95, "precision": "fp16"}),
-    "by layers": (4, {"layer_decay": 0.7, "scale_learning_rate": "sqrt", "schedule": "wsd"}),
-    "by value": (4, {"max_grad_norm": None, "max_grad_value": 0.1}),
+    "by layers": (4, {"layer_decay": 0.7, "schedule": "wsd"}),
+    "unclipped": (4, {"max_grad_norm": None}),
 }
 
 

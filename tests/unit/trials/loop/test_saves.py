@@ -211,17 +211,6 @@ def test_saves_between_reports_by_steps(tmp_path):
     ]
 
 
-def test_saves_between_reports_by_minutes(tmp_path):
-    slow = Slow(tmp_path, Clock(), 0.0)
-    saves = saves_on(slow, save_every_minutes=2.0)
-    slow.clock.now = 119
-    assert not saves.due(1)
-    slow.clock.now = 120
-    assert saves.due(2)
-    save(saves, 2)
-    assert not saves.due(3)
-
-
 @pytest.mark.parametrize("heard", [0, 1])
 def test_an_attempt_that_was_lost_goes_on_from_what_it_saved_after_its_last_report(
     tmp_path, heard, monkeypatch

@@ -18,11 +18,9 @@ from transformers import (
     RobertaForSequenceClassification,
 )
 
-from trials.contract import TaskError
 from trials.descriptions.tabular import TabularSettings
 from trials.optim import optimizers
 from trials.optim.depths import depths, hidden_matrices
-from trials.optim.lion import Lion
 from trials.settings import OPTIMIZERS, Settings
 from trials.tasks.tabular.table_model import Perceptron
 
@@ -84,25 +82,6 @@ def optimizer_of(model: nn.Module, **params: object) -> torch.optim.Optimizer:
     return optimizers.build(model, Settings.parse(params), CPU)
 
 
-def step_on(
-    parameter: nn.Parameter, optimizer: torch.optim.Optimizer, *gradients: torch.Tensor
-) -> torch.Tensor:
-    for gradient in gradients:
-        parameter.grad = gradient.clone()
-        optimizer.step()
-    return parameter.detach()
-
-
-def test_lion_moves_by_the_sign_of_its_momentum():
-    parameter = nn.Parameter(torch.tensor([1.0, -2.0]))
-    lion = Lion([{"params": [parameter]}], lr=0.1, betas=(0.5, 0.75), weight_decay=0.1)
-    # First step: momentum 0, direction sign(g / 2); then the weight shrinks by 1 %. Second: the
-    # momentum is a quarter of (4, -4), that is (1, -1); (1, -1) / 2 + (-3, 0.5) / 2 is (-1, -0.25).
-    moved = step_on(parameter, lion, torch.tensor([4.0, -4.0]), torch.tensor([-3.0, 0.5]))
-    first = (1.0 * 0.99 - 0.1, -2.0 * 0.99 + 0.1)
-    torch.testing.assert_close(moved, torch.tensor([first[0] * 0.99 + 0.1, first[1] * 0.99 + 0.1]))
-
-
 def test_muon_is_for_the_matrices_of_the_layers_and_adamw_for_the_rest():
     model = bert()
     hidden = hidden_matrices(model)
@@ -160,14 +139,12 @@ def test_only_matrices_are_decayed(optimizer):
     assert set(grouped) == {(1, 0.0), (2, 0.3)}
 
 
-def test_nesterov_looks_ahead_and_needs_momentum():
+def test_nesterov_looks_ahead():
     found = {
         name: optimizer_of(bert(), optimizer=name).param_groups[0]["nesterov"]
         for name in ("sgd", "nesterov")
     }
     assert found == {"sgd": False, "nesterov": True}
-    with pytest.raises(TaskError, match=r"settings\.momentum: must be above 0 for nesterov"):
-        Settings.parse({"optimizer": "nesterov", "momentum": 0.0})
 
 
 def test_only_what_has_matrices_is_a_layer_of_a_table():
@@ -209,14 +186,3 @@ def test_each_layer_learns_at_a_share_of_the_rate_above_it(optimizer):
 
 def test_without_layer_decay_there_are_two_groups():
     assert [group[optimizers.FACTOR] for group in optimizer_of(bert()).param_groups] == [1.0, 1.0]
-
-
-def test_the_learning_rate_grows_with_the_batch_as_it_is_told():
-    def peak(how: str) -> float:
-        settings = {"learning_rate": 0.1, "batch_size": 128, "scale_learning_rate": how}
-        parsed = Settings.parse(settings)
-        return parsed.peak_learning_rate()
-
-    assert {how: peak(how) for how in ("none", "linear", "sqrt")} == pytest.approx(
-        {"none": 0.1, "linear": 0.4, "sqrt": 0.2}
-    )

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from trials.contract import Diverged
-from trials.running.runner import Runner
 from trials.telemetry.history import MOST, Series, Trace
 
 
@@ -81,17 +80,3 @@ def test_a_run_that_diverges_says_so_in_its_findings(lab):
     with pytest.raises(Diverged):
         list(run)
     assert [finding.name for finding in run.findings()] == ["divergence"]
-
-
-def test_a_run_that_knows_nothing_of_its_health_has_no_findings():
-    class Silent:
-        finished = None
-
-        def __iter__(self):
-            return iter(())
-
-    class Task:
-        def start(self, setup, data):
-            return Silent()
-
-    assert Runner(Task(), None, None).findings() == ()

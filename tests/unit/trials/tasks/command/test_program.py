@@ -52,13 +52,12 @@ def test_all_descendants_end_with_the_attempt(start: Start, python: Python, tmp_
 
 
 @LINUX
-def test_a_program_that_becomes_a_daemon_leaves_nothing_and_is_told(
+def test_a_program_that_becomes_a_daemon_leaves_nothing(
     start: Start, python: Python, tmp_path: Path
 ) -> None:
     run = start(python(FAMILY))
-    with pytest.raises(ProgramFailed) as caught:
+    with pytest.raises(ProgramFailed):
         reports_of(run)
-    assert "it left 3 other processes behind, now killed" in str(caught.value)
     assert all(map(is_gone, processes_in(tmp_path)))
 
 

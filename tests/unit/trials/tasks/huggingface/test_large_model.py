@@ -60,7 +60,7 @@ gc.collect()
 trained = peak()
 say = lambda line: None
 short = budget_from({"steps": 1})
-plan = final.Plan(params, 5, short, False, "cpu", None, {}, Arithmetic(1))
+plan = final.Plan(params, 5, short, False, "cpu", {}, Arithmetic(1))
 version = final.train(task, plan, folder / "models", say)
 print(json.dumps({
     "trained": trained - before, "published": peak() - before, "version": str(version),

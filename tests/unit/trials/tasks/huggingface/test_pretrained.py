@@ -225,35 +225,20 @@ def test_a_tokenizer_that_brings_code_reads_the_test_file_too(lab, own_tokenizer
 
 
 @pytest.mark.thorough
-def test_its_final_training_is_measured_and_exported(lab, own_tokenizer):
+def test_its_final_training_is_measured_and_keeps_its_code(lab, own_tokenizer):
     write_test(lab)
     params = {**PARAMS, "max_length": 16, "monitor": "accuracy"}
-    plan = final.Plan(params, 5, budget_from({"epochs": 2}), False, "cpu", True, {}, Arithmetic(1))
+    plan = final.Plan(params, 5, budget_from({"epochs": 2}), False, "cpu", {}, Arithmetic(1))
     version = final.train(
         trusting(lab, test="test.csv"), plan, lab.folder / "models", lambda line: None
     )
     about = json.loads((version / "training.json").read_text())
     assert about["metrics"]["test"]["accuracy"] > 0
-    assert about["export"]["greatest_difference"] < 1e-4
     assert {path.name for path in version.glob("*.py")} == {
         f"{name}.py" for name in (CONFIGURATION, MODEL, TOKENIZER)
     }
     tokenizer = transformers.AutoTokenizer.from_pretrained(version, trust_remote_code=True)
     assert type(tokenizer).__name__ == "BagTokenizer"
-
-
-def test_code_in_a_written_model_is_not_run_by_whoever_exports_it(lab, model):
-    """What lies in a folder of models is data to this program, also where the model it came from is
-    trusted."""
-    task = trusting(lab)
-    run = task.start(lab.setup("run", {"epochs": 1}, **PARAMS), data := task.prepare(PARAMS))
-    *_, last = run
-    (last.checkpoint / "modeling_bag.py").write_text(
-        "raise SystemExit('this was never in the model')"
-    )
-    setup = lab.setup("export", {"epochs": 1}, **PARAMS)
-    written = task.final().export(last.checkpoint, data, setup)
-    assert written["file"] == "model.pt2"
 
 
 def test_a_package_that_the_code_lacks_is_the_users_mistake(lab):

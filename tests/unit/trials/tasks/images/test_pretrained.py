@@ -17,9 +17,6 @@ from trials.contract import Setup, TaskError
 from trials.data.workload import Batch
 from trials.descriptions.images import METRICS
 from trials.descriptions.models import Pretrained
-from trials.final import training as final
-from trials.final.export import TOLERANCE
-from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.images import processor as image_processor
 from unit.trials.tasks.images.test_task import images, write_folder
@@ -137,7 +134,7 @@ def test_images_that_are_not_to_be_normalised_reach_the_model_as_they_are(
     workload = built.workload(data, built.SETTINGS.parse({}), setup(folder))
     (folder / "written").mkdir()
     workload.write(folder / "written", workload.weights())
-    written = image_processor.read_from(folder / "written")
+    written = image_processor.read(Pretrained(str(folder / "written")))
     assert written.means == (0.0, 0.0, 0.0)
     assert [0.25 / value for value in written.deviations] == pytest.approx([0.25 * brightest] * 3)
 
@@ -148,7 +145,7 @@ def test_without_a_processor_the_training_images_tell_their_brightness(folder):
     assert image_processor.read(Pretrained(str(folder / "resnet"))) == image_processor.Processing(
         None, None, None
     )
-    written = image_processor.read_from(reports_of(run)[-1].checkpoint)
+    written = image_processor.read(Pretrained(str(reports_of(run)[-1].checkpoint)))
     assert written.means == pytest.approx([data.means[0]] * 3)
 
 
@@ -205,16 +202,6 @@ def test_a_checkpoint_is_a_model_that_transformers_loads_with_its_processor(fold
         pixels = torch.from_numpy(images()[0][:1])[..., None]
         here = workload.outputs(Batch({"images": pixels}, torch.zeros(1), tokens=1, cells=1))
     assert torch.allclose(here, there, atol=0.02), "but for rounding to bytes while scaling"
-
-
-@pytest.mark.thorough
-def test_the_final_training_exports_a_pretrained_model(folder):
-    plan = final.Plan(PARAMS, 5, budget_from({"epochs": 1}), False, "cpu", True, {}, Arithmetic(1))
-    version = final.train(
-        task(folder, test="train.npz"), plan, folder / "models", lambda line: None
-    )
-    story = json.loads((version / "training.json").read_text())
-    assert story["export"]["greatest_difference"] <= TOLERANCE
 
 
 def test_what_does_not_fit_a_pretrained_model_is_refused(folder):
