@@ -10,6 +10,7 @@ are one configuration with several seeds.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,12 +170,24 @@ class _Table:
         return {name.removeprefix(METRIC): self._numbers(name) for name in others}
 
 
+def _read_csv(path: Path) -> pd.DataFrame:
+    """A table in which no row has more cells than there are columns."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(path, index_col=False)
+        except pd.errors.ParserWarning:
+            raise ValueError("a row has more cells than the header") from None
+
+
 def _read(path: Path) -> pd.DataFrame:
     import pandas as pd  # imported here: it takes long, and most commands read no table
 
     try:
         files.refuse_odd(path)
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     except FileNotFoundError:
         hint = "make one with: hpsearch export --what reports"
         raise DataError(f"{path}: there is no such file", hint) from None

@@ -59,7 +59,7 @@ CASES = [
     Case("a pipe", replaced("study.yaml", os.mkfifo), "study.yaml is not a plain file", "name a file"),
     Case("a link to itself", replaced("study.yaml", lambda path: path.symlink_to(path.name)),
          "study.yaml", "check the path"),
-    Case("a device", nothing, "/dev/zero is a device", "name a file", ("check", "/dev/zero")),
+    Case("a device", nothing, "/dev/zero is not a plain file", "name a file", ("check", "/dev/zero")),
     Case("a name of 300 letters", nothing, "x" * 300, "check the path", ("check", "x" * 300)),
     Case("a name that is no UTF-8", nothing, ".yaml", "hpsearch init", ("check", "a\udcff.yaml")),
     # names
@@ -111,7 +111,7 @@ CASES = [
     Case("confidence misspelt", changed(("[2, 4]", "[2, 4], prior: 2, confidence: hihg")),
          "study.yaml:14: space.batch_size.confidence:", "'low', 'medium' or 'high'"),
     Case("prior that the sampler ignores", changed(("[2, 4]", "[2, 4], prior: 2"), ("resources:", "search: {sampler: tpe}\nresources:")),
-         "study.yaml:14: space.batch_size.prior:", "use curve_gp or random, or remove prior"),
+         "study.yaml:14: space.batch_size.prior:", "use curve_gp, or remove prior"),
     Case("no choices", changed(("[2, 4]", "[]")), "study.yaml:14: space.batch_size.choices:", "at least one value"),
     Case("20,000 choices", changed(("[2, 4]", str(list(range(20_000))))), "study.yaml:14:", "at least 1"),
     Case("parameter of SQL", changed(("batch_size:", "'batch size; DROP TABLE trials':")), "study.yaml:14:", "known are"),
@@ -134,5 +134,4 @@ CASES = [
          "study.yaml:19: checkpoints.max_gb:", "above 0"),
     Case("checkpoints with a misspelt limit", also("checkpoints: {max_gbs: 3}"),
          "study.yaml:19: checkpoints.max_gbs:", "did you mean max_gb?"),
-    Case("checkpoints with a NUL", also('checkpoints: "a\\0b"'), "a\\x00b", "name a folder"),
 ]

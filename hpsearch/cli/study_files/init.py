@@ -86,7 +86,10 @@ def _name_of(train: Path | None) -> str:
 
 
 def _file_at(path: Path) -> Path:
-    return path / "study.yaml" if path.is_dir() else path
+    try:
+        return path / "study.yaml" if path.is_dir() else path
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}", "choose another name") from None
 
 
 def _write_both(path: Path, content: str, *, force: bool) -> None:

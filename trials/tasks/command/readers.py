@@ -1,4 +1,4 @@
-"""Readers of reports, by their form: JSON or patterns.
+"""Readers of reports, by their form: JSON, patterns, CSV.
 
 Each has the method `report_in`, which gives the report that a line completes, or raises
 `ProgramFailed` for an impossible one.
@@ -6,8 +6,10 @@ Each has the method `report_in`, which gives the report that a line completes, o
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +84,46 @@ class PatternLines:
             return None
         found, self._found = self._found, {}
         return _report(found, RESOURCE, text)
+
+
+class CsvRows:
+    """Each report is a row of a table whose first row names the columns.
+
+    Cells that are not numbers are left out, and so are rows without the study's objective.
+
+    Args:
+        resource: The column of the resource, with ``+1`` if it is counted from 0.
+        objective: The study's objective; None for a trial without a study.
+    """
+
+    def __init__(self, resource: str, objective: str | None) -> None:
+        self._resource = resource
+        self._needed = [resource.removesuffix(FROM_0)]
+        if objective is not None:
+            self._needed.append(objective)
+        self._columns: list[str] = []
+
+    def report_in(self, line: bytes) -> ReportLine | None:
+        text = visible(line).strip("\ufeff")
+        cells = [cell.strip() for cell in next(csv.reader([text]), [])]
+        if not self._columns:
+            self._begin(cells)
+            return None
+        numbers = {}
+        for name, cell in zip(self._columns, cells, strict=False):
+            with suppress(ValueError):
+                numbers[name] = float(cell)
+        if not numbers.keys() >= set(self._needed):
+            return None
+        return _report(numbers, self._resource, text)
+
+    def _begin(self, columns: list[str]) -> None:
+        for needed in self._needed:
+            if columns and needed not in columns:
+                what = f"the table has no column {needed}; it has {', '.join(columns)[:LETTERS]}"
+                hint = "name the one that counts under task.resource, and the objective's"
+                raise ProgramFailed(f"{what}: {hint}")
+        self._columns = columns
 
 
 def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:

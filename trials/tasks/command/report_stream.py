@@ -9,7 +9,7 @@ from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import ReportPattern
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
-from trials.tasks.command.readers import JsonLines, PatternLines, ReportLine
+from trials.tasks.command.readers import CsvRows, JsonLines, PatternLines, ReportLine
 
 LONGEST_LINE = 1 << 20
 """Bytes. A longer line is not a report, and goes to the log in pieces."""
@@ -21,6 +21,7 @@ class ReportStream:
     Args:
         patterns, resource: As in `run.Command`.
         file: The file with the reports; None for standard output.
+        metric: The study's objective; None for a trial without a study.
         output: The log.
     """
 
@@ -29,17 +30,22 @@ class ReportStream:
         patterns: Sequence[ReportPattern],
         file: Path | None,
         resource: str,
+        metric: str | None,
         output: Output,
     ) -> None:
         self._patterns, self._file, self._output = patterns, file, output
-        self._resource = resource
+        self._resource, self._metric = resource, metric
         self._stamp: object = None
         """The state of the file when it was last read."""
         self._reader = self._new_reader()
         self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
 
-    def _new_reader(self) -> JsonLines | PatternLines:
-        return PatternLines(self._patterns) if self._patterns else JsonLines(self._resource)
+    def _new_reader(self) -> JsonLines | PatternLines | CsvRows:
+        if self._patterns:
+            return PatternLines(self._patterns)
+        if self._file is None or self._file.suffix != ".csv":
+            return JsonLines(self._resource)
+        return CsvRows(self._resource, self._metric)
 
     def reports(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[ReportLine]:
         """The reports that are complete with pieces of output, and those of a changed file.

@@ -42,7 +42,7 @@ class Command:
     Args:
         base: The folder that it runs in.
         reports: The file of the attempt's folder with the reports; None for standard output.
-        patterns: The patterns of reports; empty if they are lines of JSON.
+        patterns: The patterns of reports; empty if they are lines of JSON, or rows of CSV.
         resource: The key of a report with its resource.
         ends_early: Whether it may end before its budget.
         resumes: Whether it continues from the files of its folder.
@@ -82,8 +82,10 @@ class CommandRun:
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        file = None if command.reports is None else self._folder.path / command.reports
-        self._stream = ReportStream(command.patterns, file, command.resource, self._output)
+        goal, reports = setup.goal, command.reports
+        metric = None if goal is None else goal.metric
+        file = None if reports is None else self._folder.path / reports
+        self._stream = ReportStream(command.patterns, file, command.resource, metric, self._output)
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._is_at_report = False

@@ -1,4 +1,4 @@
-"""Programs that know nothing of hpsearch: reports by patterns, and in files that they write."""
+"""Programs that know nothing of hpsearch: reports by patterns, and in tables that they write."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.running.command_runs import Python, Start, first_of, log_of, reports_of
-from trials.contract import ProgramFailed
+from support.running.command_runs import Python, Start, first_of, log_of, reports_of, shell
+from trials.contract import Goal, ProgramFailed
 
 
 def seen(run: Any) -> list[tuple[float, dict[str, float]]]:
@@ -93,11 +93,33 @@ for n in range(3):
 
 
 def test_a_table_that_is_written_anew_each_time_is_read(start: Start, python: Python) -> None:
-    pattern = "^{resource+1},{val_loss},"
-    run = start(f"{python(TABLE)} {{folder}}", reports="log.csv", report=pattern)
+    run = start(f"{python(TABLE)} {{folder}}", reports="log.csv", resource="epoch+1")
     reports = seen(run)
     assert reports[-1] == (3.0, {"val_loss": 2.5})
     assert [at for at, _ in reports] == sorted({at for at, _ in reports})
+
+
+def test_rows_without_the_objective_are_not_reports(start: Start, python: Python) -> None:
+    program = python(
+        "with open(sys.argv[1] + '/m.csv', 'w') as file:\n"
+        "    file.write('epoch,loss,acc\\n1,0.3,\\n1,,0.5\\n3,0.2,0.6\\n')\n"
+    )
+    run = start(f"{program} {{folder}}", reports="m.csv", resource="epoch", goal=Goal("acc", True))
+    assert seen(run) == [(1.0, {"acc": 0.5}), (3.0, {"loss": 0.2, "acc": 0.6})]
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("round,acc", "no column epoch; it has round, acc"),
+        ("epoch,loss", "no column acc; it has epoch, loss"),
+    ],
+)
+def test_a_table_without_a_needed_column_fails(start: Start, header: str, said: str) -> None:
+    command = f"echo {header} > {{folder}}/m.csv"
+    run = start(shell(command), reports="m.csv", resource="epoch", goal=Goal("acc", True))
+    with pytest.raises(ProgramFailed, match=said):
+        reports_of(run)
 
 
 CONTINUING = """
@@ -124,12 +146,11 @@ def test_a_trial_that_continues_reports_only_new_rows_of_its_table(
 ) -> None:
     command = f"{python(text)} {{folder}}"
     (tmp_path / "stop").touch()
-    table = {"reports": "log.csv", "report": "^{resource},{acc}"}
-    first = start(command, **table)
+    first = start(command, reports="log.csv", resource="epoch")
     assert first_of(first).resource == 1.0
     saved = first.save()
     assert saved is not None
     (tmp_path / "stop").unlink()
-    second = start(command, **table, resume_from=saved, attempt=2)
+    second = start(command, reports="log.csv", resource="epoch", resume_from=saved, attempt=2)
     assert [at for at, _ in seen(second)][-1] == 3.0
     assert not [each for each in second.findings() if each.name == "began_again"]
