@@ -74,7 +74,7 @@ STUDY: dict[str, Any] = {
         "dropout": {"type": "float", "low": 0.0, "high": 0.5},
         "layers": {"type": "int", "low": 1, "high": 8},
         "width": {"type": "int", "low": 32, "high": 1024, "log": True},
-        "optimizer": {"type": "categorical", "choices": ["adam", "sgd", "lion"]},
+        "optimizer": {"type": "categorical", "choices": ["adam", "sgd", "muon"]},
     },
     "objective": {"metric": "accuracy", "direction": "maximize"},
     "budget": {"trials": 100_000, "per_trial": {"epochs": EPOCHS}},
@@ -135,7 +135,7 @@ class MadeStudy:
             "dropout": 0.5 * draw(),
             "layers": 1 + int(8 * draw()),
             "width": 32 + int(992 * draw()),
-            "optimizer": ["adam", "sgd", "lion"][int(3 * draw())],
+            "optimizer": ["adam", "sgd", "muon"][int(3 * draw())],
         }
 
 

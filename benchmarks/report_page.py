@@ -75,7 +75,7 @@ def spec() -> str:
         kinds: list[dict[str, Any]] = [
             {"type": "float", "low": 1e-5, "high": 1e-1, "log": True},
             {"type": "float", "low": 0.0, "high": 1.0},
-            {"type": "categorical", "choices": ["adamw", "lion", "sgd", "muon"]},
+            {"type": "categorical", "choices": ["adamw", "adam", "sgd", "muon"]},
         ]
         space[f"parameter_{n}"] = kinds[n % 3]
     written = {
@@ -95,7 +95,7 @@ def drawn(chance: random.Random) -> dict[str, Any]:
         values = (
             10 ** chance.uniform(-5, -1),
             chance.random(),
-            chance.choice(["adamw", "lion", "sgd", "muon"]),
+            chance.choice(["adamw", "adam", "sgd", "muon"]),
         )
         params[f"parameter_{n}"] = values[n % 3]
     return params
