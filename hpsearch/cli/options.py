@@ -209,10 +209,6 @@ class Selection:
         int | None,
         typer.Option(min=1, max=LARGEST_COUNT, help="The largest number of trials to show."),
     ] = None
-    top: Annotated[
-        int | None,
-        typer.Option(min=1, max=LARGEST_COUNT, help="Show this many trials, the best first."),
-    ] = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, show, terminal_width
+from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError
@@ -59,8 +59,8 @@ def simulate_study(
         best = tables.best(ranked, terminal_width(), names, at)
         show(best, *_lines(found, len(curves_used.configurations)))
         return
-    emit = emit_yaml if format_ is TreeFormat.YAML else emit_json
-    emit({**found, "best": [as_plain(each, curves_used) for each in ranked]})
+    best_plain = [as_plain(each, curves_used) for each in ranked]
+    emit_tree({**found, "best": best_plain}, format_)
 
 
 def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:

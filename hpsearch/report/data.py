@@ -9,7 +9,7 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
+from hpsearch.report.frames.clocks import closed
 from hpsearch.report.frames.progress import known_until
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
@@ -36,8 +36,6 @@ class ReportData:
     """The time until which it is known."""
     attempts: pd.DataFrame
     """Its attempts, with an end each (`clocks.closed`)."""
-    spans: Sequence[DrivenSpan]
-    """The stretches of time in which it was driven."""
 
     @property
     def goal(self) -> GoalColumns:
@@ -85,7 +83,6 @@ def report_data(connection: Connection, study: StudyHead, now: float) -> ReportD
     result = study_result(connection, study, TOP)
     history = history_frames(connection, study, result.trust.spec)
     until = known_until(history, now, driven=study.driver is not None)
-    attempts = closed(history.attempts, until)
     return ReportData(
         study=study,
         status=study_status(connection, study, result.ranked),
@@ -93,6 +90,5 @@ def report_data(connection: Connection, study: StudyHead, now: float) -> ReportD
         result=result,
         now=now,
         until=until,
-        attempts=attempts,
-        spans=driven_spans(attempts, [each.created for each in history.environments]),
+        attempts=closed(history.attempts, until),
     )

@@ -14,7 +14,7 @@ from hpsearch.report.charts.progress import best_so_far
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.spending import spending
 from hpsearch.report.rendering import as_html, as_markdown, summary_html
-from hpsearch.report.result import is_long, result_part, whole_configuration
+from hpsearch.report.result import result_part
 from hpsearch.report.wording import (
     PageSection,
     PageTable,
@@ -117,19 +117,15 @@ def _curves(data: ReportData) -> PageSection | None:
 
 
 def _parameters(data: ReportData, of: Configurations, with_charts: bool) -> PageSection | None:
-    winner = data.winner
-    whole = []
-    if winner is not None and is_long(winner.trial):
-        whole.append(whole_configuration(winner.trial))
     if not of.can_compare:
-        return PageSection("parameters", "Parameters", tables=whole) if whole else None
+        return None
     goal = data.goal
     lines = _parameter_lines(data, of)
     if with_charts:
         made = [parameters.importances(of), parameters.parallel_coordinates(goal, of)]
         charts = _drawn([*made, parameters.slices(goal, of)])
-        return PageSection("parameters", "Parameters", lines, charts, whole)
-    tables = whole if of.importances.frame.empty else [_importances(of), *whole]
+        return PageSection("parameters", "Parameters", lines, charts)
+    tables = [] if of.importances.frame.empty else [_importances(of)]
     return PageSection("parameters", "Parameters", lines, tables=tables)
 
 
@@ -165,7 +161,7 @@ def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
 
 
 def _budget(data: ReportData) -> PageSection | None:
-    spent = spending(data.attempts, data.history.trials, data.spans)
+    spent = spending(data.attempts, data.history.trials)
     if spent.empty:
         return None
     total = spent["gpu_seconds"].sum()
@@ -176,10 +172,7 @@ def _budget(data: ReportData) -> PageSection | None:
         rows.append((row.part, duration(row.gpu_seconds), share, attempts))
     heads = ("for", "compute time", "share", "attempts")
     table = PageTable("Compute time by purpose", heads, rows, frozenset({1, 2, 3}))
-    line = (
-        "Start-up is the time before an attempt could train. Idle slots are not charged: they "
-        "waited between attempts, or for the last trials to end."
-    )
+    line = "Start-up is the time before an attempt could train."
     return PageSection("budget", "Where the time went", [(line,)], tables=[table])
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpsearch.cli.opening import chosen_study, viewing
-from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_tree, show, terminal_width
 from hpsearch.documents.trials import comparison_document
 from hpsearch.errors import UserError
 from hpsearch.result.comparison import MOST_COMPARED
@@ -28,15 +28,13 @@ def print_comparison(words: list[str], format_: TreeFormat, storage: str) -> Non
         UserError: `words` are not that, or there is no such trial.
     """
     name, numbers = _name_and_numbers(words)
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         trials = [trial_detail(connection, study, number) for number in numbers]
     if format_ is TreeFormat.TABLE:
         show(*comparison(trials, terminal_width()))
-    elif format_ is TreeFormat.YAML:
-        emit_yaml(comparison_document(study, trials))
     else:
-        emit_json(comparison_document(study, trials))
+        emit_tree(comparison_document(study, trials), format_)
 
 
 def _name_and_numbers(words: list[str]) -> tuple[str | None, list[int]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import What, log_as_notes, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import Interrupted, Unreachable, UserError
@@ -90,7 +90,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
         What.REPORTS: frames.reports_frame,
         What.ATTEMPTS: frames.attempts_frame,
     }
-    with viewing(wanted.storage) as connection:
+    with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
         frame = makers[wanted.what](connection, study)
     with whole_file(to) as unfinished:
@@ -101,7 +101,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
 def _export_for_optuna(to: str, wanted: StudyExport) -> None:
     from hpsearch.bridges.optuna.write import write
 
-    with viewing(wanted.storage) as connection:
+    with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
     with closing(Store.open(wanted.storage, create=False)) as store:
         history = store.load(study.name)
@@ -119,7 +119,7 @@ def _send(to: str | None, wanted: StudyExport) -> None:
     from hpsearch.tracking.processes import Senders, refuse_missing
 
     trackers = () if to is None else _named(to)
-    with viewing(wanted.storage) as connection:
+    with reading(wanted.storage) as connection:
         name = chosen_study(connection, wanted.name).name
     with closing(Store.open(wanted.storage, create=False)) as store:
         record = store.find_study(name)

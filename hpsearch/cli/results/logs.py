@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
 from hpsearch.cli.results.show import name_and_number
 from hpsearch.domain.records import StudyState
@@ -69,7 +69,7 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
 
 
 def _read(name: str | None, number: int, storage: str) -> tuple[StudyHead, TrialDetail]:
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         return study, trial_detail(connection, study, number)
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from rich.console import RenderableType
-from sqlalchemy import Connection
-
-from hpsearch.cli.opening import chosen_study, viewing
-from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_tree, show, terminal_width
 from hpsearch.cli.results.status import used
-from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.documents.trials import trial_document
 from hpsearch.errors import UserError
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import StudyHead, trial_detail
+from hpsearch.store.reading.queries import trial_detail
 from hpsearch.terminal import trial as view
 from trials.checkpoints import folders
 
@@ -34,36 +29,15 @@ def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
         UserError: `words` are not that, or there is no such trial.
     """
     name, number = name_and_number(words, "show")
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
     if format_ is TreeFormat.TABLE:
         logs = logs_of(study, detail)
         disk = _folder_bytes(detail.trial.checkpoint)
         show(*view.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
-    elif format_ is TreeFormat.YAML:
-        emit_yaml(trial_document(study, detail))
     else:
-        emit_json(trial_document(study, detail))
-
-
-def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
-    """Print a trial again whenever it changes.
-
-    Raises:
-        UserError: As `print_trial`, or it cannot be watched in this format.
-    """
-    name, number = name_and_number(words, "show")
-
-    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
-        detail = trial_detail(connection, study, number)
-        return [trial_document(study, detail)]
-
-    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        detail = trial_detail(connection, study, number)
-        return view.trial(detail, terminal_width(), None)
-
-    watch(Watched(rows, parts), name, format_, storage)
+        emit_tree(trial_document(study, detail), format_)
 
 
 def name_and_number(words: list[str], command: str) -> tuple[str | None, int]:

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
-from rich.console import RenderableType
-from sqlalchemy import Connection
-
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Selection
 from hpsearch.cli.output import Format, emit, note, show, terminal_width
-from hpsearch.cli.results.watching import Watched, watch
-from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import StudyHead, trial_rows
+from hpsearch.store.reading.queries import trial_rows
 from hpsearch.terminal import tables
 
 
 def print_trials(name: str | None, selection: Selection, format_: Format, storage: str) -> None:
-    """Print the selected trials of a study.
-
-    Raises:
-        UserError: `top` together with `sort` or `limit`, or of a study without a single direction.
-    """
-    _refuse_two_orders(selection)
-    with viewing(storage) as connection:
+    """Print the selected trials of a study."""
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         rows = trial_rows(connection, study, **asdict(selection))
     if format_ is not Format.TABLE:
@@ -35,28 +24,3 @@ def print_trials(name: str | None, selection: Selection, format_: Format, storag
         note(f"--where selects no trials of {study.name}")
     else:
         note(f"no trials of {study.name} yet")
-
-
-def watch_trials(name: str | None, selection: Selection, format_: Format, storage: str) -> None:
-    """Print the selected trials again whenever they change.
-
-    Raises:
-        UserError: As `print_trials`, or it cannot be watched in this format.
-    """
-    _refuse_two_orders(selection)
-
-    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
-        return [row.as_plain() for row in trial_rows(connection, study, **asdict(selection))]
-
-    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        found = trial_rows(connection, study, **asdict(selection))
-        return [tables.trials(found, terminal_width())]
-
-    watch(Watched(rows, parts), name, format_, storage)
-
-
-def _refuse_two_orders(selection: Selection) -> None:
-    has_order = selection.sort is not None or selection.limit is not None
-    if selection.top is not None and has_order:
-        message = "--top cannot be combined with --sort or --limit"
-        raise UserError(message, "leave out --top, or --sort and --limit")

@@ -1,27 +1,16 @@
-"""The compute time and the wall clock that a study had used at a moment.
+"""The compute time that a study had used at a moment.
 
 The ledger charges an attempt when it ends. Here its charge is spread evenly over its time, so that
-every moment between has its share. The wall clock stands still while no driver works on the study.
+every moment between has its share.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class DrivenSpan:
-    """A stretch of time in which a driver worked on a study, in seconds since the epoch."""
-
-    begin: float
-    end: float
 
 
 def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
@@ -39,34 +28,6 @@ def closed(attempts: pd.DataFrame, now: float) -> pd.DataFrame:
     live_s = (done["ended"] - done["started"])[is_live]
     done.loc[is_live, "gpu_seconds"] = live_s * rate
     return done
-
-
-def driven_spans(attempts: pd.DataFrame, begins: Sequence[float]) -> list[DrivenSpan]:
-    """The stretches in which a study was driven: from the first attempt of each driver to the end
-    of its last one. The attempts have an end each, and `begins` are the times at which its drivers
-    began."""
-    if attempts.empty:
-        return []
-    started = attempts["started"].to_numpy(float)
-    session = np.searchsorted(np.sort(np.asarray(begins, float)), started, side="right")
-    spans: list[DrivenSpan] = []
-    for each in np.unique(session):
-        own = attempts[session == each]
-        begin, end = float(own["started"].min()), float(own["ended"].max())
-        if spans and begin < spans[-1].end:
-            begin = spans[-1].end
-        if end > begin or not spans:
-            spans.append(DrivenSpan(begin, max(begin, end)))
-    return spans
-
-
-def wall_clock(moments: ArrayLike, spans: Sequence[DrivenSpan]) -> Floats:
-    """Seconds that the study had been driven at each moment."""
-    at = np.asarray(moments, float)
-    total: Floats = np.zeros_like(at)
-    for span in spans:
-        total = total + np.clip(at, span.begin, span.end) - span.begin
-    return total
 
 
 def gpu_clock(moments: ArrayLike, attempts: pd.DataFrame) -> Floats:

@@ -1,8 +1,7 @@
-"""The use of the compute time: trials, starting up, and waiting."""
+"""The use of the compute time: trials, and starting up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
-from hpsearch.report.frames.clocks import DrivenSpan
 
 
 class SpentOn(StrEnum):
@@ -26,8 +24,6 @@ class SpentOn(StrEnum):
     """Trials that run or wait for a slot."""
     OVERHEAD = "start-up"
     """Libraries, data and models, before training."""
-    IDLE = "idle slots"
-    """Not charged: slots that waited."""
 
 
 _OF_STATE = {
@@ -40,15 +36,13 @@ _OF_STATE = {
 }
 
 
-def spending(
-    attempts: pd.DataFrame, trials: pd.DataFrame, spans: Sequence[DrivenSpan]
-) -> pd.DataFrame:
+def spending(attempts: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     """The compute time of each purpose: columns `part`, `gpu_seconds` and `attempts`, without those
     that took nothing.
 
     An attempt's start-up counts as overhead and the rest of it as its trial's, by the trial's
     state. The time of a lost attempt counts as lost, whatever became of its trial. The attempts
-    have an end each, and `spans` are the stretches in which the study was driven.
+    have an end each.
     """
     charged = attempts["gpu_seconds"]
     lasted_s = np.maximum(attempts["ended"] - attempts["started"], 1e-9)
@@ -58,8 +52,6 @@ def spending(
     spent = dict((charged - overhead).groupby(purposes).sum())
     counts = dict(purposes.value_counts())
     spent[SpentOn.OVERHEAD], counts[SpentOn.OVERHEAD] = overhead.sum(), (overhead > 0).sum()
-    rate = charged.sum() / lasted_s.sum() if len(attempts) else 0.0
-    spent[SpentOn.IDLE] = rate * sum(idle(attempts, spans).values())
     rows = [
         (each.value, float(spent[each]), int(counts.get(each, 0)))
         for each in SpentOn
@@ -74,16 +66,3 @@ def _purposes(attempts: pd.DataFrame, trials: pd.DataFrame) -> pd.Series:
     purpose = purpose.mask(is_confirmed, SpentOn.CONFIRMED.value)
     found = attempts["trial"].map(purpose)
     return found.mask(attempts["outcome"] == Outcome.LOST.value, SpentOn.FAILED.value)
-
-
-def idle(attempts: pd.DataFrame, spans: Sequence[DrivenSpan]) -> dict[str, float]:
-    """Seconds that each slot waited while the study was driven: between its attempts, and from its
-    last one to the end of the span."""
-    waited: dict[str, float] = {}
-    for span in spans:
-        inside = (attempts["started"] >= span.begin - 1e-6) & (attempts["started"] <= span.end)
-        for worker, own in attempts[inside].groupby("worker", sort=False):
-            there_s = span.end - float(own["started"].min())
-            busy_s = float((own["ended"] - own["started"]).sum())
-            waited[str(worker)] = waited.get(str(worker), 0.0) + max(0.0, there_s - busy_s)
-    return waited

@@ -221,15 +221,12 @@ def trial_rows(
     sort: str | None = None,
     limit: int | None = None,
     skip: int = 0,
-    top: int | None = None,
 ) -> list[TrialRow]:
     """Trials that `where` selects, in the order of `sort` (and then of their numbers), at most
-    `limit` after the first `skip`; or the best `top` by what is expected of them or else by their
-    value.
+    `limit` after the first `skip`.
 
     Raises:
         FilterError: An expression does not parse or names something unknown.
-        UserError: `top` of a study that has no direction.
     """
     statement = _trials_of(study)
     names = names_of(connection, study.id) if where or sort else None
@@ -237,9 +234,6 @@ def trial_rows(
         statement = statement.where(compiled(where, "--where", names))
     if sort and names:
         statement = statement.order_by(*compiled(sort, "--sort", names))
-    if top is not None:
-        statement = statement.order_by(*_best_first(study))
-        limit = top
     in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
     return _trial_rows(connection, in_order)
 

@@ -54,7 +54,6 @@ def test_status_shows_who_asked_for_what_and_what_came_of_it(run, flowers):
     assert found[0]["origin"] == HOSTILE
     assert found[1]["refused"] == f"x: {HOSTILE}"
     assert found[2]["kind"] == "interrupt"
-    assert "requests" not in run("status", flowers, "--format", "csv").out
 
 
 def test_the_report_shows_it_as_text(run, flowers, tmp_path):

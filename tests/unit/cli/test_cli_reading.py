@@ -200,8 +200,6 @@ def test_what_is_expected_is_told_wherever_the_best_is(run: Run, lucky: str) -> 
     assert "  0.95 at 2\n" in shown
     assert "0.72 ± 0.033 if trained in full (90%)\n" in shown
     assert "expected" in run("trials", lucky).out.splitlines()[0]
-    found = run("trials", lucky, "--top", "3", "--format", "csv").out
-    assert [row["number"] for row in csv.DictReader(io.StringIO(found))] == ["1", "0", "2"]
     found = run("trials", lucky, "--where", "expected_deviation > 0", "--sort", "expected").out
     assert [line.split()[0] for line in found.splitlines()[1:]] == ["0", "1"]
 
@@ -234,11 +232,6 @@ def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:
         "json",
     )
     assert [row["number"] for row in json.loads(said.out)] == [2, 0]
-
-
-def test_trials_top_are_those_with_the_best_values(run: Run, flowers: str) -> None:
-    said = run("trials", flowers, "--top", "2", "--format", "csv")
-    assert [row["number"] for row in csv.DictReader(io.StringIO(said.out))] == ["2", "5"]
 
 
 def test_numbers_that_json_does_not_know_are_null(run: Run, flowers: str) -> None:

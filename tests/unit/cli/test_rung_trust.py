@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable
@@ -59,8 +57,6 @@ def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) ->
     assert list(first["correlation"]) == ["value", "low", "high", "trials"]
     assert (first["level"], first["reached"], first["verdict"]) == (1.0, 90, "tells")
     assert second["level"] == 3.0
-    rows = list(csv.DictReader(io.StringIO(run("status", "--format", "csv").out)))
-    assert "rungs" not in rows[0]
 
 
 def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., None]) -> None:
