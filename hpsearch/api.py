@@ -14,11 +14,7 @@ from hpsearch.documents.trials import listed
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
 from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    find_study,
-    study_requests,
-)
+from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.store import Store
 
 if TYPE_CHECKING:
@@ -27,12 +23,6 @@ if TYPE_CHECKING:
 
     from hpsearch.report.charts.chart import Chart
     from hpsearch.report.data import ReportData
-
-
-REQUEST_COLUMNS = (
-    *("id", "created", "origin", "kind", "content", "asked", "answer"),
-    *("handled", "refused", "trial"),
-)
 
 
 class StudyReader:
@@ -91,16 +81,6 @@ class StudyReader:
         """A row for each report, by trial and resource, with a column for each metric."""
         with self._reading() as (connection, study):
             return reports_frame(connection, study)
-
-    def requests(self) -> pd.DataFrame:
-        """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
-        and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
-        seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
-        from hpsearch.words.requests import as_plain
-
-        with self._reading() as (connection, study):
-            found = study_requests(connection, study)
-        return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
 
     def optuna(self) -> optuna.Study:
         """The study as Optuna's, for its plots, importances and samplers."""

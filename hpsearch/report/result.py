@@ -11,7 +11,7 @@ from hpsearch.ranking.selection import Ranked
 from hpsearch.report.data import ReportData
 from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
+from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
 from hpsearch.words.estimates import expected, interval, may_change
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
@@ -64,7 +64,6 @@ def _nothing(data: ReportData) -> str:
 
 def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
     result = data.result
-    assert result.luck is not None
     lines: list[Pieces] = []
     trial, confirmed = best.trial, best.confirmed
     if trial.violation > 0:
@@ -75,7 +74,7 @@ def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
         runs = f"{confirmed.runs} trainings with fresh seeds"
         lines.append((f"Confirmed by {runs}: mean {number(confirmed.mean)}, 90% interval {span}.",))
     else:
-        lines.append(sentence(LUCK[result.luck]))
+        lines.append(sentence(luck(best)))
     shown = f"The best value that it showed in the search is {number(best.value)}"
     at = result.seen_at.get(trial.number)
     where: Pieces = () if at is None else (f", at {number(at)} ", foreign(data.unit))

@@ -20,7 +20,7 @@ from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
-from hpsearch.words.certainty import how_sure, short_notes
+from hpsearch.words.certainty import how_sure
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -53,7 +53,7 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         emit(best_documents(result, wanted.top), format_)
     elif result.ranked:
         show(*_tables(result, wanted))
-        for line in how_sure(result) if wanted.why else short_notes(result):
+        for line in how_sure(result):
             note(line)
     else:
         note(_nothing(study, wanted))

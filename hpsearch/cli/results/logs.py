@@ -21,14 +21,10 @@ from hpsearch.words.numbers import duration, first_line, moment
 from trials.checkpoints import folders
 from trials.disk.log_file import EARLIER, OURS
 
-LOOK_S = 0.5
-"""How often a log that is followed is read."""
-LOOK_INTO_STORE_S = 10.0
-"""The same of one in a store, which arrives there now and then."""
+LOOK_S = 1.0
+"""Seconds between two looks at a log that is followed."""
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What progress bars write to colour text and to move the cursor."""
-ASK_S = 2.0
-"""How often the database is asked whether its trial has ended."""
 
 
 def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: bool) -> None:
@@ -87,10 +83,7 @@ def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
         shown.print_new(detail.attempts, to_the_end=is_over)
         if is_over:
             return
-        ask_at = time.monotonic() + ASK_S
-        while time.monotonic() < ask_at:
-            time.sleep(shown.look_s)
-            shown.print_new(detail.attempts, to_the_end=False)
+        time.sleep(LOOK_S)
 
 
 class _Shown:
@@ -109,7 +102,6 @@ class _Shown:
         self._logs: dict[int, _Log] = {}
         self._over: set[int] = set()
         """The attempts whose end was printed."""
-        self.look_s = LOOK_INTO_STORE_S if folders.is_url(folder) else LOOK_S
 
     @property
     def any(self) -> bool:
