@@ -108,20 +108,22 @@ def show(
     ] = False,
 ) -> None:
     """Show everything that is recorded about one trial, or its log, or compare several."""
-    from hpsearch.cli.results.compare import are_several, print_comparison
     from hpsearch.cli.results.logs import print_logs
-    from hpsearch.cli.results.show import print_trial
+    from hpsearch.cli.results.show import name_and_numbers, print_comparison, print_trial
 
+    name, numbers = name_and_numbers(trials)
     if log or attempt is not None:
         if not log or format is not TreeFormat.TABLE:
             raise UserError("a log is shown by --log, as it is", "add --log, or remove --format")
-        print_logs(trials, attempt, storage, follow=watch)
+        if len(numbers) > 1:
+            raise UserError("--log shows one trial", "give one number")
+        print_logs(name, numbers[0], attempt, storage, follow=watch)
     elif watch:
         raise UserError("--watch follows a log", "add --log, or remove --watch")
-    elif are_several(trials):
-        print_comparison(trials, format, storage)
+    elif len(numbers) > 1:
+        print_comparison(name, numbers, format, storage)
     else:
-        print_trial(trials, format, storage)
+        print_trial(name, numbers[0], format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)

@@ -12,7 +12,6 @@ from typing import Any
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
-from hpsearch.cli.results.show import name_and_number
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
@@ -27,11 +26,14 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What progress bars write to colour text and to move the cursor."""
 
 
-def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: bool) -> None:
+def print_logs(
+    name: str | None, number: int, attempt: int | None, storage: str, *, follow: bool
+) -> None:
     """Print the logs of a trial's attempts, from the first one on.
 
     Args:
-        words: The trial's number, after the study's name where one is given.
+        name: The study; None for the only one.
+        number: The trial's number.
         attempt: The only attempt to print; None for all.
         storage: The database's URL.
         follow: True to go on until the trial has ended.
@@ -39,7 +41,6 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
     Raises:
         UserError: There is no such trial or attempt, it has no logs, or they are not here.
     """
-    name, number = name_and_number(words, "show")
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:
