@@ -94,7 +94,7 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
     schema_path = path.parent / schema.NAME
     refuse_taken(path, force=force)
     with whole_file(path) as unfinished:
-        unfinished.write_text(f"{schema.first_line(schema.NAME)}\n{content}", encoding="utf-8")
+        unfinished.write_text(f"{schema.FIRST_LINE}\n{content}", encoding="utf-8")
         schema.write(schema_path)
     note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")

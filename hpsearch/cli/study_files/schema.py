@@ -11,15 +11,12 @@ from hpsearch.study_file.schema import study_file_schema
 
 NAME = "hpsearch.schema.json"
 """The file beside a study file that the study file's first line refers to."""
+FIRST_LINE = f"# yaml-language-server: $schema={NAME}"
+"""The comment that leads editors to the schema."""
 
 
 def print_schema() -> None:
     sys.stdout.write(_text())
-
-
-def first_line(name: str) -> str:
-    """The comment that leads editors to the schema, by its place relative to the study file."""
-    return f"# yaml-language-server: $schema={name}"
 
 
 def write(path: Path) -> None:
