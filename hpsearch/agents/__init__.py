@@ -1,5 +1,5 @@
 """Studies for agents, by the Model Context Protocol.
 
-`server`  the tools
-`reading` the readings that they answer with
+`server`  the server, and the tools that change studies
+`reading` the tools that read
 """

@@ -1,13 +1,14 @@
-"""Readings for agents: the same as the commands print for programs, and no more than was asked
+"""The tools that read: they answer as the commands print for programs, and no more than was asked
 for."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from sqlalchemy import Connection
 
 from hpsearch.documents.plain import finite
@@ -15,8 +16,15 @@ from hpsearch.documents.studies import status_document, study_document
 from hpsearch.documents.trials import best_documents, comparison_document, trial_document
 from hpsearch.report.data import report_data
 from hpsearch.report.page import markdown_report
+from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.result.reading import study_result
-from hpsearch.store.reading.queries import StudyHead, find_study, trial_detail, trial_rows
+from hpsearch.store.reading.queries import (
+    LARGEST_NUMBER,
+    StudyHead,
+    find_study,
+    trial_detail,
+    trial_rows,
+)
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
@@ -24,11 +32,25 @@ from hpsearch.words.certainty import how_sure
 
 Plain = dict[str, Any]
 
+MOST_ROWS = 200
+MOST_CHARACTERS = 2000
+"""Of a study's name, and of the reason for a proposal."""
+
+Study = Annotated[
+    str,
+    Field(
+        max_length=MOST_CHARACTERS,
+        description="The study's name, as the tool `studies` lists it.",
+    ),
+]
+Number = Annotated[int, Field(ge=0, le=LARGEST_NUMBER, description="The number of a trial.")]
+
 
 class Reader:
     """Reads the studies of one database; each call sees them as they are at that moment.
 
-    Every method raises a `HpsearchError` that says what is wrong and what to do.
+    Every public method is a tool: agents see its name, its docstring and its parameters. It raises
+    a `HpsearchError` that says what is wrong and what to do.
 
     Args:
         storage: The database's URL.
@@ -38,43 +60,57 @@ class Reader:
         self._storage = storage
 
     def studies(self) -> list[Plain]:
-        """All studies, the newest first, with their states and best trials."""
+        """List all studies, the newest first: state, trials by state, best trial, compute time."""
         with self._viewing() as connection:
             return [_plain(study_document(each)) for each in list_studies(connection)]
 
-    def status(self, study: str) -> Plain:
-        """The status of a study: budget, running trials, failures by cause, trust in its rungs."""
+    def status(self, study: Study) -> Plain:
+        """Where a study stands: budget, running trials, failures by cause, trust in its rungs."""
         with self._study(study) as (connection, head):
             status = study_status(connection, head)
             trust = study_trust(connection, head)
         return _plain(status_document(status, trust, status.checkpoint_bytes))
 
-    def best(self, study: str, top: int) -> Plain:
-        """The best trials, and in words how sure it is that the first one is better."""
+    def best(self, study: Study, top: Annotated[int, Field(ge=1, le=50)] = 5) -> Plain:
+        """The best trials, best first, with `how_sure`: in words, whether the first is better than
+        others and than the default settings, or may be luck."""
         with self._study(study) as (connection, head):
             result = study_result(connection, head, top)
         return _plain({"trials": best_documents(result, top), "how_sure": how_sure(result)})
 
-    def trials(self, study: str, where: str | None, sort: str | None, limit: int) -> list[Plain]:
-        """Trials of a study, selected and in order."""
+    def trials(
+        self,
+        study: Study,
+        where: Annotated[
+            str | None,
+            Field(description="Such as: learning_rate < 1e-4 and state = 'complete'"),
+        ] = None,
+        sort: Annotated[str | None, Field(description="Such as: value desc, learning_rate")] = None,
+        limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 20,
+    ) -> list[Plain]:
+        """Trials of a study with their parameters, values and latest metrics."""
         with self._study(study) as (connection, head):
             rows = trial_rows(connection, head, where=where, sort=sort, limit=limit)
         return [_plain(row.as_plain()) for row in rows]
 
-    def trial(self, study: str, number: int) -> Plain:
-        """Everything that is recorded about one trial."""
+    def trial(self, study: Study, number: Number) -> Plain:
+        """One trial: parameters, reports, attempts, decisions in words, findings, error, logs."""
         with self._study(study) as (connection, head):
             detail = trial_detail(connection, head, number)
         return _plain(trial_document(head, detail))
 
-    def compare(self, study: str, numbers: Sequence[int]) -> Plain:
-        """The parameters in which trials differ, and their values at the levels that they share."""
+    def compare(
+        self,
+        study: Study,
+        numbers: Annotated[list[Number], Field(min_length=2, max_length=MOST_COMPARED)],
+    ) -> Plain:
+        """Trials side by side: the parameters that differ, and values at the same resource."""
         with self._study(study) as (connection, head):
             details = [trial_detail(connection, head, number) for number in numbers]
         return _plain(comparison_document(head, details))
 
-    def report(self, study: str) -> str:
-        """The report of a study, as Markdown."""
+    def report(self, study: Study) -> str:
+        """What happened in a study, as Markdown: the answer, budget, failures, environment."""
         with self._study(study) as (connection, head):
             data = report_data(connection, head, time.time())
         return markdown_report(data)

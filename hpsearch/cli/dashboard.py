@@ -8,7 +8,6 @@ import socket
 from contextlib import closing
 from importlib import import_module
 from ipaddress import ip_address
-from typing import Any
 from urllib.parse import quote
 
 from hpsearch.cli.output import note
@@ -72,30 +71,22 @@ def serve_dashboard(
         note(f"http://{_shown(host, address)}:{taken}/{path} (stop with Ctrl-C)")
         if not loopback:
             note(PLAIN_HTTP)
-        uvicorn.Server(_config(app)).run([listening])
+        # Requests are not logged: their addresses may hold the token. Nor is what a proxy says of
+        # them believed: who is behind it is not known.
+        config = uvicorn.Config(
+            app,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=END_S,
+        )
+        uvicorn.Server(config).run([listening])
         raise KeyboardInterrupt
-
-
-def _config(app: Any) -> Any:
-    """How the application is served.
-
-    Requests are not logged: their addresses may hold the token. Nor is what a proxy says of them
-    believed: who is behind it is not known.
-    """
-    import uvicorn
-
-    return uvicorn.Config(
-        app,
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=END_S,
-    )
 
 
 def _token(*, is_needed: bool) -> str | None:

@@ -25,13 +25,6 @@ def reading(storage: str) -> Iterator[Connection]:
         yield connection
 
 
-@contextmanager
-def viewing(storage: str) -> Iterator[Connection]:
-    """As `reading`, for a command that only shows what it reads: damaged rows are left out."""
-    with closing(Store.open(storage, create=False)) as store, store.reading() as connection:
-        yield connection
-
-
 def chosen_study(connection: Connection, name: str | None) -> StudyHead:
     """The study of that name; without a name, the only one, whose name is printed to stderr.
 

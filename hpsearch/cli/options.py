@@ -221,9 +221,6 @@ class Best:
         ),
     ] = None
     where: Where = None
-    why: Annotated[
-        bool, typer.Option("--why", help="Say how sure it is that the first one is the best.")
-    ] = False
 
 
 def worker_count(workers: str | None) -> int | str | None:

@@ -142,6 +142,14 @@ def emit(rows: Sequence[Mapping[str, Any]], format_: Format) -> None:
         emit_json(list(rows))
 
 
+def emit_tree(value: Mapping[str, Any], format_: TreeFormat) -> None:
+    """Print a nested result as JSON or YAML."""
+    if format_ is TreeFormat.YAML:
+        emit_yaml(value)
+    else:
+        emit_json(value)
+
+
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
     """The values of a row with their names, mappings taken apart."""
     for name, value in row.items():

@@ -32,10 +32,3 @@ def whole_file(to: Path) -> Iterator[Path]:
         message = f"{to} cannot be written: {error.strerror or error}"
         hint = "check the folder, its permissions and the free space on its disk"
         raise UserError(message, hint) from error
-
-
-def write_text(path: Path, content: str, *, force: bool) -> None:
-    """Write a text file, the whole of it or nothing. Raises UserError as the others do."""
-    refuse_taken(path, force=force)
-    with whole_file(path) as unfinished:
-        unfinished.write_text(content, encoding="utf-8")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, note, show, terminal_width
+from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
+from hpsearch.documents.trials import ranked_document
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError
@@ -59,8 +59,8 @@ def simulate_study(
         best = tables.best(ranked, terminal_width(), names, at)
         show(best, *_lines(found, len(curves_used.configurations)))
         return
-    emit = emit_yaml if format_ is TreeFormat.YAML else emit_json
-    emit({**found, "best": [as_plain(each, curves_used) for each in ranked]})
+    best_plain = [as_plain(each, curves_used) for each in ranked]
+    emit_tree({**found, "best": best_plain}, format_)
 
 
 def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
@@ -132,34 +132,11 @@ def _trained_s(trial: Trial) -> float:
     )
 
 
-PLAIN = (
-    "number",
-    "state",
-    "params",
-    "values",
-    "seen_at",
-    "expected",
-    "expected_deviation",
-    "expected_low",
-    "expected_high",
-    "violation",
-    "resource",
-    "gpu_seconds",
-)
-"""The fields of a trial that are printed for programs."""
-
-
 def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:
     """A ranked trial as plain values; `recorded` is the recorded configuration it used."""
     trial = ranked.trial
-    return {
-        **{name: getattr(trial, name) for name in PLAIN},
-        "value": ranked.value,
-        "recorded": dict(curves.stand_in(trial.params)),
-        "confirmed": None if ranked.confirmed is None else asdict(ranked.confirmed),
-        "tied": ranked.tied,
-        "unknown": ranked.unknown,
-    }
+    recorded = dict(curves.stand_in(trial.params))
+    return {**ranked_document(ranked, trial.seen_at), "recorded": recorded}
 
 
 def _lines(found: dict[str, Any], known: int) -> list[str]:

@@ -31,12 +31,18 @@ class ReaderGone(Exception):
 
 
 class _Stream:
-    """A text stream whose failures are handled in `failed`."""
+    """A text stream whose failures end the command, or lose what could not be written.
 
-    def __init__(self, stream: TextIO | None) -> None:
-        if stream is None:  # it is closed, as by >&-
+    Args:
+        stream: The stream; None if it is closed, as by ``>&-``.
+        has_results: True if a failure ends the command.
+    """
+
+    def __init__(self, stream: TextIO | None, *, has_results: bool) -> None:
+        if stream is None:
             stream = Path(os.devnull).open("w")  # noqa: SIM115 - open until the end
         self.stream = stream
+        self._has_results = has_results
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
@@ -44,10 +50,8 @@ class _Stream:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        try:
+        with self._guarded():
             self.stream.write(text)
-        except OSError as error:
-            self.failed(error)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -55,14 +59,23 @@ class _Stream:
             self.write(line)
 
     def flush(self) -> None:
-        try:
+        with self._guarded():
             self.stream.flush()
-        except OSError as error:
-            self.failed(error)
 
-    def failed(self, error: OSError) -> None:
-        """Handle a text that could not be written."""
-        raise NotImplementedError
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Raises ReaderGone if nobody reads results any more, and UserError if they cannot be
+        written, as to a full disk."""
+        try:
+            yield
+        except OSError as error:
+            if not self._has_results:
+                return
+            self.abandon()
+            if isinstance(error, BrokenPipeError):
+                raise ReaderGone from None
+            what = f"the results cannot be written: {error.strerror or error}"
+            raise UserError(what, "free some disk space, or write them somewhere else") from None
 
     def abandon(self) -> None:
         """Discard what could not be written: the interpreter would try it again when it exits."""
@@ -72,37 +85,13 @@ class _Stream:
             os.close(nowhere)
 
 
-class _Messages(_Stream):
-    """Standard error: what cannot be written is lost."""
-
-    def failed(self, error: OSError) -> None:
-        """Go on."""
-
-
-class _Results(_Stream):
-    """Standard output.
-
-    Raises:
-        ReaderGone: Nobody reads it any more.
-        UserError: It cannot be written, such as to a full disk.
-    """
-
-    def failed(self, error: OSError) -> None:
-        """End the command."""
-        self.abandon()
-        if isinstance(error, BrokenPipeError):
-            raise ReaderGone from None
-        what = f"the results cannot be written: {error.strerror or error}"
-        raise UserError(what, "free some disk space, or write them somewhere else") from None
-
-
 @contextmanager
 def guarded() -> Iterator[None]:
     """Within it, a failure of standard output ends the command, and one of standard error does
     not."""
     before = (sys.stdout, sys.stderr)
-    messages = _Messages(sys.stderr)
-    sys.stdout = cast(TextIO, _Results(sys.stdout))
+    messages = _Stream(sys.stderr, has_results=False)
+    sys.stdout = cast(TextIO, _Stream(sys.stdout, has_results=True))
     sys.stderr = cast(TextIO, messages)
     try:
         yield

@@ -34,10 +34,22 @@ def _best_document(result: StudyResult, place: Ranked[TrialRow]) -> dict[str, An
     trial, weakest = place.trial, result.trust.weakest
     return {
         "study": result.study.name,
+        **ranked_document(place, result.seen_at.get(trial.number)),
+        "seed": trial.seed,
+        "cost": trial.cost,
+        "checkpoint": trial.best_checkpoint or trial.checkpoint,
+        "rung_verdict": None if weakest is None else weakest.verdict,
+    }
+
+
+def ranked_document(place: Ranked[Any], seen_at: float | None) -> dict[str, Any]:
+    """A trial in its place; `seen_at` is the resource at which it first showed its value."""
+    trial = place.trial
+    return {
         "number": trial.number,
         "state": trial.state.value,
         "value": place.value,
-        "seen_at": result.seen_at.get(trial.number),
+        "seen_at": seen_at,
         "expected": trial.expected,
         "expected_deviation": trial.expected_deviation,
         "expected_low": trial.expected_low,
@@ -46,14 +58,10 @@ def _best_document(result: StudyResult, place: Ranked[TrialRow]) -> dict[str, An
         "violation": trial.violation,
         "params": dict(trial.params),
         "resource": trial.resource,
-        "seed": trial.seed,
         "gpu_seconds": trial.gpu_seconds,
-        "cost": trial.cost,
-        "checkpoint": trial.best_checkpoint or trial.checkpoint,
         "confirmed": None if place.confirmed is None else asdict(place.confirmed),
         "tied": place.tied,
         "unknown": place.unknown,
-        "rung_verdict": None if weakest is None else weakest.verdict,
     }
 
 

@@ -14,7 +14,7 @@ from hpsearch.report.charts.progress import best_so_far
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.spending import spending
 from hpsearch.report.rendering import as_html, as_markdown, summary_html
-from hpsearch.report.result import is_long, result_part, whole_configuration
+from hpsearch.report.result import result_part
 from hpsearch.report.wording import (
     PageSection,
     PageTable,
@@ -117,19 +117,15 @@ def _curves(data: ReportData) -> PageSection | None:
 
 
 def _parameters(data: ReportData, of: Configurations, with_charts: bool) -> PageSection | None:
-    winner = data.winner
-    whole = []
-    if winner is not None and is_long(winner.trial):
-        whole.append(whole_configuration(winner.trial))
     if not of.can_compare:
-        return PageSection("parameters", "Parameters", tables=whole) if whole else None
+        return None
     goal = data.goal
     lines = _parameter_lines(data, of)
     if with_charts:
         made = [parameters.importances(of), parameters.parallel_coordinates(goal, of)]
         charts = _drawn([*made, parameters.slices(goal, of)])
-        return PageSection("parameters", "Parameters", lines, charts, whole)
-    tables = whole if of.importances.frame.empty else [_importances(of), *whole]
+        return PageSection("parameters", "Parameters", lines, charts)
+    tables = [] if of.importances.frame.empty else [_importances(of)]
     return PageSection("parameters", "Parameters", lines, tables=tables)
 
 

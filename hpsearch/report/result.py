@@ -9,10 +9,9 @@ from typing import Any
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.data import ReportData
-from hpsearch.report.frames.clocks import wall_clock
 from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
+from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
 from hpsearch.words.estimates import expected, interval, may_change
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
@@ -20,8 +19,6 @@ from trials.descriptions.command import COMMAND
 
 MOST_PARAMETERS = 8
 """Columns for parameters in a table of several configurations."""
-LONG_CONFIGURATION = 12
-"""Parameters that the result has of a configuration of more than twice as many."""
 
 
 def result_part(data: ReportData, parameters: Sequence[str]) -> PageResult:
@@ -33,7 +30,7 @@ def result_part(data: ReportData, parameters: Sequence[str]) -> PageResult:
     if best is None:
         return PageResult((_nothing(data),), _costs(data), False, "", (), ())
     lines = [*_certainty(data, best), *_costs(data)]
-    tables = [_configuration(best.trial, parameters)]
+    tables = [parameter_table(f"Trial {best.trial.number}", best.trial.params)]
     if len(data.ranked) > 1:
         marks = ["= cannot be told from the first"] if best.tied else []
         marks += ["? trained too little to tell"] if result.unknown else []
@@ -67,7 +64,6 @@ def _nothing(data: ReportData) -> str:
 
 def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
     result = data.result
-    assert result.luck is not None
     lines: list[Pieces] = []
     trial, confirmed = best.trial, best.confirmed
     if trial.violation > 0:
@@ -78,7 +74,7 @@ def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
         runs = f"{confirmed.runs} trainings with fresh seeds"
         lines.append((f"Confirmed by {runs}: mean {number(confirmed.mean)}, 90% interval {span}.",))
     else:
-        lines.append(sentence(LUCK[result.luck]))
+        lines.append(sentence(luck(best)))
     shown = f"The best value that it showed in the search is {number(best.value)}"
     at = result.seen_at.get(trial.number)
     where: Pieces = () if at is None else (f", at {number(at)} ", foreign(data.unit))
@@ -99,10 +95,9 @@ def _costs(data: ReportData) -> list[Pieces]:
     states = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts.get(state))
     charged = data.attempts["gpu_seconds"].sum()
     seconds = max(float(charged), data.status.summary.gpu_seconds)
-    driven = float(wall_clock([data.until], data.spans)[0]) if data.spans else 0.0
-    active = max(driven, data.study.active_seconds)
-    cost = next((line.used for line in data.status.budget if line.name == "cost"), None)
-    money = "" if cost is None else f", a cost of {number(cost)}"
+    used = {line.name: line.used for line in data.status.budget}
+    active = used["wall_clock_seconds"]
+    money = f", a cost of {number(used['cost'])}" if "cost" in used else ""
     trials = f"{total:,} {'trial' if total == 1 else 'trials'} ({states})"
     so_far = " so far" if data.is_going_on else ""
     if data.attempts.empty and seconds == 0:
@@ -126,26 +121,6 @@ def _commands(data: ReportData, trial: TrialRow) -> list[str]:
         f"hpsearch best {only} {words} > best.yaml",
         "python -m trials best.yaml --out model",
     ]
-
-
-def _configuration(trial: TrialRow, parameters: Sequence[str]) -> PageTable:
-    """A configuration; the most important part of a long one."""
-    if not is_long(trial):
-        return whole_configuration(trial)
-    most_important = [name for name in parameters if name in trial.params][:LONG_CONFIGURATION]
-    chosen = {name: trial.params[name] for name in most_important}
-    caption = f"Trial {trial.number}: the {len(chosen)} most important of "
-    return parameter_table(f"{caption}{len(trial.params)} parameters", chosen)
-
-
-def is_long(trial: TrialRow) -> bool:
-    """True if a configuration is too long for the result."""
-    return len(trial.params) > 2 * LONG_CONFIGURATION
-
-
-def whole_configuration(trial: TrialRow) -> PageTable:
-    """All parameters of a trial."""
-    return parameter_table(f"Trial {trial.number}", trial.params)
 
 
 def parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.trust import StudyTrust
-
-
-class Luck(Enum):
-    """The part that luck may have in the value of a trial."""
-
-    UNREPEATED = auto()
-    """The value is that of one training: the search saw the luckiest of many."""
-    REPEATED_ONCE = auto()
-    """One repeat does not say how far values vary."""
-    CONFIRMED = auto()
-    """The value is the mean of several repeats with other seeds."""
-
-
-def luck_of(place: Ranked[TrialRow]) -> Luck:
-    """The part that luck may have in the value that a trial is ranked by."""
-    if place.confirmed is None:
-        return Luck.UNREPEATED
-    return Luck.CONFIRMED if place.confirmed.runs > 1 else Luck.REPEATED_ONCE
 
 
 @dataclass(frozen=True)
@@ -53,11 +34,6 @@ class StudyResult:
     def best(self) -> Ranked[TrialRow] | None:
         """The best trial; None with several objectives, and before a trial has a value."""
         return self.ranked[0] if self.ranked and self.study.has_best else None
-
-    @property
-    def luck(self) -> Luck | None:
-        """The part that luck may have in the value of the best trial; None without one."""
-        return None if self.best is None else luck_of(self.best)
 
     @property
     def tied(self) -> list[int]:

@@ -12,7 +12,7 @@ from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.terminal import tables
-from hpsearch.words.certainty import LUCK, caveat, gain, rivals, worth
+from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
 from hpsearch.words.estimates import may_change
 from hpsearch.words.numbers import cell, count, duration, number
 
@@ -58,9 +58,8 @@ def result_tables(
 
 def _facts(result: StudyResult, best: Ranked[TrialRow]) -> dict[str, str]:
     """The facts about the best trial, by their names on the screen."""
-    assert result.luck is not None
     (metric, _), *_ = result.objectives
-    facts: dict[str, str | None] = {metric: _value(best), "luck": LUCK[result.luck]}
+    facts: dict[str, str | None] = {metric: _value(best), "luck": luck(best)}
     facts["others"] = rivals(result)
     facts["gain"] = gain(result)
     if best.trial.violation > 0:

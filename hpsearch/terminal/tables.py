@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from textwrap import wrap
 from typing import Any
 
 from rich import box
@@ -34,9 +33,6 @@ Head = str | tuple[str, str]
 """The head of a column, alone or with its alignment."""
 EXPECTED: Head = "expected (90%)"
 """The head of what is expected of trials in full."""
-
-LONGEST_LINE = 119
-"""Letters of a line of facts where there is no terminal."""
 
 
 _COLOURS = {
@@ -240,20 +236,11 @@ def _text(named: Mapping[str, Any], name: str) -> str:
 
 
 def fact_table(named: Mapping[str, Any], width: int | None, title: str | None = None) -> Table:
-    """Facts by their names. Where no terminal folds them, long ones take several lines."""
+    """Facts by their names."""
     made = table(width=width, title=title)
     made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
     made.add_column(style="dim" if width else None, no_wrap=True)
     made.add_column(overflow="fold")
-    room = max(LONGEST_LINE // 2, LONGEST_LINE - max(map(len, named), default=0) - 2)
     for name, value in named.items():
-        made.add_row(name, str(value) if width else _folded(str(value), room))
+        made.add_row(name, str(value))
     return made
-
-
-def _folded(text: str, room: int) -> str:
-    """A text in lines of at most so many letters, broken between words."""
-    lines = []
-    for line in text.splitlines():
-        lines += wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
-    return "\n".join(lines)

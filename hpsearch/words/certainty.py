@@ -9,21 +9,24 @@ from collections.abc import Sequence
 
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
-from hpsearch.result.study_result import Luck, StudyResult
+from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
 from hpsearch.words.estimates import expected, interval, may_change
 from hpsearch.words.numbers import count, number
 
-LUCK = {
-    Luck.UNREPEATED: "trained once: part of its value may be luck; search.confirm measures that",
-    Luck.REPEATED_ONCE: "repeated once with another seed: too little to say how far it varies",
-    Luck.CONFIRMED: "trained with other seeds, so that the luck of the search is not in this value",
-}
-"""The part that luck may have in the value of the best trial."""
 MOST_NAMED = 5
 """Trials that are named of those that cannot be told from the best."""
+
+
+def luck(place: Ranked[TrialRow]) -> str:
+    """The part that luck may have in the value that a trial is ranked by."""
+    if place.confirmed is None:
+        return "trained once: part of its value may be luck; search.confirm measures that"
+    if place.confirmed.runs == 1:
+        return "repeated once with another seed: too little to say how far it varies"
+    return "trained with other seeds, so that the luck of the search is not in this value"
 
 
 def worth(place: Ranked[TrialRow]) -> str:
@@ -62,23 +65,10 @@ def rivals(result: StudyResult) -> str | None:
 
 def how_sure(result: StudyResult) -> list[str]:
     """All that is known of how sure a result is, a sentence each."""
-    if result.luck is None:
+    if result.best is None:
         return []
-    sentences = [LUCK[result.luck], rivals(result), gain(result), caveat(result.trust)]
+    sentences = [luck(result.best), rivals(result), gain(result), caveat(result.trust)]
     return [sentence for sentence in sentences if sentence is not None]
-
-
-def short_notes(result: StudyResult) -> list[str]:
-    """The gain, with a word on luck, and a caveat about the rungs where there is one."""
-    notes = []
-    best, gained = result.best, gain(result)
-    if best is not None and gained is not None:
-        may_be_luck = result.luck is Luck.UNREPEATED and (result.gain or 0.0) > 0
-        suffix = "; part of this may be luck: search.confirm measures it" if may_be_luck else ""
-        (metric, _), *_ = result.objectives
-        notes.append(f"{metric} {worth(best)}, {gained}{suffix}")
-    caution = caveat(result.trust, unknown=False)
-    return notes if caution is None else [*notes, caution]
 
 
 def _trials(numbers: Sequence[int]) -> str:

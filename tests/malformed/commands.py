@@ -62,7 +62,6 @@ CASES = [
     Case("30 digits of workers", nothing, "--workers 999", "to 100000", (*RUN, "--workers", DIGITS)),
     Case("a seed of 30 digits", nothing, "'--seed'", "less than or equal", (*SIMULATE, "--seed", DIGITS)),
     Case("a port", study, "'--port'", "less than or equal to 65535", ("dashboard", "--port", "99999")),
-    Case("a path with a NUL", study, "'--to'", "null byte", ("export", "--to", "a\0.csv")),
     # the database's URL
     Case("a storage that is a word", nothing, "not given as a database URL", "use sqlite", ("ls", "--storage", "hello")),
     Case("no storage", nothing, "not given as a database URL", "use sqlite", ("ls", "--storage", "")),

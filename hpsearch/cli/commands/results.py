@@ -44,7 +44,7 @@ def ls(storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) 
 def status(
     name: OptionalStudyName = None,
     storage: Storage = DEFAULT_STORAGE,
-    format: FormatOption = Format.TABLE,
+    format: TreeFormatOption = TreeFormat.TABLE,
     watch: Watch = False,
 ) -> None:
     """Show the progress of a study: trials, budget, running work and failures."""
@@ -59,15 +59,14 @@ def best(
     name: OptionalStudyName = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
-    watch: Watch = False,
 ) -> None:
     """Show the configurations that are expected to be best when they are trained in full.
 
     As YAML, they can be trained with `python -m trials`.
     """
-    from hpsearch.cli.results.best import print_best, watch_best
+    from hpsearch.cli.results.best import print_best
 
-    (watch_best if watch else print_best)(name, wanted, format, storage)
+    print_best(name, wanted, format, storage)
 
 
 @command(app, rich_help_panel=RESULTS)
@@ -76,12 +75,11 @@ def trials(
     name: OptionalStudyName = None,
     storage: Storage = DEFAULT_STORAGE,
     format: FormatOption = Format.TABLE,
-    watch: Watch = False,
 ) -> None:
     """Show the trials of a study, filtered and sorted."""
-    from hpsearch.cli.results.trials import print_trials, watch_trials
+    from hpsearch.cli.results.trials import print_trials
 
-    (watch_trials if watch else print_trials)(name, selection, format, storage)
+    print_trials(name, selection, format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)
@@ -105,23 +103,27 @@ def show(
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
-    watch: Watch = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="With --log, go on until the trial has ended.")
+    ] = False,
 ) -> None:
     """Show everything that is recorded about one trial, or its log, or compare several."""
-    from hpsearch.cli.results.compare import are_several, print_comparison
     from hpsearch.cli.results.logs import print_logs
-    from hpsearch.cli.results.show import print_trial, watch_trial
+    from hpsearch.cli.results.show import name_and_numbers, print_comparison, print_trial
 
+    name, numbers = name_and_numbers(trials)
     if log or attempt is not None:
         if not log or format is not TreeFormat.TABLE:
             raise UserError("a log is shown by --log, as it is", "add --log, or remove --format")
-        print_logs(trials, attempt, storage, follow=watch)
-    elif not are_several(trials):
-        (watch_trial if watch else print_trial)(trials, format, storage)
+        if len(numbers) > 1:
+            raise UserError("--log shows one trial", "give one number")
+        print_logs(name, numbers[0], attempt, storage, follow=watch)
     elif watch:
-        raise UserError("--watch shows one trial", "give one number, or remove --watch")
+        raise UserError("--watch follows a log", "add --log, or remove --watch")
+    elif len(numbers) > 1:
+        print_comparison(name, numbers, format, storage)
     else:
-        print_comparison(trials, format, storage)
+        print_trial(name, numbers[0], format, storage)
 
 
 @app.command(rich_help_panel=RESULTS)

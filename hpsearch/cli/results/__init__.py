@@ -1,7 +1,6 @@
 """Commands that read the database.
 
 - `ls`, `status`, `best`, `trials`, `export`, `report`, `mcp`: one command each
-- `show`, `compare`, `logs`: one trial, several, and their output
+- `show`, `logs`: one trial or several, and the output of one
 - `result`: the result of a study, as `run` and `resume` end with it
-- `watching`: the same command again, whenever its study has changed
 """

@@ -8,10 +8,9 @@ from typing import Any
 from rich.console import RenderableType
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
-from hpsearch.cli.results.watching import Watched, watch
 from hpsearch.documents.trials import best_documents, listed
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
@@ -21,7 +20,7 @@ from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
-from hpsearch.words.certainty import how_sure, short_notes
+from hpsearch.words.certainty import how_sure
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -39,7 +38,7 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         UserError: The settings of the best were asked for, and no trial has a value.
     """
     settings_of_all = []
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         result = _result(connection, study, wanted)
         if format_ is Format.YAML:
@@ -54,26 +53,10 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         emit(best_documents(result, wanted.top), format_)
     elif result.ranked:
         show(*_tables(result, wanted))
-        for line in how_sure(result) if wanted.why else short_notes(result):
+        for line in how_sure(result):
             note(line)
     else:
         note(_nothing(study, wanted))
-
-
-def watch_best(name: str | None, wanted: Best, format_: Format, storage: str) -> None:
-    """Print the best trials again whenever they change.
-
-    Raises:
-        UserError: They cannot be watched in this format.
-    """
-
-    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
-        return best_documents(_result(connection, study, wanted), wanted.top)
-
-    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        return _tables(_result(connection, study, wanted), wanted)
-
-    watch(Watched(rows, parts), name, format_, storage)
 
 
 def _result(connection: Connection, study: StudyHead, wanted: Best) -> StudyResult:

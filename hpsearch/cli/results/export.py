@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import What, log_as_notes, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import Interrupted, Unreachable, UserError
@@ -24,8 +24,6 @@ OPTUNA = "sqlite:///optuna.db"
 """The storage that `--to optuna` names."""
 PLACES = f"a .csv or .parquet file, {', '.join(TRACKERS)}, optuna, or the URL of an Optuna storage"
 SUFFIXES = (".csv", ".parquet")
-NOTED_FROM = 1000
-"""A copy for Optuna of so many trials takes long enough to say so."""
 
 _TRACKERS: TypeAdapter[tuple[NamedTracker, ...]] = TypeAdapter(TrackerList)
 
@@ -78,8 +76,6 @@ def export_study(to: str | None, wanted: StudyExport) -> None:
 
 def _export_file(to: Path, wanted: StudyExport) -> None:
     """Write a CSV or Parquet file, completely or not at all."""
-    if "\0" in str(to):
-        raise UserError("'--to' has a null byte in it", "name a file such as trials.csv")
     # Imported here: pandas and Optuna are slow to import, and each place needs one of them.
     from hpsearch.bridges.tables.write import write
     from hpsearch.store.reading import frames
@@ -90,7 +86,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
         What.REPORTS: frames.reports_frame,
         What.ATTEMPTS: frames.attempts_frame,
     }
-    with viewing(wanted.storage) as connection:
+    with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
         frame = makers[wanted.what](connection, study)
     with whole_file(to) as unfinished:
@@ -101,13 +97,11 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
 def _export_for_optuna(to: str, wanted: StudyExport) -> None:
     from hpsearch.bridges.optuna.write import write
 
-    with viewing(wanted.storage) as connection:
+    with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
     with closing(Store.open(wanted.storage, create=False)) as store:
         history = store.load(study.name)
     trials = count(len(history.trials), "trial")
-    if len(history.trials) >= NOTED_FROM:
-        note(f"writing {trials}, one transaction each; this may take minutes ...")
     write(history, to, replace=wanted.force)
     note(f"wrote {trials} of {study.name} to {display(parse_url(to))}")
 
@@ -119,7 +113,7 @@ def _send(to: str | None, wanted: StudyExport) -> None:
     from hpsearch.tracking.processes import Senders, refuse_missing
 
     trackers = () if to is None else _named(to)
-    with viewing(wanted.storage) as connection:
+    with reading(wanted.storage) as connection:
         name = chosen_study(connection, wanted.name).name
     with closing(Store.open(wanted.storage, create=False)) as store:
         record = store.find_study(name)
@@ -151,10 +145,9 @@ def _named(to: str) -> tuple[NamedTracker, ...]:
     """The tracker of ``--to``."""
     try:
         return _TRACKERS.validate_python(yaml.safe_load(to))
-    except yaml.YAMLError as error:
-        what = f"--to: cannot be read: {' '.join(str(error).split())[:200]}"
+    except yaml.YAMLError:
         hint = "write it as in a study file, such as {wandb: {project: demo}}"
-        raise UserError(what, hint) from None
+        raise UserError("--to: cannot be read", hint) from None
     except ValidationError as error:
         problem = problems_of(error)[0]
         raise UserError(f"--to: {problem.what}", f"name {PLACES}") from None

@@ -10,9 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
-from hpsearch.cli.results.show import name_and_number
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
@@ -21,21 +20,20 @@ from hpsearch.words.numbers import duration, first_line, moment
 from trials.checkpoints import folders
 from trials.disk.log_file import EARLIER, OURS
 
-LOOK_S = 0.5
-"""How often a log that is followed is read."""
-LOOK_INTO_STORE_S = 10.0
-"""The same of one in a store, which arrives there now and then."""
+LOOK_S = 1.0
+"""Seconds between two looks at a log that is followed."""
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """What progress bars write to colour text and to move the cursor."""
-ASK_S = 2.0
-"""How often the database is asked whether its trial has ended."""
 
 
-def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: bool) -> None:
+def print_logs(
+    name: str | None, number: int, attempt: int | None, storage: str, *, follow: bool
+) -> None:
     """Print the logs of a trial's attempts, from the first one on.
 
     Args:
-        words: The trial's number, after the study's name where one is given.
+        name: The study; None for the only one.
+        number: The trial's number.
         attempt: The only attempt to print; None for all.
         storage: The database's URL.
         follow: True to go on until the trial has ended.
@@ -43,7 +41,6 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
     Raises:
         UserError: There is no such trial or attempt, it has no logs, or they are not here.
     """
-    name, number = name_and_number(words, "show")
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:
@@ -69,7 +66,7 @@ def print_logs(words: list[str], attempt: int | None, storage: str, *, follow: b
 
 
 def _read(name: str | None, number: int, storage: str) -> tuple[StudyHead, TrialDetail]:
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         return study, trial_detail(connection, study, number)
 
@@ -87,10 +84,7 @@ def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
         shown.print_new(detail.attempts, to_the_end=is_over)
         if is_over:
             return
-        ask_at = time.monotonic() + ASK_S
-        while time.monotonic() < ask_at:
-            time.sleep(shown.look_s)
-            shown.print_new(detail.attempts, to_the_end=False)
+        time.sleep(LOOK_S)
 
 
 class _Shown:
@@ -109,7 +103,6 @@ class _Shown:
         self._logs: dict[int, _Log] = {}
         self._over: set[int] = set()
         """The attempts whose end was printed."""
-        self.look_s = LOOK_INTO_STORE_S if folders.is_url(folder) else LOOK_S
 
     @property
     def any(self) -> bool:

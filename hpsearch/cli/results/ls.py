@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpsearch.cli.opening import viewing
+from hpsearch.cli.opening import reading
 from hpsearch.cli.output import Format, emit, note, show, terminal_width
 from hpsearch.documents.studies import study_document
 from hpsearch.store.reading.standing import list_studies
@@ -11,7 +11,7 @@ from hpsearch.terminal import tables
 
 def print_studies(storage: str, format_: Format) -> None:
     """Print all studies, the newest first."""
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         studies = list_studies(connection)
     if format_ is not Format.TABLE:
         emit([study_document(each) for each in studies], format_)

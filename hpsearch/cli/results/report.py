@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from hpsearch.cli.opening import chosen_study, viewing
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
@@ -33,7 +33,7 @@ def report_study(name: str | None, to: Path | None, storage: str, *, force: bool
     """
     if to is not None:
         _refuse_place(to, force=force)
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         data = report_data(connection, chosen_study(connection, name), time.time())
     if to is None:
         sys.stdout.write(markdown_report(data))

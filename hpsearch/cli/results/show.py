@@ -1,86 +1,52 @@
-"""`hpsearch show`: everything that is recorded about one trial."""
+"""`hpsearch show`: everything that is recorded about one trial, or several side by side."""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+from collections.abc import Sequence
 
-from rich.console import RenderableType
-from sqlalchemy import Connection
-
-from hpsearch.cli.opening import chosen_study, viewing
-from hpsearch.cli.output import TreeFormat, emit_json, emit_yaml, show, terminal_width
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_tree, show, terminal_width
 from hpsearch.cli.results.status import used
-from hpsearch.cli.results.watching import Watched, watch
-from hpsearch.documents.trials import trial_document
+from hpsearch.documents.trials import comparison_document, trial_document
 from hpsearch.errors import UserError
+from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import StudyHead, trial_detail
+from hpsearch.store.reading.queries import trial_detail
 from hpsearch.terminal import trial as view
+from hpsearch.terminal.comparison import comparison
 from trials.checkpoints import folders
 
-_NUMBER = re.compile(r"[0-9]{1,9}")
+EXAMPLES = "for example: hpsearch show NAME 7, or hpsearch show NAME 7 12"
 
 
-def print_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
-    """Print a trial's parameters, reports, attempts and decisions.
+def name_and_numbers(words: Sequence[str]) -> tuple[str | None, list[int]]:
+    """The study's name, None if it is not given, and the numbers of one trial or more. Raises
+    UserError if the words of a command line are not that."""
+    first, *rest = words
+    name = None if _is_number(first) else first
+    numbers = words if name is None else rest
+    if not numbers or not all(map(_is_number, numbers)):
+        message = f"'{' '.join(words)}' is not a study and the number of a trial"
+        raise UserError(message, EXAMPLES)
+    return name, [int(number) for number in numbers]
 
-    Args:
-        words: The trial's number, after the study's name where one is given.
-        format_: How to print it.
-        storage: The database's URL.
 
-    Raises:
-        UserError: `words` are not that, or there is no such trial.
-    """
-    name, number = name_and_number(words, "show")
-    with viewing(storage) as connection:
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) < 10
+
+
+def print_trial(name: str | None, number: int, format_: TreeFormat, storage: str) -> None:
+    """Print a trial's parameters, reports, attempts and decisions. Raises UserError if there is no
+    such trial."""
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)
     if format_ is TreeFormat.TABLE:
         logs = logs_of(study, detail)
         disk = _folder_bytes(detail.trial.checkpoint)
         show(*view.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
-    elif format_ is TreeFormat.YAML:
-        emit_yaml(trial_document(study, detail))
     else:
-        emit_json(trial_document(study, detail))
-
-
-def watch_trial(words: list[str], format_: TreeFormat, storage: str) -> None:
-    """Print a trial again whenever it changes.
-
-    Raises:
-        UserError: As `print_trial`, or it cannot be watched in this format.
-    """
-    name, number = name_and_number(words, "show")
-
-    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
-        detail = trial_detail(connection, study, number)
-        return [trial_document(study, detail)]
-
-    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        detail = trial_detail(connection, study, number)
-        return view.trial(detail, terminal_width(), None)
-
-    watch(Watched(rows, parts), name, format_, storage)
-
-
-def name_and_number(words: list[str], command: str) -> tuple[str | None, int]:
-    """The study's name, None if it is not given, and the trial's number.
-
-    Args:
-        words: As they were typed.
-        command: The command that they were typed for.
-
-    Raises:
-        UserError: They are not that.
-    """
-    *before, number = words
-    if len(before) > 1 or not _NUMBER.fullmatch(number):
-        message = f"'{' '.join(words)}' is not a study and the number of a trial"
-        raise UserError(message, f"for example: hpsearch {command} NAME 7")
-    return (before[0] if before else None), int(number)
+        emit_tree(trial_document(study, detail), format_)
 
 
 def _folder_bytes(checkpoint: str | None) -> int | None:
@@ -89,3 +55,22 @@ def _folder_bytes(checkpoint: str | None) -> int | None:
         return None
     folder, _ = folders.split(checkpoint)
     return used(str(folder))
+
+
+def print_comparison(
+    name: str | None, numbers: Sequence[int], format_: TreeFormat, storage: str
+) -> None:
+    """Print what trials have in common and what differs. Raises UserError if there is no such
+    trial, or they are one or too many."""
+    if len(set(numbers)) < 2:
+        raise UserError(f"trial {numbers[0]} is compared with itself", EXAMPLES)
+    if len(numbers) > MOST_COMPARED:
+        message = f"{len(numbers)} trials are too many to compare: {MOST_COMPARED} is the most"
+        raise UserError(message, "hpsearch export writes the values of all trials")
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        trials = [trial_detail(connection, study, number) for number in numbers]
+    if format_ is TreeFormat.TABLE:
+        show(*comparison(trials, terminal_width()))
+    else:
+        emit_tree(comparison_document(study, trials), format_)

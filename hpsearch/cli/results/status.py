@@ -4,71 +4,105 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from sqlalchemy import Connection
 
-from hpsearch.cli.opening import chosen_study, viewing
-from hpsearch.cli.output import Format, emit_csv, emit_json, emit_yaml, show, terminal_width
-from hpsearch.cli.results.watching import Watched, watch
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, terminal_width
 from hpsearch.documents.studies import status_document
-from hpsearch.store.reading.queries import StudyHead
+from hpsearch.errors import UserError
+from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.reading.standing import recent_decisions, study_status
 from hpsearch.store.reading.trust import study_trust
+from hpsearch.store.store import Store
 from hpsearch.terminal import status as view
 from hpsearch.terminal.panel import MOST_DECISIONS, TELLING, panel
 from trials.checkpoints import folders
 
+EVERY_S = 2.0
+"""Seconds between two looks at the database."""
 
-def print_status(name: str | None, storage: str, format_: Format) -> None:
+
+def print_status(name: str | None, storage: str, format_: TreeFormat) -> None:
     """Print a study's trials by state, its best trial, its budget, running work and failures."""
-    with viewing(storage) as connection:
+    with reading(storage) as connection:
         study = chosen_study(connection, name)
         found = study_status(connection, study)
         trust = study_trust(connection, study)
     disk = found.checkpoint_bytes
     if disk is None:  # no driver has recorded it
         disk = used(found.summary.head.checkpoints)
-    if format_ is Format.TABLE:
+    if format_ is TreeFormat.TABLE:
         show(*view.status(found, time.time(), terminal_width(), disk, trust))
-        return
-    document = status_document(found, trust, disk)
-    if format_ is Format.CSV:
-        emit_csv([_without_lists(document)])
-    elif format_ is Format.YAML:
-        emit_yaml(document)
     else:
-        emit_json(document)
+        emit_tree(status_document(found, trust, disk), format_)
 
 
-def watch_status(name: str | None, storage: str, format_: Format) -> None:
-    """Draw where a study stands until no driver works on it.
+def watch_status(name: str | None, storage: str, format_: TreeFormat) -> None:
+    """Show where a study stands until no driver works on it any more.
+
+    As a table it is drawn in place on a terminal, and elsewhere printed again when it has changed.
+    As JSON, it is a line for each change.
 
     Raises:
-        UserError: It cannot be watched in this format.
+        UserError: The format is neither.
     """
+    if format_ is TreeFormat.YAML:
+        hint = "use --format json, which prints a line for each change"
+        raise UserError("--watch does not print yaml", hint)
+    console = Console(highlight=False)
+    with closing(Store.open(storage, create=False)) as store:
+        with store.reading() as connection:
+            study = chosen_study(connection, name)
+        looks = _looks(store, study.name)
+        if format_ is TreeFormat.TABLE and console.is_terminal:
+            _draw(console, looks)
+        else:
+            _print_changes(looks, format_)
 
-    def rows(connection: Connection, study: StudyHead) -> list[dict[str, Any]]:
+
+def _looks(store: Store, name: str) -> Iterator[tuple[Connection, StudyHead]]:
+    """A connection and the study, every few seconds, and once more when its driver has left."""
+    while True:
+        with store.reading() as connection:
+            study = find_study(connection, name)
+            yield connection, study
+        if study.driver is None:
+            return
+        time.sleep(EVERY_S)
+
+
+def _draw(console: Console, looks: Iterator[tuple[Connection, StudyHead]]) -> None:
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        for connection, study in looks:
+            live.update(Group(*_parts(connection, study)), refresh=True)
+
+
+def _print_changes(looks: Iterator[tuple[Connection, StudyHead]], format_: TreeFormat) -> None:
+    before: dict[str, Any] | None = None
+    for connection, study in looks:
         found = study_status(connection, study)
         trust = study_trust(connection, study)
-        return [status_document(found, trust, found.checkpoint_bytes)]
-
-    def parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
-        found = study_status(connection, study)
-        decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
-        if found.summary.driver is None or study.budget is None:
-            return view.status(found, time.time(), terminal_width(), found.checkpoint_bytes)
-        height = shutil.get_terminal_size().lines
-        return [panel(view.picture(found, study.budget, decisions, time.time()), height)]
-
-    watch(Watched(rows, parts), name, format_, storage)
+        document = status_document(found, trust, found.checkpoint_bytes)
+        if document != before and format_ is TreeFormat.JSON:
+            emit_line(document)
+        elif document != before:
+            show(*_parts(connection, study))
+        before = document
 
 
-def _without_lists(plain: dict[str, Any]) -> dict[str, Any]:
-    """What fits into one row of a CSV file."""
-    lists = ("running", "failures", "rungs", "requests")
-    return {name: value for name, value in plain.items() if name not in lists}
+def _parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
+    found = study_status(connection, study)
+    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
+    if found.summary.driver is None or study.budget is None:
+        return view.status(found, time.time(), terminal_width(), found.checkpoint_bytes)
+    height = shutil.get_terminal_size().lines
+    return [panel(view.picture(found, study.budget, decisions, time.time()), height)]
 
 
 def used(folder: str | None) -> int | None:

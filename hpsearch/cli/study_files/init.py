@@ -32,8 +32,8 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
         wanted: The study.
 
     Raises:
-        UserError: The file exists or cannot be written, the data cannot be read or its columns
-            cannot be guessed, or another program's file has the name of the schema.
+        UserError: The file exists or cannot be written, or the data cannot be read or its
+            columns cannot be guessed.
     """
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
@@ -95,10 +95,9 @@ def _file_at(path: Path) -> Path:
 def _write_both(path: Path, content: str, *, force: bool) -> None:
     """Write a study file and the schema beside it, and say what comes next."""
     schema_path = path.parent / schema.NAME
-    schema.refuse_others(schema_path)
     refuse_taken(path, force=force)
     with whole_file(path) as unfinished:
-        unfinished.write_text(f"{schema.first_line(schema.NAME)}\n{content}", encoding="utf-8")
+        unfinished.write_text(f"{schema.FIRST_LINE}\n{content}", encoding="utf-8")
         schema.write(schema_path)
     note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")

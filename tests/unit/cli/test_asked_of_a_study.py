@@ -7,7 +7,6 @@ from contextlib import closing
 
 import pytest
 
-import hpsearch
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -54,7 +53,6 @@ def test_status_shows_who_asked_for_what_and_what_came_of_it(run, flowers):
     assert found[0]["origin"] == HOSTILE
     assert found[1]["refused"] == f"x: {HOSTILE}"
     assert found[2]["kind"] == "interrupt"
-    assert "requests" not in run("status", flowers, "--format", "csv").out
 
 
 def test_the_report_shows_it_as_text(run, flowers, tmp_path):
@@ -69,20 +67,9 @@ def test_the_report_shows_it_as_text(run, flowers, tmp_path):
             assert "<img" not in said
 
 
-def test_python_gives_it_as_a_frame(flowers, sqlite_url):
-    with hpsearch.open(sqlite_url, flowers) as study:
-        found = study.requests()
-    assert found["answer"][0] == "done"
-    assert list(found["kind"]) == ["budget", "propose", "interrupt"]
-    assert found["content"][0] == {"trials": 9}
-
-
-def test_a_study_that_nothing_was_asked_of_shows_nothing(run, save, sqlite_url):
+def test_a_study_that_nothing_was_asked_of_shows_nothing(run, save):
     save(
         "trees", [Trial(0, State.COMPLETE, {"x": 0.5}, value=0.9)], SPEC.replace("flowers", "trees")
     )
     assert "asked while" not in run("status", "trees").out
     assert "What was asked" not in run("report", "trees").out
-    with hpsearch.open(sqlite_url, "trees") as study:
-        assert study.requests().empty
-        assert "answer" in study.requests()

@@ -25,25 +25,10 @@ Save = Callable[..., None]
 
 
 BEST_KEYS = [
-    *(
-        "study",
-        "number",
-        "state",
-        "value",
-        "seen_at",
-        "expected",
-        "expected_deviation",
-        "expected_low",
-        "expected_high",
-        "values",
-        "violation",
-        "params",
-        "resource",
-        "seed",
-        "gpu_seconds",
-        "cost",
-    ),
-    *("checkpoint", "confirmed", "tied", "unknown", "rung_verdict"),
+    *("study", "number", "state", "value", "seen_at"),
+    *("expected", "expected_deviation", "expected_low", "expected_high"),
+    *("values", "violation", "params", "resource", "gpu_seconds"),
+    *("confirmed", "tied", "unknown", "seed", "cost", "checkpoint", "rung_verdict"),
 ]
 
 

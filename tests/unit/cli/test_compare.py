@@ -32,7 +32,7 @@ def test_what_cannot_be_compared_is_refused(run, flowers):
         assert "hpsearch show NAME 7 12" in said.err
     said = run("show", flowers, "0", "1", "--watch")
     assert said.code == 2
-    assert "--watch shows one trial" in said.err
+    assert "--watch follows a log" in said.err
     said = run("show", flowers, "0", "99")
     assert said.code == 2
     assert "has no trial 99" in said.err

@@ -197,7 +197,6 @@ def test_notebooks_are_told_it(sqlite_url: str) -> None:
                 plot()
     with hpsearch.open(sqlite_url, NAME) as notebook:
         assert_named(notebook.trials().to_csv(), State, Role, ErrorKind)
-        assert len(notebook.requests()) == len(ANSWERS) * len(RequestKind)
 
 
 def test_the_panel_of_a_running_study_shows_it(sqlite_url: str) -> None:

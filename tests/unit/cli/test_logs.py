@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -108,7 +107,7 @@ def test_following_goes_through_the_attempts_and_the_parts_of_a_log_until_the_tr
         now("UPDATE trials SET state = 'complete' WHERE number = 0")
 
     happens = iter([put_aside, add, end])
-    clock = SimpleNamespace(sleep=lambda seconds: next(happens)(), monotonic=count().__next__)
+    clock = SimpleNamespace(sleep=lambda seconds: next(happens)())
     monkeypatch.setattr(logs, "time", clock)
     lines = run("show", "run-it", "0", "--log", "--watch").out.splitlines()
     assert lines[3:-1] == ["a begins", "a goes on", "and ends", "b begins", "half a line"]

@@ -10,8 +10,6 @@ import pytest
 from hpsearch.cli.main import main
 from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.cli.study_files.init import write_starter
-from hpsearch.cli.study_files.schema import NAME, write
-from hpsearch.errors import UserError
 from hpsearch.study_file.schema import study_file_schema
 
 SCHEMA = study_file_schema()
@@ -35,25 +33,9 @@ def test_a_study_file_beside_it_is_refused(capsys: pytest.CaptureFixture[str]) -
     assert "--schema goes without a study file" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("content", ["study: precious", "{}", "[1]", '{"title": "Invoices"}'])
-def test_a_file_of_another_kind_is_never_replaced(tmp_path: Path, content: str) -> None:
-    place = tmp_path / NAME
-    place.write_text(content)
-    with pytest.raises(UserError, match="is not a schema"):
-        write(place)
-    assert place.read_text() == content
-
-
 def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path: Path) -> None:
     write_starter(tmp_path / "mine.yaml", "tabular", DataOptions(), StudyOptions())
     first = (tmp_path / "mine.yaml").read_text().splitlines()[0]
     comment, _, name = first.partition("$schema=")
     assert comment == "# yaml-language-server: "
     assert json.loads((tmp_path / name).read_text()) == SCHEMA
-
-
-def test_no_study_file_is_written_where_something_else_has_the_schemas_name(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text("precious")
-    with pytest.raises(UserError, match="is not a schema of study files"):
-        write_starter(tmp_path, "tabular", DataOptions(), StudyOptions())
-    assert [path.name for path in tmp_path.iterdir()] == [NAME]

@@ -13,7 +13,7 @@ from hpsearch.ranking.selection import rank
 from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.words.certainty import how_sure, rivals, short_notes
+from hpsearch.words.certainty import gain, how_sure, rivals, worth
 
 
 def result_of(*trials: Trial, direction: str = "maximize") -> StudyResult:
@@ -27,7 +27,8 @@ def result_of(*trials: Trial, direction: str = "maximize") -> StudyResult:
 
 
 def gain_of(*trials: Trial, direction: str = "maximize") -> str:
-    (sentence,) = short_notes(result_of(*trials, direction=direction))
+    sentence = gain(result_of(*trials, direction=direction))
+    assert sentence is not None
     return sentence
 
 
@@ -38,32 +39,32 @@ def trial(number: int, value: float, role: Role = Role.SEARCH, repeats: int | No
 @pytest.mark.parametrize(("direction", "better"), [("maximize", 0.9), ("minimize", 0.7)])
 def test_a_gain_is_measured_from_the_default_settings(direction: str, better: float) -> None:
     sentence = gain_of(trial(0, 0.8, Role.DEFAULT), trial(1, better), direction=direction)
-    assert sentence.startswith(
-        f"accuracy {better}, 0.1 better than the default settings' 0.8 (trial 0)"
-    )
-    assert "luck" in sentence
+    assert sentence == "0.1 better than the default settings' 0.8 (trial 0)"
 
 
 def test_a_confirmed_gain_is_that_of_the_mean_and_no_luck() -> None:
     repeats = [trial(2, 0.84, Role.CONFIRM, 1), trial(3, 0.86, Role.CONFIRM, 1)]
-    sentence = gain_of(trial(0, 0.8, Role.DEFAULT), trial(1, 0.9), *repeats)
-    assert sentence.startswith("accuracy 0.85 ± ")
-    assert "0.05 better than the default settings' 0.8 (trial 0)" in sentence
-    assert "luck" not in sentence
+    result = result_of(trial(0, 0.8, Role.DEFAULT), trial(1, 0.9), *repeats)
+    assert result.best is not None
+    assert worth(result.best).startswith("0.85 ± ")
+    sentences = how_sure(result)
+    assert sentences[0].endswith("the luck of the search is not in this value")
+    assert "0.05 better than the default settings' 0.8 (trial 0)" in sentences
 
 
 def test_a_gain_is_that_of_what_is_expected_where_that_is_known() -> None:
     default, best = trial(0, 0.8, Role.DEFAULT), trial(1, 0.95)
     default.expected, default.expected_deviation = 0.75, 0.0
     best.expected, best.expected_deviation = 0.85, 0.02
-    assert gain_of(default, best).startswith(
-        "accuracy 0.85 ± 0.033 expected in full, 0.1 better than the default settings' 0.75 (trial"
-    )
+    result = result_of(default, best)
+    assert result.best is not None
+    assert worth(result.best) == "0.85 ± 0.033 expected in full"
+    assert gain_of(default, best) == "0.1 better than the default settings' 0.75 (trial 0)"
 
 
 def test_where_the_default_settings_are_best_that_is_said() -> None:
     sentence = gain_of(trial(3, 0.8, Role.DEFAULT), trial(4, 0.7))
-    assert sentence == ("accuracy 0.8, no trial is better than the default settings' 0.8 (trial 3)")
+    assert sentence == "no trial is better than the default settings' 0.8 (trial 3)"
 
 
 def test_a_confirmed_trial_that_is_no_better_is_said_to_be_so() -> None:
@@ -72,7 +73,7 @@ def test_a_confirmed_trial_that_is_no_better_is_said_to_be_so() -> None:
 
 
 def test_without_defaults_there_is_no_gain() -> None:
-    assert short_notes(result_of(trial(0, 0.8), trial(1, 0.9))) == []
+    assert gain(result_of(trial(0, 0.8), trial(1, 0.9))) is None
 
 
 def test_trials_that_cannot_be_told_from_the_best_are_named_up_to_five() -> None:
