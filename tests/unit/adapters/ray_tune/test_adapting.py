@@ -30,6 +30,7 @@ def setup_in(scratch, total=4, **changes):
             "seed": 1,
             "budget": budget,
             "folder": scratch / "trial-00007",
+            "number": 7,
             **changes,
         }
     )
