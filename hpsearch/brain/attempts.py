@@ -216,7 +216,7 @@ class Attempts:
         return self._spending.reserve(attempt, need)
 
     def end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:
-        """End an attempt: the one place where its cost is settled."""
+        """End an attempt and charge it."""
         self._spending.settle(live.attempt, outcome, now, live.slot.gpus, note)
         del self.live[live.attempt.trial]
 

@@ -13,15 +13,20 @@ The path of one report:
  3. `Agenda.follow` moves the study's phase (`domain.phase`) by what is left of the budget.
  4. `Searcher.assess` says, in that phase, what the report is worth and what its trial does.
  5. `TrialLog` makes it the trial's value if it is the best so far, and records the decision.
- 6. `Attempts.send` takes the command that follows: `Advance`, `Stop`, or none between rungs.
+ 6. To go on, `Launcher.reserve` sets the cost of the next stretch aside, and `Attempts` takes the
+ command `Advance`; a trial that pauses, or whose stretch is not left in the budget, gets `Stop`.
+ Between rungs and at the full budget there is no command: the worker knows where it ends.
  7. `Study.on_tick` stops what must not go on, and gives free slots their next work.
  8. The driver hands all touched records to `store`: one commit. Then it executes the commands.
 
-Events of an attempt that is not current are dropped. They only free the slot that they come from,
-and the last event of a paused or pruned trial may name a checkpoint that it was still writing.
+Events of an attempt that is not current change nothing but three things: its slot is free, findings
+about its health are kept, and the last event of a paused or pruned trial may name a checkpoint that
+it was still writing.
 
-The states of a trial are in `domain.lifecycle`. An attempt ends in one place, `Attempts.end`, where
-it is charged. The package `hpsearch.brain` lists the parts that are joined here.
+The states of a trial are in `domain.lifecycle`. An attempt is charged when it ends: in
+`Attempts.end`, or, if its driver died, in `Attempts.settle_unfinished`. Trials that are asked for
+(`hpsearch.asking`) call the same methods, without a driver. The package `hpsearch.brain` lists the
+parts that are joined here.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ MOVES = MoveTable(
             Phase.INTERRUPTED: "as from searching",
         },
         Phase.CONFIRMING: {
-            Phase.SEARCHING: "all repeats are handed out and more of the search fits",
+            Phase.SEARCHING: "more of the search fits, or its budget was raised",
             Phase.ENDING: "as from searching",
             Phase.INTERRUPTED: "as from searching",
         },
@@ -53,4 +53,5 @@ MOVES = MoveTable(
     },
     last=frozenset(phase for phase in Phase if phase.leaves),
 )
-"""Every change of a study's phase goes through this table."""
+"""The table of all changes of a study's phase. A study that is resumed while its leaders are
+repeated begins in CONFIRMING."""

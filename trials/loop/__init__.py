@@ -1,10 +1,14 @@
 """The one training loop.
 
-- `training`: the loop itself.
+- `training`: the loop itself; read this first.
 - `position`: the progress of a run.
 - `saves`: the checkpoints of a run, in the foreground or in the background.
 - `stopping`: the best report, and early stopping.
 - `horizon`: the budget of a run, its levels and its learning rate.
 - `micro_batch`: the samples that go through the model at once.
 - `compiling`: the loss through `torch.compile`, or without it if that fails.
+
+One step: `data.feed` brings a batch, `training` adds up the losses of its micro-batches, and
+`optim.updates` clips and applies the gradients. `running.runner` asks the loop for reports and
+saves; `checkpoints.continuing` finds the checkpoint that a run continues from.
 """

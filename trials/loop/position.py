@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Position:
-    """The progress of a run. Everything random derives from this and the seed, so a run continues
-    from it bit for bit.
+    """The progress of a run, from which and from the seed everything random derives.
 
     Args:
         step: Optimizer steps taken.

@@ -1,8 +1,9 @@
 """The training loop, from top to bottom.
 
-`TrainingRun` is a `contract.Run`: iterating over it trains. Its `position` is all of its progress,
-and everything random derives from the seed and the step. A run that continues from a checkpoint
-therefore has the same results, bit for bit, as one that never stopped.
+`TrainingRun` is a `contract.Run`: iterating over it trains. A checkpoint holds its `position` and
+its state: weights, optimizer, running mean and early stopping. Everything random derives from the
+seed and the step. A run that continues from a checkpoint therefore has the same results, bit for
+bit, as one that never stopped, unless its budget is a time.
 """
 
 from __future__ import annotations

@@ -134,9 +134,9 @@ class Agenda:
 
         While trials of the search run, `running` of them, the standings may still change.
         """
-        interrupted = self._interrupted(room)
-        if interrupted is not None:
-            return interrupted
+        queued = self._from_queue(room)
+        if queued is not None:
+            return queued
         self.follow(room)
         match self._progress.phase:
             case Phase.SEARCHING:
@@ -215,7 +215,7 @@ class Agenda:
 
     # ---------------------------------------------------------------------------- the kinds of work
 
-    def _interrupted(self, room: Headroom) -> Work | None:
+    def _from_queue(self, room: Headroom) -> Work | None:
         """The first queued trial that there is room for."""
         for number in self._queue:
             trial = self._history.trials[number]
