@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -32,7 +33,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
-from hpsearch.executors.ray_cluster import HeadNode
+from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
 from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import ReplaceWorker
@@ -348,11 +349,17 @@ class RayExecutor:
             ray.util.remove_placement_group(self._left.pop())
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers. A head that has just died is not waited for: Ray would wait for it, and
+        then end this process."""
+        ending = threading.Thread(target=self._end_all, name="ending", daemon=True)
+        ending.start()
+        ending.join(SILENT_S)
+        self._head.close()
+
+    def _end_all(self) -> None:
         for name in list(self._slots):
             self._withdraw(name)
         self._give_back()
-        self._head.close()
 
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
