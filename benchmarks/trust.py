@@ -109,14 +109,14 @@ class Seen:
 def seen(history: History, spec: StudySpec, curves: Known) -> list[Seen]:
     """What a study says of each of its rungs, beside the truth."""
     levels = rung_levels(spec)
-    curves = []
+    shown = []
     for trial in history.trials:
         scores = {}
         for resource, report in trial.reports.items():
             scores[resource] = math.nan if report.value is None else report.value
-        curves.append(TrialCurve(trial.number, trial.state, trial.rung, scores))
+        shown.append(TrialCurve(trial.number, trial.state, trial.rung, scores))
     found = []
-    for index, stated in enumerate(trust(curves, levels)):
+    for index, stated in enumerate(trust(shown, levels)):
         level = levels[index]
         at: dict[int, float] = {}
         end: dict[int, float] = {}

@@ -207,6 +207,15 @@ class Rungs:
         """All trials that wait at a rung with a finite value, by number."""
         return sorted(number for rung in self.rungs for number in rung.able)
 
+    def ahead(self, numbers: Sequence[int]) -> tuple[int, float]:
+        """The first of some waiting trials, and the level at which they are compared: the highest
+        that all have a score at, or else the lowest that any has."""
+        reached = [rung for rung in self.rungs if any(number in rung.scores for number in numbers)]
+        shared = [rung for rung in reached if all(number in rung.scores for number in numbers)]
+        rung = shared[-1] if shared else reached[0]
+        there = [number for number in numbers if number in rung.scores]
+        return min(there, key=rung.rank), rung.level
+
     def level_after(self, index: int | None, resource: float) -> float | None:
         """The level of the next rung above another one (None for below the lowest) and past a
         resource; None above the highest."""

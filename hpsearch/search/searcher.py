@@ -214,9 +214,10 @@ class Searcher:
             return None
         outlook = self._outlook()
         if outlook is None:
-            return self._furthest(able)
+            return self._ahead(self._rungs, able)
         numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
-        chances = outlook.chances(numbers, self._leaders(outlook))
+        leader = outlook.leader(self._leaders(outlook))
+        chances = outlook.chances(numbers, leader)
         first = int(chances.argmax())
         chance = float(chances[first])
         if chance < MAY_WIN:
@@ -234,13 +235,14 @@ class Searcher:
         if self._rungs is not None:
             self._rungs.stop(trial.number)
 
-    def _furthest(self, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
-        """The trial that has trained the furthest, if none has been trained in full: for trials
+    def _ahead(self, rungs: Rungs, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
+        """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
         that no forecast compares."""
         if any(trial.state is State.COMPLETE for trial in self._history.trials):
             return None
-        furthest = max(waiting, key=lambda trial: (trial.resource, -trial.number))
-        return furthest, Judgement(Verdict.CONTINUE, "it is the furthest, and none is complete")
+        number, level = rungs.ahead([trial.number for trial in waiting])
+        why = f"it is ahead of all that wait at {level:g}, and none is complete"
+        return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
 
     # --------------------------------------------------------------------------------- expectations
 

@@ -43,8 +43,10 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
     reports, the first rung is the report nearest to R/17, and each next one is eta times as far: 3,
     9 and 27 of 52 epochs. Other pruners compare at every report.
 
-    A rung within a quarter of the report interval (`report_grid.NEAR`) of a report is moved there.
-    No two rungs become one: each is at least twice as far as the one below it.
+    A rung above the first report is at a report, the nearest one, and so is a rung within a quarter
+    of the report interval (`report_grid.NEAR`) of the first. A lower one costs a report of its own,
+    which is worth it (measured: docs/search.md). With `first_rung` rungs stay where they are stated
+    unless a report is as near as that.
     """
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner
     grid = _report_grid(per_trial)
@@ -52,14 +54,16 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
         return grid
     arguments = PromotionArguments.model_validate(pruner.arguments)
     stated = _promotion_levels(per_trial, arguments)
-    moved = [_moved(level, grid, per_trial.report_interval) for level in stated]
+    is_stated = arguments.first_rung is not None
+    moved = [_moved(level, grid, per_trial.report_interval, is_stated) for level in stated]
     return _ascending(moved, per_trial)
 
 
-def _moved(level: float, grid: tuple[float, ...], every: float) -> float:
+def _moved(level: float, grid: tuple[float, ...], every: float, is_stated: bool) -> float:
     """A rung's level, or the level of the report near it."""
-    nearest = min(grid, key=lambda reported: abs(reported - level))
-    return nearest if report_grid.is_near(level, nearest, every) else level
+    nearest = min(grid[:-1] or grid, key=lambda reported: abs(reported - level))
+    is_above = level > grid[0] and not is_stated
+    return nearest if is_above or report_grid.is_near(level, nearest, every) else level
 
 
 def _promotion_levels(per_trial: PerTrial, arguments: PromotionArguments) -> Iterator[float]:

@@ -18,7 +18,7 @@ import numpy as np
 from optuna.distributions import CategoricalDistribution
 from scipy.special import ndtr, ndtri
 
-from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding, choice_index
+from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding, choice_index, is_category
 from hpsearch.study_file.space import Prior
 
 DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
@@ -50,7 +50,8 @@ class Belief:
             centre = float(believed[column])
             confidence = priors[name].confidence
             self._columns[name] = column
-            if isinstance(distribution, CategoricalDistribution):
+            if is_category(distribution):
+                assert isinstance(distribution, CategoricalDistribution)
                 self._marginals[name] = _Category(distribution, centre, WEIGHTS[confidence])
             else:
                 self._marginals[name] = _Number(centre, DEVIATIONS[confidence])

@@ -33,9 +33,9 @@ RANGE = 50.0
 """Tau is 1 at the full budget, and 0 at 1/RANGE of it and below."""
 DIGITS = 6
 """Digits of a share of the full budget, so that levels which are the same in two units look so."""
-FLOOR, BELOW, WORST = 0.1, 0.08, 20.0
-"""The warp's parameters: the stretch of the good end (smaller is stronger), its reach below the
-best value, and the cut of the bad end."""
+FLOOR, WORST = 0.1, 20.0
+"""The warp's parameters: the stretch of the good end (smaller is stronger), and the cut of the bad
+end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class ShownCurve:
 
 @dataclass(frozen=True)
 class Warp:
-    """Stretches the good end: ln(0.1 + (y - low) / (middle - low)), less ln 0.1; 0 at `low`, 2.4 at
-    `middle`."""
+    """Stretches the good end: ln(1 + share / 0.1), where the share is 0 at the best value `low` and
+    1 at `middle`. Better values go on in a straight line, so that nothing limits what may come."""
 
     low: float
     middle: float
@@ -81,13 +81,13 @@ class Warp:
         with np.errstate(over="ignore", invalid="ignore"):  # the ends of all floats are far apart
             share = (values - self.low) / span
         share = np.where(np.isfinite(values) & ~np.isnan(share), share, WORST)
-        stretched = np.log(FLOOR + np.clip(share, -BELOW, WORST))
-        return np.asarray(stretched - math.log(FLOOR))
+        steps = np.clip(share, -WORST, WORST) / FLOOR
+        return np.where(steps < 0, steps, np.log1p(np.maximum(steps, 0)))
 
     def undone(self, warped: Floats) -> Floats:
         """The values that warp to these."""
-        share = FLOOR * np.exp(warped) - FLOOR
-        return np.asarray(self.low + share * (self.middle - self.low))
+        steps = np.where(warped < 0, warped, np.expm1(np.maximum(warped, 0)))
+        return np.asarray(self.low + FLOOR * steps * (self.middle - self.low))
 
 
 class CurveReader:

@@ -2,7 +2,8 @@
 
 A *point* has one coordinate from 0 to 1 for each parameter, on the parameter's own scale
 (logarithmic or not). Its *features* are what a kernel measures distances in: numbers where their
-grid has them, a category as one-hot coordinates, and an inactive parameter at a constant.
+grid has them, a category as one-hot coordinates, and an inactive parameter at a constant. Choices
+that are numbers are ordered, and evenly apart: `[16, 32, 64]` and `[1e-5, 1e-4, 1e-3]` alike.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from hpsearch.study_file.types import is_one_of
+from hpsearch.study_file.types import is_number, is_one_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -42,8 +43,7 @@ class SpaceEncoding:
         self._conditions = conditions or {}
         self.parameters = len(self._names)
         self.dimensions = sum(map(_width, space.values()))
-        is_category = [isinstance(each, CategoricalDistribution) for each in space.values()]
-        self.categorical = np.array(is_category)
+        self.categorical = np.array([is_category(each) for each in space.values()])
         """(parameters,) True for coordinates that have no order."""
         self.drawn = {name: each for name, each in space.items() if not each.single()}
         """The parameters that have more than one value."""
@@ -82,9 +82,10 @@ class SpaceEncoding:
 
 def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats:
     """(n, width) The features of one parameter at n coordinates."""
-    if not isinstance(distribution, CategoricalDistribution):
+    if not is_category(distribution):
         column = np.where(active, _on_grid(distribution, u), INACTIVE)
         return column[:, None]
+    assert isinstance(distribution, CategoricalDistribution)
     choices = np.arange(len(distribution.choices))
     chosen = choice_index(distribution, u)[:, None] == choices
     return np.where(active[:, None], chosen, 0.0)
@@ -101,15 +102,30 @@ def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]
 
 
 def _width(distribution: BaseDistribution) -> int:
-    if isinstance(distribution, CategoricalDistribution):
+    if isinstance(distribution, CategoricalDistribution) and is_category(distribution):
         return len(distribution.choices)
     return 1
+
+
+def is_category(distribution: BaseDistribution) -> bool:
+    """True if the values of a parameter have no order."""
+    if not isinstance(distribution, CategoricalDistribution):
+        return False
+    return not all(is_number(choice) for choice in distribution.choices)
 
 
 def choice_index(distribution: CategoricalDistribution, u: Floats) -> Ints:
     """The index of the choice at each coordinate; all choices have equal shares of the range."""
     count = len(distribution.choices)
-    return np.minimum((u * count).astype(np.int64), count - 1)
+    place = np.minimum((u * count).astype(np.int64), count - 1)
+    return _in_order(distribution)[place]
+
+
+def _in_order(distribution: CategoricalDistribution) -> Ints:
+    """(choices,) The indices of the choices, ascending where they are numbers."""
+    if is_category(distribution):
+        return np.arange(len(distribution.choices))
+    return np.argsort(np.array(distribution.choices, dtype=float), kind="stable")
 
 
 def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, float]:
@@ -124,8 +140,8 @@ def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, f
 
 def _coordinate(distribution: BaseDistribution, value: Any) -> float:
     if isinstance(distribution, CategoricalDistribution):
-        index = distribution.to_internal_repr(value)
-        return (index + 0.5) / len(distribution.choices)
+        place = _in_order(distribution).tolist().index(distribution.to_internal_repr(value))
+        return float((place + 0.5) / len(distribution.choices))
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     low, high = _bounds(distribution)
     if high <= low:
@@ -159,9 +175,12 @@ def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Fl
 
 def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
     """The coordinates of the values that coordinates mean."""
-    assert isinstance(distribution, FloatDistribution | IntDistribution)
     if distribution.single():
         return np.full(len(u), INACTIVE)
+    if isinstance(distribution, CategoricalDistribution):
+        count = len(distribution.choices)
+        return np.asarray((np.minimum(np.floor(u * count), count - 1) + 0.5) / count)
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
     if distribution.step is None:
         return u
     low, high = _bounds(distribution)

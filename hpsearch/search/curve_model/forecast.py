@@ -41,6 +41,10 @@ grown by this factor."""
 DOUBT, DOUBTED = 2.0, 8
 """The factor by which the model's standard deviations are assumed to be too small, and the number
 of values that this assumption is worth (measured on recorded curves: docs/search.md)."""
+WIDER = 1.4
+"""The factor by which ends deviate more than the surprises of a study show, which are of values
+between others. All ends of a study deviate alike in part, so that differences between them do not
+(measured on recorded curves: docs/search.md)."""
 SURPRISE = 6.0
 """The standard deviations at which a single surprise is cut off."""
 FITTED = "hpsearch:curve_model"
@@ -72,11 +76,14 @@ class Outlook:
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
+        means, deviations = self.posterior.predict(self._ends(numbers))
+        return means, WIDER * self.doubt * deviations
+
+    def _ends(self, numbers: Sequence[int]) -> Points:
+        """The ends of trials' curves."""
         points = np.array([self.points[number] for number in numbers])
         features = self.encoding.features(points)
-        end = Points(features, np.ones(len(numbers)), np.array(numbers))
-        means, deviations = self.posterior.predict(end)
-        return means, self.doubt * deviations
+        return Points(features, np.ones(len(numbers)), np.array(numbers))
 
     @cached_property
     def doubt(self) -> float:
@@ -115,12 +122,20 @@ class Outlook:
         low, high = range_of(self.metric, [self.sign * value for value in seen])
         return min(self.sign * low, self.sign * high), max(seen)
 
-    def chances(self, numbers: Sequence[int], against: Sequence[int]) -> Floats:
-        """(n,) The probability that each trial turns out better than is expected of the best of
-        others."""
-        best, _ = self.in_full(against)
-        means, deviations = self.in_full(numbers)
-        return np.asarray(ndtr((best.min() - means) / deviations))
+    def chances(self, numbers: Sequence[int], leader: int) -> Floats:
+        """(n,) The probability that each trial turns out better than the leader. Both are uncertain
+        and may err alike, so that it follows from their joint distribution."""
+        means, _ = self.in_full([*numbers, leader])
+        covariance = self.posterior.covariance(self._ends([*numbers, leader]))
+        variances = np.diag(covariance)
+        differences = variances[:-1] + variances[-1] - 2 * covariance[:-1, -1]
+        deviations = self.doubt * np.sqrt(np.maximum(differences, 1e-10))
+        return np.asarray(ndtr((means[-1] - means[:-1]) / deviations))
+
+    def leader(self, numbers: Sequence[int]) -> int:
+        """The trial of which most is expected in full."""
+        means, _ = self.in_full(numbers)
+        return numbers[int(means.argmin())]
 
 
 class Forecast:

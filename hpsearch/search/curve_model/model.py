@@ -281,6 +281,12 @@ class Posterior:
         variance = np.maximum(self._model.variance - explained, 1e-10)
         return mean, np.sqrt(variance)
 
+    def covariance(self, points: Points) -> Floats:
+        """(m, m) The covariance of the noiseless values at m points."""
+        cross = self._model.covariance(self._points, points)
+        whitened = solve_triangular(self._factor, cross, lower=True, check_finite=False)
+        return np.asarray(self._model.covariance(points, points) - whitened.T @ whitened)
+
     def surprises(self) -> Floats:
         """(n,) The distance of each row from its prediction by the others, in standard deviations.
 

@@ -13,6 +13,7 @@ Unreasonable Effectiveness of Quasirandom Sequences" (2018).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,7 +28,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.search.curve_model.belief import Belief
-from hpsearch.search.curve_model.curves import HORIZON, tau_of
+from hpsearch.search.curve_model.curves import FLOOR, HORIZON, tau_of
 from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
@@ -48,6 +49,8 @@ BLIND = 0.15
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
+FARTHEST = 0.08
+"""The farthest target below the best value, as a share of the distance to the middle one."""
 SAFE = 0.5
 """The least probability of survival of a candidate, as a share of the safest one's. Where only
 failures were seen, little is known and much is expected, and no factor would make up for that
@@ -217,12 +220,10 @@ def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -
     """(n,) The log probability that each candidate, of (n, dimensions) features, is better than a
     random target at a random horizon."""
     count = len(features)
-    warp = outlook.warp
-    low = warp.low
     nearest = float(tau_of(np.array(HORIZON)))
     horizon = nearest + (1 - nearest) * rng.random()
-    below = 10 ** rng.uniform(-3.0, -0.5) * (warp.middle - low)
-    target = float(warp(np.array(low - below))) - outlook.level
+    below = 10 ** rng.uniform(-3.0, -0.5)
+    target = math.log(1.0 - min(below, FARTHEST) / FLOOR) - outlook.level
     there = Points(features, np.full(count, horizon), np.full(count, -1))
     mean, deviation = outlook.posterior.predict(there)
     return np.asarray(log_ndtr((target - mean) / deviation))

@@ -65,6 +65,17 @@ def test_without_expectations_the_one_goes_on_that_is_ahead() -> None:
     assert verdicts == [Verdict.PAUSE, Verdict.PAUSE, Verdict.CONTINUE]
 
 
+def test_trials_are_ahead_where_they_can_be_compared_however_far_they_are() -> None:
+    rungs = Rungs([1, 3], total=9)
+    for number, score in enumerate([0.9, 0.1, 0.4]):
+        rungs.rungs[0].record(number, score)
+    rungs.rungs[1].record(0, 0.8)
+    assert rungs.ahead([0, 1, 2]) == (1, 1)
+    assert rungs.ahead([0, 2]) == (2, 1)
+    rungs.rungs[1].record(3, 0.7)
+    assert rungs.ahead([1, 3]) == (1, 1), "the third passed over the first rung"
+
+
 def test_those_that_cannot_be_trained_in_full_any_more_are_passed_over() -> None:
     rungs = Rungs([1], total=9)
     for number in range(3):

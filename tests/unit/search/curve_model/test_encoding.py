@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import (
@@ -101,6 +102,17 @@ def test_a_category_is_one_hot_and_all_choices_are_equally_far_apart() -> None:
     assert encoding.features(points).tolist() == [[1, 0, 0, 0.5], [0, 1, 0, 0.5], [0, 0, 1, 0.5]]
     assert encoding.dimensions == 4
     assert encoding.categorical.tolist() == [True, False]
+
+
+def test_choices_that_are_numbers_are_ordered_however_they_are_listed() -> None:
+    sizes = CategoricalDistribution((64, 16, 32))
+    encoding = SpaceEncoding({"size": sizes, "flag": CategoricalDistribution((True, False))})
+    points = np.array([encoding.point({"size": size, "flag": True}) for size in (16, 32, 64)])
+    assert points[:, 0].tolist() == pytest.approx([1 / 6, 1 / 2, 5 / 6])
+    assert encoding.features(points)[:, 0].tolist() == pytest.approx([1 / 6, 1 / 2, 5 / 6])
+    assert [encoding.params(point)["size"] for point in points] == [16, 32, 64]
+    assert encoding.categorical.tolist() == [False, True]
+    assert encoding.dimensions == 3
 
 
 def test_a_chain_of_conditions_is_inactive_from_where_it_breaks() -> None:

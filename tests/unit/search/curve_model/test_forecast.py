@@ -211,6 +211,7 @@ def test_the_chance_to_win_is_greater_the_more_is_expected() -> None:
     spec = spec_for()
     outlook = outlook_of(spec, shown_by(spec, MIXED))
     near_best, far_off = 7, 5
-    against = list(range(len(MIXED)))
-    good, bad = outlook.chances([near_best, far_off], against)
+    leader = outlook.leader(range(len(MIXED)))
+    good, bad = outlook.chances([near_best, far_off], leader)
     assert 0.0 <= bad < good <= 1.0
+    assert outlook.chances([leader], leader) == [0.5]
