@@ -108,7 +108,7 @@ class AttemptEvents:
             self._attempts.advance(live, assessment.until)
         else:
             why = "the remaining budget is not enough to reach its next rung"
-            self._attempts.stop(live, why)
+            self._attempts.save_and_stop(live, why)
 
     def _stop_training(
         self, live: Live, trial: Trial, judgement: Judgement, event: ev.Reported, now: float

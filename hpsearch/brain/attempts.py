@@ -226,7 +226,7 @@ class Attempts:
         attempt = live.attempt
         self.send(ev.Advance(attempt.trial, attempt.number, until, dict(values or {})))
 
-    def stop(self, live: Live, why: str) -> None:
+    def save_and_stop(self, live: Live, why: str) -> None:
         """Ask an attempt to save and stop, unless it was asked before."""
         if live.stopping is None:
             live.stopping = why

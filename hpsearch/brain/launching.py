@@ -54,7 +54,7 @@ class Launcher:
             now,
             slot.gpus,
             len(self._attempts.slots),
-            kept=self._confirmation.to_come * self._spending.total,
+            kept=self._confirmation.to_come * self._spending.trial_total,
             start_up=self._spending.start_ups.next(is_warm=slot.is_warm),
             last_call=last_call,
         )

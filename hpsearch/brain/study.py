@@ -158,7 +158,7 @@ class Study:
         for live in list(self.live.values()):
             trial = self.history.trials[live.attempt.trial]
             if not (spares and self._attempts.is_trained(trial)):
-                self._attempts.stop(live, self.reason or "")
+                self._attempts.save_and_stop(live, self.reason or "")
 
     def _watch_attempts(self, now: float) -> None:
         """Fail what is overdue, and stop what has outgrown its reservation."""
@@ -169,7 +169,7 @@ class Study:
             if overdue is not None:
                 self._events.time_out(live, overdue, now)
             elif live.stopping is None and not self._reserve_more(live, now):
-                self._attempts.stop(live, "the study's budget is used up")
+                self._attempts.save_and_stop(live, "the study's budget is used up")
 
     def _reserve_more(self, live: Live, now: float) -> bool:
         """Reserve more for an attempt that has used up its reservation; False if none is left."""

@@ -115,7 +115,7 @@ class Group:
         return StepCounts(int(tokens), int(cells), seconds)
 
     @torch.no_grad()
-    def level(self, buffers: Sequence[torch.Tensor]) -> None:
+    def sync(self, buffers: Sequence[torch.Tensor]) -> None:
         """Give all ranks the buffers of rank 0, as DistributedDataParallel does.
 
         The running statistics of a batch norm, for example, differ by the rows of each rank.

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 
-class Progress:
-    """The progress of the monitored metric.
+class EarlyStopping:
+    """The best value of the monitored metric, and how long there was none better.
 
     Any better value is the best so far, but only one that is better by more than `min_delta` is an
     improvement.

@@ -32,7 +32,7 @@ from trials.loop.horizon import Horizon
 from trials.loop.micro_batch import micro_batch_of, unchanged_buffers
 from trials.loop.position import Position
 from trials.loop.saves import Content, RunSaves
-from trials.loop.stopping import Progress
+from trials.loop.stopping import EarlyStopping
 from trials.optim.precision import Precision
 from trials.optim.updates import Updates
 from trials.running.randomness import Use, derive, seed_everything
@@ -95,7 +95,7 @@ class TrainingRun:
         self._feed = Feed(workload, order, group, settings.data_workers)
         self._horizon = Horizon(setup.budget, settings, order, workload.lengths)
         mode = settings.monitor_mode(setup.goal)
-        self._progress = Progress(mode, settings.patience, settings.min_delta)
+        self._stopping = EarlyStopping(mode, settings.patience, settings.min_delta)
         self._saves = RunSaves(setup, settings, workload.write, group)
         self._telemetry = Telemetry(precision, group.total)
         self.position = Position()
@@ -200,13 +200,13 @@ class TrainingRun:
         """The reason why the iteration has ended by itself; None until then."""
         if self._horizon.is_reached(self.position):
             return "budget used"
-        return self._progress.exhausted
+        return self._stopping.exhausted
 
     def _report(self, level: float) -> Report:
         measured_before = self.position.metrics is not None
         metrics = self._measure()
         # A step may reach several levels: its measurement counts once.
-        best = not measured_before and self._progress.note(metrics[self._monitor])
+        best = not measured_before and self._stopping.note(metrics[self._monitor])
         here = replace(self.position, reported=level)
         self.position = here
         self._save(best)
@@ -219,7 +219,7 @@ class TrainingRun:
         if self.position.metrics is not None:
             return self.position.metrics
         self._wait_for_device()
-        self._level_buffers()
+        self._sync_buffers()
         metrics = self._evaluate()
         telemetry = self._telemetry
         telemetry.report(self.position.step, metrics)
@@ -279,13 +279,13 @@ class TrainingRun:
 
     def _save(self, best: bool) -> None:
         self._telemetry.settle()
-        self._level_buffers()
+        self._sync_buffers()
         self._saves.save(self.position, self._content, best)
 
-    def _level_buffers(self) -> None:
+    def _sync_buffers(self) -> None:
         of_model = self._workload.model.buffers()
         of_mean = self._updates.buffers()
-        self._group.level([*of_model, *of_mean])
+        self._group.sync([*of_model, *of_mean])
 
     def _content(self) -> Content:
         with self._updates.averaged():
@@ -298,7 +298,7 @@ class TrainingRun:
             "telemetry": self._telemetry.state_dict(),
             "micro_batch": self._micro_batch.size,
             "updates": self._updates.state_dict(),
-            "progress": self._progress.state_dict(),
+            "progress": self._stopping.state_dict(),
         }
 
     def _restore(self, source: Path | str) -> None:
@@ -310,9 +310,9 @@ class TrainingRun:
         self._telemetry.load_state_dict(state["telemetry"])
         self._micro_batch.take(state["micro_batch"])
         self._updates.load_state_dict(state["updates"])
-        self._progress.load_state_dict(state["progress"])
+        self._stopping.load_state_dict(state["progress"])
         if not self._saves.continue_from(source, checkpoint.path):
-            self._progress.forget_best()
+            self._stopping.forget_best()
 
     # -------------------------------------------------------------------------- before and after
 

@@ -124,8 +124,8 @@ class Headroom:
     @property
     def _repeats(self) -> float:
         """The number of repeats for which something is kept back."""
-        return self.kept / self.spending.total
+        return self.kept / self.spending.trial_total
 
     def _repeat_s(self, pace: float) -> float:
         """Seconds that a repeat is expected to take."""
-        return self.start_up.expected_s + self.spending.total * pace
+        return self.start_up.expected_s + self.spending.trial_total * pace

@@ -100,7 +100,7 @@ class Spending:
         self.time.limit_s = budget.wall_clock_s
 
     @property
-    def total(self) -> float:
+    def trial_total(self) -> float:
         """The full budget of one trial, in its unit."""
         return self._per_trial.total
 
