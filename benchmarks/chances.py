@@ -1,4 +1,4 @@
-"""How far the forecast's chances and intervals can be trusted, on curves known to the end.
+"""The reliability of the forecast's chances and intervals, on curves known to the end.
 
     python benchmarks/chances.py [--tasks FILE] [--data DIR] [--family lcbench,taskset,recorded|all]
                                  [--split develop|report|all] [--trials 10,16] [--workers 2,8]
@@ -134,7 +134,7 @@ def _end(task: Task, curves: Any, params: Mapping[str, Any]) -> float:
 
 
 def groups(found: Sequence[Any]) -> Iterator[tuple[str, str, list[Any]]]:
-    """What was looked at, by family and half of the study, then all together."""
+    """The looks by family and half of the study, then all together."""
     families = [*sorted({each.family for each in found}), "all"]
     for family in families:
         for late in (False, True):

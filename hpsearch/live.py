@@ -108,7 +108,7 @@ class LiveView:
         self._console.print(plain(line), soft_wrap=True)
 
     def _picture(self, study: Study, now: float) -> Picture:
-        """What the panel shows."""
+        """The content of the panel."""
         per_trial = study.spec.budget.per_trial
         running = [self._running(study, number) for number in sorted(study.live)]
         return Picture(
@@ -143,7 +143,7 @@ class LiveView:
         )
 
     def _progress(self, study: Study, now: float) -> str:
-        """Where the study stands, on a line."""
+        """The status of the study, on a line."""
         trials = counted(_counts(study))
         if trials and study.spec.budget.trials is not None:
             trials += f" of {study.spec.budget.trials}"
@@ -183,7 +183,7 @@ def _workers(study: Study) -> str:
 
 
 def _limits(study: Study, now: float) -> list[BudgetLine]:
-    """What is used of each limit of the budget."""
+    """The used part of each limit of the budget."""
     budget, ledger = study.spec.budget, study.spending.ledger
     return [
         BudgetLine("trials", len(study.history.trials), budget.trials),
@@ -193,7 +193,7 @@ def _limits(study: Study, now: float) -> list[BudgetLine]:
 
 
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
-    """What is printed of a trial that ended or paused; its parameters only once."""
+    """The line on a trial that ended or paused; its parameters only once."""
     resource = f"{number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
     line = f"trial {trial.number} {trial.state.value} at {resource}: {_values(study, trial)}"
     if not is_known:
@@ -233,7 +233,7 @@ def _values(study: Study, trial: Trial) -> str:
 
 
 def _budget(study: Study, now: float) -> str:
-    """What is spent of the budget, and what is left."""
+    """The spent part of the budget, and the rest."""
     budget, ledger = study.spec.budget, study.spending.ledger
     parts = [f"{duration(ledger.spent)} spent"]
     if ledger.limit is not None:

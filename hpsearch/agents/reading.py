@@ -65,7 +65,7 @@ class Reader:
             return [_plain(study_document(each)) for each in list_studies(connection)]
 
     def status(self, study: Study) -> Plain:
-        """Where a study stands: budget, running trials, failures by cause, trust in its rungs."""
+        """The status of a study: budget, running trials, failures by cause, trust in its rungs."""
         with self._study(study) as (connection, head):
             status = study_status(connection, head)
             trust = study_trust(connection, head)
@@ -110,7 +110,7 @@ class Reader:
         return _plain(comparison_document(head, details))
 
     def report(self, study: Study) -> str:
-        """What happened in a study, as Markdown: the answer, budget, failures, environment."""
+        """The report on a study, as Markdown: its result, budget, failures, environment."""
         with self._study(study) as (connection, head):
             data = report_data(connection, head, time.time())
         return markdown_report(data)

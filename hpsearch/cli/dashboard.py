@@ -20,7 +20,7 @@ SHORTEST_TOKEN = 16
 """Characters of the shortest token allowed: shorter ones could be guessed."""
 
 PACKAGES = ("python_multipart", "starlette", "uvicorn")
-"""What the extra `dashboard` installs."""
+"""The packages of the extra `dashboard`."""
 
 PLAIN_HTTP = (
     "plain HTTP: anyone who can read this network's traffic can read the token and every page; "

@@ -23,7 +23,7 @@ _STEERING = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
 
 class Format(enum.StrEnum):
-    """How rows are printed."""
+    """A form of printed rows."""
 
     TABLE = "table"
     JSON = "json"
@@ -32,7 +32,7 @@ class Format(enum.StrEnum):
 
 
 class TreeFormat(enum.StrEnum):
-    """How nested results are printed."""
+    """A form of printed results that are nested."""
 
     TABLE = "table"
     JSON = "json"
@@ -40,7 +40,7 @@ class TreeFormat(enum.StrEnum):
 
 
 class What(enum.StrEnum):
-    """What an export has a row for."""
+    """The things that an export has rows for."""
 
     TRIALS = "trials"
     REPORTS = "reports"

@@ -102,7 +102,7 @@ def _remarks(recorded: CurveFile, spec: StudySpec) -> list[str]:
 def summary(
     spec: StudySpec, history: History, curves: RecordedCurves, workers: int
 ) -> dict[str, Any]:
-    """What the study did and what it cost.
+    """The course of the study and its cost.
 
     `saved_by_pruning` is the share that pruning saved of the time that all trials take in full.
     """

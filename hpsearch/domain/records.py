@@ -83,7 +83,7 @@ class StudyRecord:
     """The study file as it was when the study was created (YAML text; empty for studies made
     through Optuna)."""
     directions: tuple[str, ...] = ("minimize",)
-    """One of minimize, maximize or not_set for each objective (`sign_of`)."""
+    """Minimize or maximize, for each objective (`sign_of`)."""
     state: StudyState = StudyState.RUNNING
     reason: str | None = None
     """The reason for its end, for people."""

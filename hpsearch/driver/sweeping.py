@@ -54,7 +54,7 @@ class Sweeper:
         self._ordered: dict[int, _Kept] = {}
         self._has_complained = False
         self._is_ours: bool | None = None
-        """Whether the folder carries the study's mark, which is read once."""
+        """True if the folder carries the study's mark, which is read once."""
         self._orders: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="sweeper", daemon=True)
         self._thread.start()

@@ -23,7 +23,7 @@ from trials.contract import Problem
 from trials.descriptions.command import COMMAND, GRACE_S
 
 STOP_S = 5.0
-"""How long the attempt may take to end once it is told to, beyond what a command is granted."""
+"""Seconds that the attempt may take to end when asked to, beyond those of a command."""
 
 News = list[Problem] | ev.Reported | Ending
 """The news that an attempt is tried for: mistakes of its task, its first report, or its end."""

@@ -22,7 +22,7 @@ from trials.disk.log_file import OURS
 from trials.tasks.command.program import exit_text
 
 LIMIT_S = 120.0
-"""How long a trial may take to its first report."""
+"""Seconds that a trial may take to its first report."""
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
 SHOWN_LINES, SHOWN_LETTERS = 12, 200

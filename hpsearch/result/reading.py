@@ -31,9 +31,8 @@ def study_result(
     Raises:
         FilterError: `where` does not parse or names something unknown.
     """
-    has_order = bool(study.directions) and "not_set" not in study.directions
     most = max(top, COMPARED) if study.has_best else None
-    ranked = best_trials(connection, study, most, where=where) if has_order else []
+    ranked = best_trials(connection, study, most, where=where)
     goals = goals_of(study)
     metrics = [goal.metric for goal in goals]
     return StudyResult(

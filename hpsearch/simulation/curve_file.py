@@ -171,7 +171,7 @@ class _Table:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    """A table in which no row has more cells than there are columns."""
+    """A table; raises ValueError if a row has more cells than the header."""
     import pandas as pd
 
     with warnings.catch_warnings():

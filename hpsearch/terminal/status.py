@@ -71,7 +71,7 @@ def status(
 def picture(
     of: StudyStatus, budget: StudyBudget, decisions: Sequence[Decision], now: float
 ) -> Picture:
-    """What the panel of a running study shows.
+    """The content of the panel of a running study.
 
     Args:
         of: The study's status.
@@ -151,7 +151,7 @@ def _best(summary: StudySummary) -> str:
 
 
 def _pace(of: StudyStatus, now: float) -> str:
-    """How many trials end in an hour, and how long the rest takes where that can be said."""
+    """The trials that end in an hour, and the time that the rest takes if that can be said."""
     parts = []
     if of.trials_per_hour is not None:
         parts.append(f"{number(float(f'{of.trials_per_hour:.3g}'))} trials per hour")
@@ -162,7 +162,7 @@ def _pace(of: StudyStatus, now: float) -> str:
 
 
 def remark(summary: StudySummary) -> str:
-    """What follows a study's state: who drives it, or why nobody does."""
+    """The words after a study's state: its driver, or the reason why it has none."""
     head = summary.head
     if summary.driver:
         stopping = ", asked to stop" if head.stop_requested else ""
@@ -201,7 +201,7 @@ def _spent_trials(limit: BudgetLine) -> str:
 
 
 MOST_SHOWN = 5
-"""How many of the latest requests a terminal shows."""
+"""The number of latest requests that a terminal shows."""
 
 
 def asked(requests: Sequence[Request], width: int | None) -> Table:

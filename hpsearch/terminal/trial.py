@@ -78,7 +78,7 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
 
 
 def _seen_at(of: TrialDetail) -> str:
-    """How far a trial had trained when it showed its value, where it has trained further since."""
+    """The resource at which a trial showed its value, if it has trained further since."""
     row = of.trial
     if row.value is None or row.values is not None:
         return ""
@@ -98,7 +98,7 @@ def _checkpoint(of: TrialDetail, disk: int | None) -> str:
 
 
 def _role(of: TrialDetail) -> str:
-    """What a trial is for, where it was not proposed by the search."""
+    """The purpose of a trial that the search did not propose."""
     role, repeats = of.trial.role, of.trial.repeats
     if role is Role.DEFAULT:
         return "the default settings"
@@ -144,7 +144,7 @@ def _attempts(of: TrialDetail, width: int | None) -> Table:
 
 
 def _computed(arithmetic: Mapping[str, Any]) -> str:
-    """How an attempt computed, in a line: precision, threads, device and versions."""
+    """The arithmetic of an attempt, in a line: precision, threads, device and versions."""
     threads = count(arithmetic["threads"], "thread")
     versions = (f"{name} {version}" for name, version in (arithmetic.get("versions") or {}).items())
     parts = [arithmetic.get("precision"), threads, arithmetic.get("device"), *versions]

@@ -27,9 +27,9 @@ from hpsearch.errors import UserError
 from hpsearch.tracking.notices import Notice, Notices
 
 TIMEOUT_S = 10.0
-"""How long one notice may take."""
+"""Seconds that one notice may take."""
 END_S = 15.0
-"""How long the end of a study waits for notices that are still under way."""
+"""Seconds that the end of a study waits for notices that are still under way."""
 
 log = logging.getLogger("hpsearch")
 

@@ -73,7 +73,7 @@ class Mirror:
         self._clock = 0
         self._had_ended = False
         self._is_introduced = False
-        """Whether the tracker, as it was begun here, has been sent the study."""
+        """True if the tracker, as it was begun here, has been sent the study."""
 
     def catch_up(self) -> None:
         """Send everything committed since the last call. Raises what the tracker raises; the next

@@ -19,11 +19,11 @@ BUDGET_WORDS = {
     "wall_clock_seconds": "wall clock",
     "cost": "cost",
 }
-"""What the limits of a budget are called on the screen."""
+"""The names of the limits of a budget on the screen."""
 
 
 def expected(trial: Candidate) -> str:
-    """What is expected of a trial in full, with its 90% interval: ``0.8123 ± 0.004``."""
+    """The value that is expected of a trial in full, with its 90% interval: ``0.8123 ± 0.004``."""
     value = expectation(trial)
     return NOTHING if value is None else _within(value, *likely_range(trial))
 
@@ -47,7 +47,7 @@ def _within(value: float, low: float, high: float) -> str:
 
 
 def may_change(trial: Candidate) -> bool:
-    """Whether something is expected of a trial that it has not shown already."""
+    """True if something is expected of a trial that it has not shown already."""
     if expectation(trial) is None:
         return False
     low, high = likely_range(trial)
@@ -93,11 +93,11 @@ def nearest_limit(lines: Sequence[BudgetLine]) -> str:
 
 
 def of_limit(line: BudgetLine) -> str:
-    """What is used of a limit: ``12 of 24``, ``1 h of 4 h``."""
+    """The used part of a limit: ``12 of 24``, ``1 h of 4 h``."""
     write = duration if line.name.endswith("seconds") else number
     return f"{write(line.used)} of {write(line.most)}"
 
 
 def ended(counts: Mapping[State, int]) -> int:
-    """How many trials have ended."""
+    """The number of trials that have ended."""
     return sum(n for each, n in counts.items() if each.terminal)

@@ -1,4 +1,4 @@
-"""What was asked of a study while it ran, in words.
+"""The requests to a study while it ran, in words.
 
 A study's own decisions are among that: who raised its budget, who stopped it, and what it refused.
 Those about trials are also with the trials.
@@ -15,7 +15,7 @@ from hpsearch.words.numbers import cell, pairs
 
 
 def wish(request: Request) -> str:
-    """What is asked, in words: ``raise trials to 80``, ``try dropout=0.2``."""
+    """A request, in words: ``raise trials to 80``, ``try dropout=0.2``."""
     content: Mapping[str, Any] = request.content
     match request.kind:
         case RequestKind.INTERRUPT:
@@ -32,7 +32,7 @@ def wish(request: Request) -> str:
 
 
 def outcome(request: Request) -> str:
-    """What came of it, in words."""
+    """The outcome of a request, in words."""
     if request.refused is not None:
         return f"refused: {request.refused}"
     if request.handled is None:
@@ -43,7 +43,7 @@ def outcome(request: Request) -> str:
 
 
 def is_of_study(request: Request) -> bool:
-    """Whether it is about the study as a whole, or was refused: no trial has a decision of it."""
+    """True if it is about the study as a whole, or was refused: no trial has a decision of it."""
     about_all = request.kind in (RequestKind.BUDGET, RequestKind.INTERRUPT)
     return about_all or request.refused is not None
 

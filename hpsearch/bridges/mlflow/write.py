@@ -58,7 +58,7 @@ class MlflowTracker(Tracker):
 
     @property
     def target(self) -> str:
-        """Where the runs are."""
+        """The place of the runs, in words."""
         return f"{self._client.tracking_uri} {self._experiment or ''}"
 
     def send_study(self, study: StudyNews) -> None:

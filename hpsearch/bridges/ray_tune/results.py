@@ -80,7 +80,7 @@ class ResultGrid:
 
     @property
     def num_errors(self) -> int:
-        """How many trials failed."""
+        """The number of failed trials."""
         return len(self.errors)
 
     def get_best_result(self, metric: str | None = None, mode: str | None = None) -> Result:

@@ -65,7 +65,7 @@ class _Sweep:
         self._document = document
         self._draft = draft
         self.problems: list[Problem] = []
-        """What a study file cannot have, by its place in the sweep."""
+        """The parts that a study file cannot have, by their places in the sweep."""
         self._settings: dict[str, Any] = {}
         self._placeholders: dict[str, str] = {}
         """The placeholder of the command for each parameter of the sweep."""

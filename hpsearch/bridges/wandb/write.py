@@ -21,7 +21,7 @@ from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 STUDY = "study"
 """Ends the id of the study's own run."""
 INIT_S = 60.0
-"""How long wandb may take to begin a run."""
+"""Seconds that wandb may take to begin a run."""
 
 
 class WandbTracker(Tracker):
@@ -39,7 +39,7 @@ class WandbTracker(Tracker):
 
     @property
     def target(self) -> str:
-        """Where the runs are."""
+        """The place of the runs, in words."""
         options = self._options
         return f"{options.entity or ''}/{options.project} {self._mode} {options.folder or ''}"
 

@@ -76,7 +76,7 @@ def _nothing(study: StudyHead, wanted: Best) -> str:
 
 
 def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> dict[str, Any]:
-    """What `python -m trials` needs to train a trial's configuration, from any folder.
+    """The file with which `python -m trials` trains a trial's configuration, from any folder.
 
     Args:
         study: The study.

@@ -117,8 +117,6 @@ def _send(to: str | None, wanted: StudyExport) -> None:
         name = chosen_study(connection, wanted.name).name
     with closing(Store.open(wanted.storage, create=False)) as store:
         record = store.find_study(name)
-        if not record.spec:
-            raise UserError(f"study {name} was made through Optuna and has no study file")
         trackers = trackers or spec_of(record).track
         if not trackers:
             what = f"there is no place to export to: the study file of {name} names no tracker"

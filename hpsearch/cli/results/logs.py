@@ -23,7 +23,7 @@ from trials.disk.log_file import EARLIER, OURS
 LOOK_S = 1.0
 """Seconds between two looks at a log that is followed."""
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-"""What progress bars write to colour text and to move the cursor."""
+"""The escapes with which progress bars colour text and move the cursor."""
 
 
 def print_logs(
@@ -72,7 +72,7 @@ def _read(name: str | None, number: int, storage: str) -> tuple[StudyHead, Trial
 
 
 def _is_over(study: StudyHead, detail: TrialDetail) -> bool:
-    """Whether nothing more will be printed: the trial has ended, or nobody drives its study."""
+    """True if nothing more will be printed: the trial has ended, or nobody drives its study."""
     return detail.trial.state.terminal or study.state is not StudyState.RUNNING
 
 
@@ -88,7 +88,7 @@ def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
 
 
 class _Shown:
-    """What was printed of the logs of a trial.
+    """The printed part of the logs of a trial.
 
     Args:
         folder: The study's.
@@ -106,7 +106,7 @@ class _Shown:
 
     @property
     def any(self) -> bool:
-        """Whether there is a log of any of the attempts."""
+        """True if there is a log of any of the attempts."""
         return any(log.any for log in self._logs.values())
 
     def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:
@@ -144,11 +144,11 @@ class _Log:
         """The first line of the part that was read last: it has a time in it, so that another part
         begins in another way. None before anything was read."""
         self._printed = 0
-        """How much of that part was printed, in characters."""
+        """The printed characters of that part."""
 
     @property
     def any(self) -> bool:
-        """Whether there is a log."""
+        """True if there is a log."""
         return self._begin is not None
 
     def new_lines(self, *, to_the_end: bool) -> Iterator[str]:
@@ -176,7 +176,7 @@ class _Log:
 
 
 def _end_of(row: Mapping[str, Any]) -> str:
-    """How an attempt ended, as the database has it."""
+    """The end of an attempt, as the database has it."""
     outcome = getattr(row["outcome"], "value", row["outcome"])
     took = duration(row["ended"] - row["started"]) if row["ended"] is not None else "some time"
     text = f"attempt {row['number']}: {outcome} after {took}, begun {moment(row['started'])}"
@@ -185,7 +185,7 @@ def _end_of(row: Mapping[str, Any]) -> str:
 
 
 def _content(log: str) -> str | None:
-    """What a log holds, a path or a URL; None if there is none.
+    """The text of a log, at a path or a URL; None if there is none.
 
     Raises:
         UserError: It cannot be read.

@@ -50,7 +50,7 @@ def print_trial(name: str | None, number: int, format_: TreeFormat, storage: str
 
 
 def _folder_bytes(checkpoint: str | None) -> int | None:
-    """What the folder of a checkpoint takes; None if that is not known."""
+    """The bytes that the folder of a checkpoint takes; None if that is not known."""
     if not checkpoint:
         return None
     folder, _ = folders.split(checkpoint)

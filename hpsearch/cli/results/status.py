@@ -106,7 +106,7 @@ def _parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
 
 
 def used(folder: str | None) -> int | None:
-    """What a folder of checkpoints takes, in bytes; None if it cannot be read from here."""
+    """The bytes that a folder of checkpoints takes; None if it cannot be read from here."""
     if folder is None:
         return None
     try:

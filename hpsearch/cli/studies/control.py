@@ -21,7 +21,7 @@ from hpsearch.study_run.ownership import owning, refuse_if_held
 from hpsearch.terminal.escapes import escaped
 
 HOLD_S = 300.0
-"""How long a removal keeps drivers away, unless it is renewed.
+"""Seconds that a removal keeps drivers away, unless it is renewed.
 
 Longer than it takes to remove the checkpoints of one trial.
 """

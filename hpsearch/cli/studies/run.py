@@ -99,7 +99,7 @@ def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
         refuse_if_held(store, name)
         history = store.load(name)
         study = history.study
-        _refuse_without_task(study)
+        _refuse_imported(study)
         study.spec = with_budget(study.spec, budget)
         spec = spec_of(study)
         _refuse_asked(spec)
@@ -198,11 +198,8 @@ def _refuse_asked(spec: StudySpec) -> None:
         )
 
 
-def _refuse_without_task(study: StudyRecord) -> None:
-    """Refuse a study that was made without a study file."""
-    if not study.spec:
-        message = f"study {study.name} was made through Optuna"
-        raise UserError(f"{message} and has no study file to resume from")
+def _refuse_imported(study: StudyRecord) -> None:
+    """Refuse a study of imported runs."""
     if origin_of(content_of(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",

@@ -15,7 +15,7 @@ class Control:
 
     until: float
     ordered: float = field(default_factory=time.monotonic)
-    """When the attempt was ordered, by the monotonic clock."""
+    """The time at which the attempt was ordered, by the monotonic clock."""
     deadline: float | None = None
     stop: bool = False
     save: bool = False

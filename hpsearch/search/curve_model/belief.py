@@ -51,7 +51,6 @@ class Belief:
             confidence = priors[name].confidence
             self._columns[name] = column
             if is_category(distribution):
-                assert isinstance(distribution, CategoricalDistribution)
                 self._marginals[name] = _Category(distribution, centre, WEIGHTS[confidence])
             else:
                 self._marginals[name] = _Number(centre, DEVIATIONS[confidence])

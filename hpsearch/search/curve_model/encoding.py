@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,6 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
     if not is_category(distribution):
         column = np.where(active, _on_grid(distribution, u), INACTIVE)
         return column[:, None]
-    assert isinstance(distribution, CategoricalDistribution)
     choices = np.arange(len(distribution.choices))
     chosen = choice_index(distribution, u)[:, None] == choices
     return np.where(active[:, None], chosen, 0.0)
@@ -102,12 +101,10 @@ def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]
 
 
 def _width(distribution: BaseDistribution) -> int:
-    if isinstance(distribution, CategoricalDistribution) and is_category(distribution):
-        return len(distribution.choices)
-    return 1
+    return len(distribution.choices) if is_category(distribution) else 1
 
 
-def is_category(distribution: BaseDistribution) -> bool:
+def is_category(distribution: BaseDistribution) -> TypeGuard[CategoricalDistribution]:
     """True if the values of a parameter have no order."""
     if not isinstance(distribution, CategoricalDistribution):
         return False
@@ -116,9 +113,13 @@ def is_category(distribution: BaseDistribution) -> bool:
 
 def choice_index(distribution: CategoricalDistribution, u: Floats) -> Ints:
     """The index of the choice at each coordinate; all choices have equal shares of the range."""
+    return _in_order(distribution)[_place(distribution, u)]
+
+
+def _place(distribution: CategoricalDistribution, u: Floats) -> Ints:
+    """The place of each coordinate's choice in their order."""
     count = len(distribution.choices)
-    place = np.minimum((u * count).astype(np.int64), count - 1)
-    return _in_order(distribution)[place]
+    return np.minimum((u * count).astype(np.int64), count - 1)
 
 
 def _in_order(distribution: CategoricalDistribution) -> Ints:
@@ -178,8 +179,7 @@ def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
     if distribution.single():
         return np.full(len(u), INACTIVE)
     if isinstance(distribution, CategoricalDistribution):
-        count = len(distribution.choices)
-        return np.asarray((np.minimum(np.floor(u * count), count - 1) + 0.5) / count)
+        return np.asarray((_place(distribution, u) + 0.5) / len(distribution.choices))
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     if distribution.step is None:
         return u

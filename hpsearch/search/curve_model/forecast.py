@@ -125,8 +125,7 @@ class Outlook:
     def chances(self, numbers: Sequence[int], leader: int) -> Floats:
         """(n,) The probability that each trial turns out better than the leader. Both are uncertain
         and may err alike, so that it follows from their joint distribution."""
-        means, _ = self.in_full([*numbers, leader])
-        covariance = self.posterior.covariance(self._ends([*numbers, leader]))
+        means, covariance = self.posterior.joint(self._ends([*numbers, leader]))
         variances = np.diag(covariance)
         differences = variances[:-1] + variances[-1] - 2 * covariance[:-1, -1]
         deviations = self.doubt * np.sqrt(np.maximum(differences, 1e-10))

@@ -34,7 +34,7 @@ LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
     ),
     State.FAILED: frozenset({Outcome.FAILED, Outcome.LOST}),
 }
-"""How the last attempt of a trial that does not run may have ended."""
+"""The possible outcomes of the last attempt of a trial that does not run."""
 
 CONTINUED = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED, Outcome.FAILED)
 """How an attempt may have ended that another one of the same trial followed; after one that failed,

@@ -50,7 +50,7 @@ class StudyHead:
     ended: float | None
     active_seconds: float  # seconds that drivers have worked on it, as of a few seconds ago
     driver: str | None
-    """Who drives it, or asks for its trials, as people are shown it; None if nobody does."""
+    """Its driver, or the process that asks for its trials, for people; None without one."""
     stop_requested: bool
     base: str | None  # the folder of the study file, where relative paths in it start
     checkpoints: str | None = None  # the folder of its checkpoints, a path or a URL
