@@ -97,7 +97,7 @@ ARGPARSE = Script(
     result="epoch 3: accuracy",
     arguments=("--width", "8"),
     study={
-        "task": {"kind": "classify:__main__", "args": {"output": "of_a_trial.pt"}},
+        "task": {"kind": "classify:__main__", "args": {"output": os.devnull}},
         "space": {
             "lr": RATE,
             "width": {"type": "int", "low": 2, "high": 16},
