@@ -126,10 +126,14 @@ class Searcher:
 
     def stretch(self, trial: Trial) -> float:
         """The next stretch of a trial: until it is judged, and at least until its next report."""
+        return max(self.until(trial) - trial.resource, self.next_report(trial))
+
+    def next_report(self, trial: Trial) -> float:
+        """The training of a trial until its next report."""
         levels = self._report_levels
         following = bisect.bisect_right(levels, trial.resource)
         due = levels[following] if following < len(levels) else self._total
-        return max(self.until(trial), due) - trial.resource
+        return due - trial.resource
 
     @property
     def first_stretch(self) -> float:
