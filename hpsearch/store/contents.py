@@ -6,19 +6,28 @@ All functions work in a transaction of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from textwrap import shorten
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
+from sqlalchemy import Column, Connection, Dialect, Insert, Table, bindparam, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
+from hpsearch.domain.records import (
+    Attempt,
+    Decision,
+    Environment,
+    ReportRecord,
+    Request,
+    StudyRecord,
+    Trial,
+)
 from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.store import leases, schema
+from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (
     attempts,
     decisions,
@@ -73,8 +82,6 @@ _TOUCH = (
     .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
     .values(revision=bindparam("at"))
 )
-_DECIDE = insert(decisions)
-_SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
 _WAITING = (
     select(*REQUEST_COLUMNS)
@@ -82,21 +89,35 @@ _WAITING = (
     .order_by(requests.c.id)
 )
 
-Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the same key
+_RECORDS: Mapping[Table, type] = {
+    trials: Trial,
+    attempts: Attempt,
+    reports: ReportRecord,
+    decisions: Decision,
+    environments: Environment,
+}
+
+Writers = Mapping[str, Prepared]
+"""By table, the statement that writes its records."""
 
 
-def upserts(dialect: str) -> Upserts:
-    """The upserts in the dialect of a database: sqlite or postgresql."""
-    insert_into = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statements = {}
-    for table in (trials, attempts, reports):
-        statement = insert_into(table)
-        given = statement.excluded
-        keys = [column.name for column in table.primary_key]
-        names = [column.name for column in table.c]
-        others = {name: given[name] for name in names if name not in keys}
-        statements[table.name] = statement.on_conflict_do_update(index_elements=keys, set_=others)
-    return statements
+def writers(dialect: Dialect) -> Writers:
+    """The statements that write records in the dialect of a database; trials, attempts and reports
+    replace a row with the same key."""
+    insert_into = sqlite.insert if dialect.name == "sqlite" else postgresql.insert
+    found = {}
+    for table, record in _RECORDS.items():
+        statement: Insert = insert(table)
+        if table in (trials, attempts, reports):
+            upsert = insert_into(table)
+            given = upsert.excluded
+            keys = [column.name for column in table.primary_key]
+            names = [column.name for column in table.c]
+            others = {name: given[name] for name in names if name not in keys}
+            statement = upsert.on_conflict_do_update(index_elements=keys, set_=others)
+        more = ["study_id", "revision"] if table is trials else ["study_id"]
+        found[table.name] = Prepared(statement, column_names(record), more, dialect)
+    return found
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
@@ -148,7 +169,7 @@ def trials_since(connection: Connection, study_id: int, revision: int) -> dict[i
 
 
 def write(
-    connection: Connection, upsert: Upserts, study_id: int, changes: Changes, revision: int
+    connection: Connection, writer: Writers, study_id: int, changes: Changes, revision: int
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
@@ -156,11 +177,11 @@ def write(
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
     of_study = {"study_id": study_id}
     at_revision = {"study_id": study_id, "revision": revision}
-    _write_rows(connection, upsert["trials"], changes.trials, at_revision)
-    _write_rows(connection, upsert["attempts"], changes.attempts, of_study)
-    _write_rows(connection, upsert["reports"], changes.reports, of_study)
-    _write_rows(connection, _DECIDE, changes.decisions, of_study)
-    _write_rows(connection, _SETTLE, changes.environments, of_study)
+    writer["trials"].write(connection, changes.trials, at_revision)
+    writer["attempts"].write(connection, changes.attempts, of_study)
+    writer["reports"].write(connection, changes.reports, of_study)
+    writer["decisions"].write(connection, changes.decisions, of_study)
+    writer["environments"].write(connection, changes.environments, of_study)
     if changes.requests:
         connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
@@ -175,15 +196,6 @@ def waiting(connection: Connection, study_id: int) -> list[Request]:
 def _answer(request: Request) -> dict[str, Any]:
     values = {"handled": request.handled, "refused": request.refused, "trial": request.trial}
     return {"of_request": request.id, **values}
-
-
-def _write_rows(
-    connection: Connection, statement: Any, records: Sequence[Any], more: Mapping[str, int]
-) -> None:
-    if not records:
-        return
-    values = [values_of(each, **more) for each in records]
-    connection.execute(statement, values)
 
 
 def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, delete, false, insert, select, update
+from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import RequestKind
@@ -38,7 +38,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         """Use `Store.open`; this alone neither connects nor checks anything."""
         self._database = database
-        self._upserts = contents.upserts(database.dialect)
+        self._writers = contents.writers(database.dialect)
 
     @classmethod
     def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
@@ -89,8 +89,8 @@ class Store:
         return self._database.url.render_as_string(hide_password=False)
 
     @property
-    def dialect(self) -> str:
-        """The kind of database: sqlite or postgresql."""
+    def dialect(self) -> Dialect:
+        """The dialect of the database: its name is sqlite or postgresql."""
         return self._database.dialect
 
     @property
@@ -132,7 +132,7 @@ class Store:
             with self._database.transaction("write") as connection:
                 record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
-                    contents.write(connection, self._upserts, record.id, whole, revision=0)
+                    contents.write(connection, self._writers, record.id, whole, revision=0)
         except IntegrityError:
             raise StudyExists(
                 f"a study named {record.name} is already in {self.display_url}",
@@ -300,7 +300,7 @@ class Store:
                         " backup was restored",
                         "nothing was written; go on from the backup with hpsearch resume",
                     )
-                contents.write(connection, self._upserts, study_id, changes, entry.revision)
+                contents.write(connection, self._writers, study_id, changes, entry.revision)
         except _CameThrough:
             pass  # the fence's work is rolled back: the study stays at the first time's revision
         return entry

@@ -1,0 +1,63 @@
+"""Inserts of records, compiled once for a database.
+
+SQLAlchemy prepares every execution of a statement anew, which at one commit a tick was most of what
+a trial cost the driver (measured: benchmarks/overhead.py). Here the text of a statement and the
+processors of its values are found once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Dialect, Insert
+
+Process = Callable[[Any], Any]
+
+
+class Prepared:
+    """An insert, or an upsert, of records.
+
+    Args:
+        columns: By field of the record, the column that takes it.
+        more: Columns whose values stand beside a record, such as its study's.
+        dialect: Of the database's engine.
+    """
+
+    def __init__(
+        self,
+        statement: Insert,
+        columns: Mapping[str, str],
+        more: Collection[str],
+        dialect: Dialect,
+    ) -> None:
+        compiled = statement.compile(dialect=dialect, column_keys=[*columns.values(), *more])
+        field_of = {column: field for field, column in columns.items()}
+        self._text = compiled.string
+        self._is_positional = compiled.positional
+        self._names = list((compiled.positional and compiled.positiontup) or compiled.params)
+        self._fields = [field_of.get(name) for name in self._names]
+        processors = [statement.table.c[name].type.bind_processor(dialect) for name in self._names]
+        self._processors: list[Process] = [each or _unchanged for each in processors]
+
+    def write(
+        self, connection: Connection, records: Sequence[Any], more: Mapping[str, Any]
+    ) -> None:
+        """Write the records in one batch; without any, do nothing."""
+        if not records:
+            return
+        rows: list[Any] = [self._row(record, more) for record in records]
+        if not self._is_positional:
+            rows = [dict(zip(self._names, row, strict=True)) for row in rows]
+        connection.exec_driver_sql(self._text, rows)
+
+    def _row(self, record: Any, more: Mapping[str, Any]) -> tuple[Any, ...]:
+        columns = zip(self._names, self._fields, self._processors, strict=True)
+        return tuple(
+            process(more[name] if field is None else getattr(record, field))
+            for name, field, process in columns
+        )
+
+
+def _unchanged(value: Any) -> Any:
+    return value
