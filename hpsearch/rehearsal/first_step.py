@@ -72,7 +72,7 @@ def _heaviest(spec: StudySpec) -> dict[str, Any]:
     if table and "monitor" in table:
         monitor["monitor"] = spec.objective.metric
     shared = space.largest(spec.space, spec.settings, table)
-    searched = space.completed(spec, wanted)
+    searched = space.completed(spec.space, wanted, spec.requires)
     if spec.requires:  # the largest values may not go together
         others = [space.drawn(spec.space, spec.requires, seed) for seed in range(COMPARED)]
         searched = max([searched, *filter(None, others)], key=_weight)

@@ -47,7 +47,7 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     """
     table = describe(spec.task["kind"]).settings
     known = space.defaults(spec.space, table, spec.requires) or {}
-    params = space.completed(spec, spec.enqueue[0] if spec.enqueue else known)
+    params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known, spec.requires)
     note(f"trying one trial until its first report, for at most {duration(LIMIT_S)} ...")
     if params:
         note(f"with {pairs(params)}")

@@ -169,7 +169,9 @@ def _parameter_problems(where: str, parameter: Parameter, setting: Setting) -> I
 def _condition_problems(draft: Draft) -> Iterator[Problem]:
     for name, parameter in draft.space.items():
         if isinstance(parameter.when, Expression):
-            others = {each: draft.space.get(each) for each in draft.names - {name}}
+            if not draft.space.keys() >= draft.names & set(parameter.when.names):
+                continue  # it is checked once they are right
+            others = {each: draft.space[each] for each in draft.space if each != name}
             what = _problem_with_expression(parameter.when, others, "other parameter")
             if what is not None:
                 yield Problem(f"space.{name}.when", what)
@@ -195,9 +197,9 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _problem_with_expression(
-    expression: Expression, parameters: Mapping[str, Parameter | None], sought: str
+    expression: Expression, parameters: Mapping[str, Parameter], sought: str
 ) -> str | None:
-    """The first mistake in an expression over these parameters, of which a wrong one is None."""
+    """The first mistake in an expression over these parameters."""
     known: dict[str, Values] = {name: (each,) for name, each in expression.settings.items()}
     for name, each in parameters.items():
         known[name] = each.choices if isinstance(each, CategoricalParameter) else None

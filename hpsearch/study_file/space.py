@@ -323,11 +323,11 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
     return round(value) if isinstance(parameter, IntParameter) else float(value)
 
 
-def completed(spec: StudySpec, params: Mapping[str, Any]) -> dict[str, Any]:
+def completed(
+    space: Space, params: Mapping[str, Any], requires: Sequence[Expression] = ()
+) -> dict[str, Any]:
     """A whole configuration: active parameters without a value get their lowest or first one.
-    Where these would break a requirement, they get random ones, without the values that break it
-    already."""
-    space, requires = spec.space, spec.requires
+    Where a requirement would break, they get random ones, and so does what breaks it already."""
 
     def value_of(name: str) -> Any:
         first = space[name]

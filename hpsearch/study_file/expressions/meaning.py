@@ -50,6 +50,9 @@ class Expression:
     def __post_init__(self) -> None:
         self.holds({})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Expression, (self.text, self.settings)
+
     def given(self, settings: Mapping[str, Any]) -> Expression:
         """The same expression, in which the names of settings stand for their values."""
         return replace(self, settings=settings)

@@ -106,7 +106,7 @@ def test_what_is_suggested_lies_inside_and_honours_every_condition(
         trial = study.ask()
         params = spaces.suggest(trial, space)
         assert params == trial.params
-        assert spaces.contains(space, params) == []
+        assert spaces.problems_with(space, params) == []
         assert set(params) == {name for name in space if condition_holds(space, params, name)}
         assert sorted(spaces.active(space, params)) == sorted(params)
         assert trial.distributions == {name: spaces.distribution_of(space[name]) for name in params}
@@ -130,7 +130,7 @@ def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
 @given(search_spaces())
 def test_a_completed_configuration_is_whole_and_inside(space: dict[str, Parameter]) -> None:
     params = spaces.completed(space, {})
-    assert spaces.contains(space, params) == []
+    assert spaces.problems_with(space, params) == []
     assert sorted(params) == sorted(spaces.active(space, params))
 
 
@@ -177,7 +177,8 @@ def test_a_condition_tells_true_from_one() -> None:
 def test_a_configuration_outside_the_space_says_why(
     params: dict[str, Any], told: str | None
 ) -> None:
-    assert spaces.contains(SPACE, params) == ([] if told is None else [told])
+    problems = spaces.problems_with(SPACE, params)
+    assert [f"{each.where}: {each.what}" for each in problems] == ([] if told is None else [told])
 
 
 def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
@@ -204,7 +205,7 @@ def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
         "optimizer": "adamw",
         "beta1": pytest.approx(0.9),
     }
-    assert spaces.contains(space, found) == []
+    assert spaces.problems_with(space, found) == []
 
 
 def test_a_space_without_defaults_has_none() -> None:
@@ -220,7 +221,7 @@ def test_a_space_without_defaults_has_none() -> None:
 )
 def test_defaults_always_lie_inside(space: dict[str, Parameter], default: Any) -> None:
     table = {name: Setting(name, float, default, "any") for name in space}
-    assert spaces.contains(space, spaces.defaults(space, table) or {}) == []
+    assert spaces.problems_with(space, spaces.defaults(space, table) or {}) == []
 
 
 def test_choices_become_a_categorical_distribution() -> None:
