@@ -18,6 +18,7 @@ from optuna.distributions import (
 from optuna.distributions import distribution_to_json as to_json
 
 from hpsearch.study_file import space as spaces
+from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     FloatParameter,
@@ -272,3 +273,61 @@ def test_a_prior_has_a_confidence() -> None:
     }
     for parameter in space.values():
         assert type(parameter).model_validate(parameter.model_dump()) == parameter
+
+
+def test_defaults_that_break_a_requirement_are_left_to_the_sampler() -> None:
+    space = {name: SPACE[name] for name in ("rate", "lora")}
+    table = {name: Setting(name, float, 1e-4, "any") for name in ("rate",)}
+    assert spaces.defaults(space, table, [Expression("rate < 0.0005")]) == {"rate": 1e-4}
+    assert spaces.defaults(space, table, [Expression("rate > 0.0005")]) is None
+
+
+def test_a_configuration_is_completed_within_the_requirements() -> None:
+    space = {"a": whole(1, 8), "b": whole(1, 8)}
+    requires = [Expression("a + b >= 10")]
+    assert spaces.completed(space, {"a": 8, "b": 3}, requires) == {"a": 8, "b": 3}
+    found = spaces.completed(space, {"a": 8}, requires)
+    assert found["a"] == 8
+    assert found["b"] >= 2
+    assert sum(spaces.completed(space, {"a": 1, "b": 1}, requires).values()) >= 10
+
+
+def test_a_grid_has_each_configuration_that_keeps_the_requirements_once() -> None:
+    space: dict[str, Parameter] = {
+        "a": whole(1, 3),
+        "b": FloatParameter(type="float", low=0.1, high=0.3, step=0.1, when=Expression("a > 1")),
+    }
+    found = list(spaces.grid(space, [Expression("a * b <= 0.6")]))
+    allowed = [{"a": 2, "b": b} for b in (0.1, 0.2, 0.3)] + [{"a": 3, "b": b} for b in (0.1, 0.2)]
+    assert found == [{"a": 1}, *allowed]
+
+
+@settings(max_examples=examples(60))
+@given(search_spaces(), st.integers(0, 100))
+def test_a_random_configuration_lies_inside(space: dict[str, Parameter], seed: int) -> None:
+    params = spaces.drawn(space, [], seed)
+    assert params is not None
+    assert spaces.problems_with(space, params) == []
+    assert list(params) == spaces.active(space, params)
+
+
+def test_a_parameter_that_an_expression_excludes_is_refused() -> None:
+    space = {"a": whole(1, 8), "b": whole(1, 8, when=Expression("a > 4"))}
+    (problem,) = spaces.problems_with(space, {"a": 3, "b": 2})
+    assert problem.what == "is only active when a > 4; leave it out"
+    assert spaces.problems_with(space, {"a": 5, "b": 2}) == []
+    assert spaces.problems_with(space, {"b": 2}) == []
+
+
+def test_values_that_leave_nothing_allowed_are_refused() -> None:
+    space = {"a": whole(1, 8), "b": whole(1, 8)}
+    requires = [Expression("a * b == 64")]
+    assert spaces.problems_with(space, {"a": 8}, requires=requires) == []
+    (problem,) = spaces.problems_with(space, {"a": 7}, requires=requires)
+    assert "with these values none keeps all requirements" in problem.what
+    (problem,) = spaces.problems_with(space, {"a": 7, "b": 8}, requires=requires)
+    assert problem.what == "breaks the requirement a * b == 64"
+
+
+def whole(low: int, high: int, **more: Any) -> IntParameter:
+    return IntParameter(type="int", low=low, high=high, **more)
