@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from random import Random
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from hpsearch.study_file.expressions.fields import Condition
@@ -62,16 +61,16 @@ class _Numeric(Model):
         count = int((Fraction(str(self.high)) - low) / step) + 1
         return [type(self.low)(low + i * step) for i in range(count)]
 
-    def drawn(self, rng: Random) -> float:
-        """A random value, uniform on the parameter's scale."""
+    def at(self, place: float) -> float:
+        """The value at a place on the parameter's scale, from 0 to below 1."""
         low, high = self.low, self.high
         if self.log:
             half = 0.5 * (self._step_of_one or 0)
-            number = math.exp(rng.uniform(math.log(low - half), math.log(high + half)))
+            number = math.exp(math.log(low - half) + place * math.log((high + half) / (low - half)))
         elif self.step is not None:
-            number = low + rng.randint(0, round((high - low) / self.step)) * self.step
+            number = low + int(place * (1 + round((high - low) / self.step))) * self.step
         else:
-            number = rng.uniform(low, high)
+            number = low + place * (high - low)
         number = min(max(number, low), high)
         return round(number) if self._step_of_one else number
 
@@ -176,9 +175,9 @@ class CategoricalParameter(Model):
         """All values, in order."""
         return self.choices
 
-    def drawn(self, rng: Random) -> Scalar:
-        """A random value."""
-        return rng.choice(self.choices)
+    def at(self, place: float) -> Scalar:
+        """The value at a place from 0 to below 1, of which all choices have equal shares."""
+        return self.choices[int(place * len(self.choices))]
 
     def mistakes(self) -> Iterator[Mistake]:
         """No choices, equal ones (true is 1 for Optuna), or a prior that is not among them."""

@@ -13,7 +13,6 @@ of Optuna do.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.study_file.expressions.meaning import Expression
@@ -161,11 +160,13 @@ def drawn(
 ) -> dict[str, Any] | None:
     """The first of many random configurations with these given values that keeps all requirements;
     None if none does."""
-    rng = Random(seed)  # noqa: S311 - no secret
+    import numpy as np  # here: few study files need it, and it takes long to import
+
+    rng = np.random.default_rng(seed)
     fixed = given or {}
 
     def value_of(name: str) -> Any:
-        return fixed[name] if name in fixed else space[name].drawn(rng)
+        return fixed[name] if name in fixed else space[name].at(rng.random())
 
     for _ in range(MOST_DRAWS):
         params = _configured(space, value_of)
