@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from hpsearch.study_file.expressions.fields import Condition
 from hpsearch.study_file.types import (
     EXACT,
     Bound,
     Choices,
-    Condition,
+    Scalar,
     Value,
     WholeBound,
     is_number,
@@ -39,7 +41,8 @@ class _Numeric(Model):
     step: float | None = None
     """Values are low plus a multiple of this."""
     when: Condition | None = None
-    """Active only when each of these parameters is active with one of the values given here."""
+    """Active only when this is true: each of these parameters has one of these values, or text such
+    as "optimizer == 'adam' and width > 64"."""
     prior: Bound | None = None
     """A value that is believed to be good: the search begins near it."""
     confidence: Confidence = "medium"
@@ -50,6 +53,26 @@ class _Numeric(Model):
         if not is_number(value):
             return f"must be a number, not {shown(value)}"
         return self._outside(value)
+
+    @property
+    def grid(self) -> list[float]:
+        """All values of a parameter with a step, in order."""
+        low, step = Fraction(str(self.low)), Fraction(str(self.step))
+        count = int((Fraction(str(self.high)) - low) / step) + 1
+        return [type(self.low)(low + i * step) for i in range(count)]
+
+    def at(self, place: float) -> float:
+        """The value at a place on the parameter's scale, from 0 to below 1."""
+        low, high = self.low, self.high
+        if self.log:
+            half = 0.5 * (self._step_of_one or 0)
+            number = math.exp(math.log(low - half) + place * math.log((high + half) / (low - half)))
+        elif self.step is not None:
+            number = low + int(place * (1 + round((high - low) / self.step))) * self.step
+        else:
+            number = low + place * (high - low)
+        number = min(max(number, low), high)
+        return round(number) if self._step_of_one else number
 
     def mistakes(self) -> Iterator[Mistake]:
         """Values that do not go together, else a prior that the parameter cannot have."""
@@ -133,7 +156,8 @@ class CategoricalParameter(Model):
     choices: Choices
     """The values: numbers, text, true, false or null."""
     when: Condition | None = None
-    """Active only when each of these parameters is active with one of the values given here."""
+    """Active only when this is true: each of these parameters has one of these values, or text such
+    as "optimizer == 'adam' and width > 64"."""
     prior: Value = None
     """The choice that is believed to be good: the search begins with it."""
     confidence: Confidence = "medium"
@@ -145,6 +169,15 @@ class CategoricalParameter(Model):
             return None
         choices = ", ".join(map(shown, self.choices))
         return f"must be one of {choices}, not {shown(value)}"
+
+    @property
+    def grid(self) -> Sequence[Scalar]:
+        """All values, in order."""
+        return self.choices
+
+    def at(self, place: float) -> Scalar:
+        """The value at a place from 0 to below 1, of which all choices have equal shares."""
+        return self.choices[int(place * len(self.choices))]
 
     def mistakes(self) -> Iterator[Mistake]:
         """No choices, equal ones (true is 1 for Optuna), or a prior that is not among them."""
