@@ -2,6 +2,7 @@
 
 `searcher`        everything the brain asks; read this first
 `proposals`       draws the parameters of new trials
+`untried`         the configurations that have been tried, and those that have not
 `questions`       parameters that trials ask for, because the space does not name them
 `samplers`        our own samplers, and a study as Optuna's read it
 `curve_model`     a Gaussian process over whole learning curves, and what it foretells

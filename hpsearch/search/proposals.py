@@ -2,6 +2,9 @@
 
 Trial n is drawn by a sampler made for it alone, with a seed that depends on the study's seed and n.
 A study that was killed and is resumed therefore proposes what it would have proposed.
+
+A configuration that the study has tried is drawn again, and after `ATTEMPTS` draws an untried one
+is taken at random. One that was asked for is never refused.
 """
 
 from __future__ import annotations
@@ -19,16 +22,22 @@ from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
-from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
+from hpsearch.search.samplers.view import SamplerView, id_of, without_repeats
+from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """Names of a validation loss, which counts beside the objective: `loss` in our own loop."""
+
+ATTEMPTS = 8
+"""The most draws of a sampler for one trial, until its configuration is an untried one."""
+
+STEADY = methods.LAID_OUT | {methods.CURVE_GP}
+"""Samplers that propose what is untried by themselves, or the same in every attempt."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
@@ -46,38 +55,58 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
-        self._asked_at = 0
-        self._all_tried = False
-        """The last result of `exhausted`, with `_asked_at` trials."""
+        self._untried: Untried | None = None
+        if not space.is_open(spec.task):
+            self._untried = Untried(spec.space, encoding_of(spec.space), history)
 
     def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
         """Draw the parameters of a queued trial that are not given, and write them into it."""
-        history = self._history
+        if self._untried is not None:
+            self._untried.refresh()
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
-            history.touch(trial)
-        trial_id = id_of(trial, self._storage, history)
-        space.suggest(optuna.trial.Trial(self.view_for(trial), trial_id), self._spec.space)
+            self._history.touch(trial)
+        self._draw(trial)
+        if self._untried is not None and not given:
+            self._draw_untried(trial, self._untried)
 
     @property
     def exhausted(self) -> bool:
-        """True if a sampler that tries each configuration once has none left."""
-        history = self._history
-        count = len(history.trials)
-        if self._class != "BruteForceSampler" or not count:
-            return False
-        if self._asked_at != count:
-            trials = underway(self._storage).get_all_trials(history.study.id, deepcopy=False)
-            self._all_tried = brute_force_is_done(trials)
-            self._asked_at = count
-        return self._all_tried
+        """True if all configurations of a finite space have been tried or are under way. An open
+        space cannot be compared before its trials run."""
+        return self._untried is not None and self._untried.exhausted
 
-    def view_for(self, trial: Trial) -> optuna.Study:
-        """The study as the sampler of this trial reads it."""
+    def _draw(self, trial: Trial, attempt: int = 0) -> None:
+        trial_id = id_of(trial, self._storage, self._history)
+        view = self.view_for(trial, attempt)
+        space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
+
+    def _draw_untried(self, trial: Trial, untried: Untried) -> None:
+        """Draw again while the trial's configuration is known, and in the end at random."""
+        attempts = 1 if self._class in STEADY else ATTEMPTS
+        for attempt in range(1, attempts + 1):
+            if not untried.knows(trial.params):
+                return
+            trial.params, trial.distributions = {}, {}
+            self._history.touch(trial)
+            if attempt < attempts:
+                self._draw(trial, attempt)
+        seed = derived_seed(self._spec.seed, trial.number, "untried")
+        self._write(trial, untried.anywhere(seed))
+
+    def _write(self, trial: Trial, params: dict[str, Any]) -> None:
+        trial_id = id_of(trial, self._storage, self._history)
+        for name, value in params.items():
+            distribution = space.distribution_of(self._spec.space[name])
+            internal = distribution.to_internal_repr(value)
+            self._storage.set_trial_param(trial_id, name, internal, distribution)
+
+    def view_for(self, trial: Trial, attempt: int = 0) -> optuna.Study:
+        """The study as the sampler of this trial reads it, in this attempt to draw it."""
         if self._method.kind == methods.CURVE_GP:
             name = self._history.study.name
             return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
-        return self._view(self._method, self._sampler_for(trial))
+        return self._view(self._method, self._sampler_for(trial, attempt))
 
     def view_for_question(self, trial: Trial, name: str) -> optuna.Study | None:
         """The study for the sampler of a parameter that the space does not name; None if the
@@ -96,8 +125,9 @@ class Proposals:
             storage = without_repeats(storage, self._history)
         return SamplerView(self._history.study.name, storage, sampler, limits)
 
-    def _sampler_for(self, trial: Trial) -> BaseSampler:
-        seed = derived_seed(self._spec.seed, trial.number, "sampler")
+    def _sampler_for(self, trial: Trial, attempt: int) -> BaseSampler:
+        again = (attempt,) if attempt else ()
+        seed = derived_seed(self._spec.seed, trial.number, "sampler", *again)
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(self._spec.seed, "design", "sampler")
             encoding = encoding_of(self._spec.space)
@@ -109,7 +139,8 @@ class Proposals:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         assert self._forecast is not None, "a study of several objectives cannot use curve_gp"
         seed = derived_seed(self._spec.seed, "sampler")
-        return CurveGPSampler(self._forecast, self._history, seed, space.priors(self._spec.space))
+        believed = space.priors(self._spec.space)
+        return CurveGPSampler(self._forecast, self._history, seed, believed, self._untried)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -44,6 +45,26 @@ class _Numeric(Model):
     """A value that is believed to be good: the search begins near it."""
     confidence: Confidence = "medium"
     """The confidence that other good values are near the prior."""
+
+    @property
+    def size(self) -> float:
+        """The number of its values; infinite without a grid."""
+        return math.inf if self._grid is None else round((self.high - self.low) / self._grid) + 1
+
+    def place_of(self, value: float) -> float:
+        """The index of a value on the grid, from 0; without a grid the value itself."""
+        return value if self._grid is None else round((value - self.low) / self._grid)
+
+    def value_at(self, place: float) -> float:
+        """The value with an index: the inverse of `place_of`."""
+        if self._grid is None:
+            return place
+        return min(self.low + place * self._grid, self.high)  # 3 * 0.1 is slightly above 0.3
+
+    @property
+    def _grid(self) -> float | None:
+        """The distance of neighbours; any for a single value."""
+        return self.step or (1.0 if self.low == self.high else None)
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
@@ -138,6 +159,19 @@ class CategoricalParameter(Model):
     """The choice that is believed to be good: the search begins with it."""
     confidence: Confidence = "medium"
     """The confidence in the prior, against all other choices."""
+
+    @property
+    def size(self) -> float:
+        """The number of its values."""
+        return len(self.choices)
+
+    def place_of(self, value: Any) -> int:
+        """The index of a choice."""
+        return self.choices.index(value)
+
+    def value_at(self, place: int) -> Any:
+        """The choice with this index."""
+        return self.choices[place]
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""

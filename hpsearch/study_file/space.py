@@ -73,7 +73,7 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
     """The configuration in which each active parameter has its value."""
     params: dict[str, Any] = {}
     for name in ordered(space):
-        if _is_active(space[name], params):
+        if is_active(space[name], params):
             params[name] = value_of(name)
     return params
 
@@ -112,12 +112,12 @@ def active(space: Space, params: Mapping[str, Any]) -> list[str]:
     names: list[str] = []
     for name in ordered(space):
         known = {each: params[each] for each in names if each in params}
-        if _is_active(space[name], known):
+        if is_active(space[name], known):
             names.append(name)
     return names
 
 
-def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
+def is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
     """True if a parameter's condition holds, by the values of the active parameters."""
     condition = parameter.when or {}
     return all(
@@ -176,7 +176,7 @@ def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict
     params: dict[str, Any] = {}
     for name in ordered(space):
         parameter = space[name]
-        if name not in table or not _is_active(parameter, params):
+        if name not in table or not is_active(parameter, params):
             continue
         value = _nearest_value(parameter, table[name].default)
         if parameter.problem_with(value) is None:
