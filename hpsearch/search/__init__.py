@@ -8,6 +8,7 @@
 `curve_model`     a Gaussian process over whole learning curves, and what it foretells
 `worth`           the worth of a report
 `rungs`           asynchronous successive halving: trials continue, pause and are promoted
+`fronts`          rungs of several objectives
 `rough_order`     trials by what was expected of them before
 `time_left`       the time until a study ends
 `optuna_private`  calls of Optuna's functions that are not public
