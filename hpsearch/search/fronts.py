@@ -17,7 +17,7 @@ from collections import Counter
 
 from hpsearch.ranking.pareto import crowding, dominates
 from hpsearch.search.rungs import LEAST_SAME, SAME, Rung
-from hpsearch.search.worth import Point
+from hpsearch.search.worth import ParetoPoint
 
 
 class FrontRung(Rung):
@@ -25,7 +25,7 @@ class FrontRung(Rung):
 
     def __init__(self, level: float) -> None:
         super().__init__(level)
-        self._points: dict[int, Point] = {}
+        self._points: dict[int, ParetoPoint] = {}
         self._fronts: list[list[int]] = []
         self._ranks: dict[int, int] = {}
         """By trial, its place; empty after a change."""
@@ -33,7 +33,7 @@ class FrontRung(Rung):
     def __len__(self) -> int:
         return len(self.scores)
 
-    def record(self, number: int, score: Point | None) -> None:
+    def record(self, number: int, score: ParetoPoint | None) -> None:
         """Enter a trial's point, in place of an earlier one; None for one without finite values."""
         known = dict(self._points)
         self._ranks = {}
@@ -77,7 +77,7 @@ class FrontRung(Rung):
             order += sorted(front, key=lambda number: (-apart[number], number))
         return order + sorted(self.scores.keys() - self._points.keys())
 
-    def _enter(self, number: int, point: Point) -> None:
+    def _enter(self, number: int, point: ParetoPoint) -> None:
         """Put a trial into the first front of which no trial beats it; those that it beats there
         move to the next front, and so on."""
         self._points[number] = point
@@ -101,7 +101,7 @@ class FrontRung(Rung):
         return any(_beats(self._points[number], point) for number in numbers)
 
 
-def _beats(better: Point, worse: Point) -> bool:
+def _beats(better: ParetoPoint, worse: ParetoPoint) -> bool:
     if better.violation != worse.violation:
         return better.violation < worse.violation
     return dominates(better.losses, worse.losses)

@@ -36,8 +36,8 @@ LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is an untried one."""
 
-STEADY = methods.LAID_OUT | {methods.CURVE_GP}
-"""Samplers that propose what is untried by themselves, or the same in every attempt."""
+STEADY = methods.LAID_OUT | methods.AVERAGING | {methods.CURVE_GP}
+"""Samplers that avoid what is known by themselves, or that would draw the same again."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""

@@ -10,6 +10,8 @@ Where the correlation is poor more trials go on, and without any all of them. A 
 of the trials show the very same value, the majority guess of a model that has learnt nothing yet,
 decides nothing.
 
+With several objectives trials are in order by all of them (`fronts`).
+
 A report past a level counts for it as long as it has not reached the next one. A trial that reports
 rarely may pass over a rung, and has no place there.
 

@@ -35,7 +35,7 @@ class Worth:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ParetoPoint:
     """The finite values of a report in a study of several objectives."""
 
     violation: float
@@ -78,13 +78,13 @@ class Scoring:
         """The order of reports at the same resource; less is better."""
         return self._score(report, self._margins(report.metrics))
 
-    def point(self, report: ReportRecord) -> Point | None:
+    def point(self, report: ReportRecord) -> ParetoPoint | None:
         """All objectives of a report; None if one of them is not a finite number."""
         metrics = report.metrics
         losses = tuple(each.sign * metrics[each.metric] for each in self._objectives)
         if not all(map(math.isfinite, losses)):
             return None
-        return Point(_sum_outside(self._margins(metrics)), losses)
+        return ParetoPoint(_sum_outside(self._margins(metrics)), losses)
 
     def _score(self, report: ReportRecord, margins: Mapping[str, float]) -> float:
         score = score_of(report.value, self._sign)

@@ -18,20 +18,20 @@ from optuna.trial import TrialState
 from hpsearch.domain.records import ReportRecord
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.rungs import Rungs, Verdict
-from hpsearch.search.worth import Point, Scoring
+from hpsearch.search.worth import ParetoPoint, Scoring
 from support.studies.small import spec_with
 
 
-def points(seed: int, count: int, objectives: int, violating: bool) -> list[Point]:
+def points(seed: int, count: int, objectives: int, violating: bool) -> list[ParetoPoint]:
     draw = random.Random(seed)
     drawn = []
     for _ in range(count):
         violation = draw.random() if violating and draw.random() < 0.4 else 0.0
-        drawn.append(Point(violation, tuple(draw.random() for _ in range(objectives))))
+        drawn.append(ParetoPoint(violation, tuple(draw.random() for _ in range(objectives))))
     return drawn
 
 
-def rung_of(some: list[Point], order: list[int]) -> FrontRung:
+def rung_of(some: list[ParetoPoint], order: list[int]) -> FrontRung:
     rung = FrontRung(1.0)
     for number in order:
         rung.record(number, some[number])
@@ -74,7 +74,7 @@ def test_the_order_is_that_of_nsga_ii_in_optuna(
         assert set(inner[: len(outer)]) == outer, "the ends come first"
 
 
-def _ends(front: list[int], some: list[Point]) -> set[int]:
+def _ends(front: list[int], some: list[ParetoPoint]) -> set[int]:
     """The trials that are infinitely far apart, among which any order is right."""
     losses = np.array([some[number].losses for number in front])
     return {front[i] for i in (*losses.argmin(axis=0), *losses.argmax(axis=0))}
@@ -85,7 +85,7 @@ def test_standings_do_not_depend_on_the_order_of_arrival() -> None:
     one = rung_of(some, list(range(80)))
     other = FrontRung(1.0)
     for number in reversed(range(80)):
-        other.record(number, Point(0.0, (0.5, 0.5)) if number % 3 else None)
+        other.record(number, ParetoPoint(0.0, (0.5, 0.5)) if number % 3 else None)
         other.record(number, some[number])  # by an attempt after a lost one
     assert one.scores == other.scores
     assert all(one.rank(number) == other.rank(number) for number in range(80))
@@ -95,7 +95,7 @@ def test_a_trial_without_a_finite_value_is_last_and_never_goes_on() -> None:
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     assert rungs.arrive(0, 0, None).why == "no finite value at 1"
     for number in range(1, 4):
-        rungs.arrive(0, number, Point(0.0, (float(number), float(-number))))
+        rungs.arrive(0, number, ParetoPoint(0.0, (float(number), float(-number))))
     assert rungs.rungs[0].rank(0) == 3
     assert 0 not in rungs.rungs[0].able
     assert len(rungs.rungs[0]) == 4
@@ -104,7 +104,7 @@ def test_a_trial_without_a_finite_value_is_last_and_never_goes_on() -> None:
 def test_the_share_that_goes_on_is_taken_from_the_first_front() -> None:
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     along = [(0.1, 0.9), (0.2, 0.85), (0.5, 0.5), (0.9, 0.1), (0.6, 0.6), (0.95, 0.95)]
-    judged = [rungs.arrive(0, n, Point(0.0, losses)) for n, losses in enumerate(along)]
+    judged = [rungs.arrive(0, n, ParetoPoint(0.0, losses)) for n, losses in enumerate(along)]
     assert {each.verdict for each in judged} == {Verdict.PAUSE}, "each was behind others"
     promoted = rungs.promotion()
     assert promoted is not None
@@ -118,7 +118,7 @@ def test_the_share_that_goes_on_is_taken_from_the_first_front() -> None:
 def test_what_shows_the_same_values_decides_nothing() -> None:
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     for number in range(4):
-        rungs.arrive(0, number, Point(0.0, (0.5, 0.5)))
+        rungs.arrive(0, number, ParetoPoint(0.0, (0.5, 0.5)))
     assert rungs.rungs[0].has_learnt_nothing
     assert rungs.share(0) == 1.0
 
@@ -129,7 +129,7 @@ def test_fronts_that_stay_foretell_and_fronts_that_turn_do_not() -> None:
         for number, point in enumerate(points(1, 40, 2, violating=False)):
             rungs.rungs[0].record(number, point)
             losses = tuple(1 - loss for loss in point.losses) if turned else point.losses
-            rungs.finish(number, Point(0.0, losses))
+            rungs.finish(number, ParetoPoint(0.0, losses))
         assert (rungs.correlation(0) > trust) is not turned
 
 
@@ -143,5 +143,5 @@ def test_a_point_has_each_objective_with_its_sign_and_the_excess_over_limits() -
     )
     metrics = {"loss": 1.0, "speed": 2.0, "ms": 15.0}
     scoring = Scoring(spec)
-    assert scoring.point(ReportRecord(0, 1.0, 1.0, metrics)) == Point(0.5, (1.0, -2.0))
+    assert scoring.point(ReportRecord(0, 1.0, 1.0, metrics)) == ParetoPoint(0.5, (1.0, -2.0))
     assert scoring.point(ReportRecord(0, 1.0, 1.0, {**metrics, "speed": math.nan})) is None
