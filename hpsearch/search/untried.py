@@ -9,7 +9,7 @@ not count.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
@@ -43,7 +43,8 @@ class Untried:
         self._clock = 0
         self._places: dict[int, Places] = {}
         """By trial, its configuration."""
-        self._trials: defaultdict[Places, list[int]] = defaultdict(list)
+        self._counts: Counter[Places] = Counter()
+        """The number of trials of each configuration."""
         self._tried: set[Places] = set()
         always = [each.size for each in space.values() if not each.when]
         self._fewest = math.prod(always)
@@ -92,10 +93,9 @@ class Untried:
             if places is None or not trial.params:
                 return
             self._places[number] = places
-            self._trials[places].append(number)
+            self._counts[places] += 1
         places = self._places[number]
-        first, *more = self._trials[places]
-        if more or not _is_lost(self._history.trials[first]):
+        if not _is_lost(trial) or self._counts[places] > 1:
             self._tried.add(places)
         else:
             self._tried.discard(places)
