@@ -2,6 +2,9 @@
 
 Trial n is drawn by a sampler made for it alone, with a seed that depends on the study's seed and n.
 A study that was killed and is resumed therefore proposes what it would have proposed.
+
+A configuration that the study has tried is drawn again, and after `ATTEMPTS` draws an untried one
+is taken at random. One that was asked for is never refused.
 """
 
 from __future__ import annotations
@@ -20,10 +23,10 @@ from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
-from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
+from hpsearch.search.samplers.view import SamplerView, id_of, without_repeats
+from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
@@ -32,7 +35,11 @@ LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """Names of a validation loss, which counts beside the objective: `loss` in our own loop."""
 
 ATTEMPTS = 8
-"""The most times that a sampler draws for one trial, until the study's requirements are kept."""
+"""The most draws of a sampler for one trial, until its configuration is untried and keeps the
+study's requirements."""
+
+STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
+"""Samplers that see to that by themselves, or that would draw the same again."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
@@ -50,78 +57,68 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
-        self._asked_at = 0
-        self._all_tried = False
-        """The last result of `exhausted`, with `_asked_at` trials."""
-        self._grid = space.grid(spec.space, spec.requires)
-        self._ahead: dict[str, Any] | None = None
-        """The last result of `_untried`: all before it in the grid have been tried."""
+        self._untried: Untried | None = None
+        """None if trials may ask for more than the space has, so that they cannot be compared."""
+        if not space.is_open(spec.task):
+            self._untried = Untried(spec.space, spec.requires, history)
 
     def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
         """Draw the parameters of a queued trial that are not given, and write them into it."""
-        history = self._history
+        if self._untried is not None:
+            self._untried.refresh()
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
-            history.touch(trial)
-        trial_id = id_of(trial, self._storage, history)
-        for attempt in range(1 if self._method.kind == methods.CURVE_GP else ATTEMPTS):
-            view = self.view_for(trial, attempt)
-            params = space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
-            if self._is_allowed(params):
+            self._history.touch(trial)
+        for attempt in range(1 if self._class in STEADY else ATTEMPTS):
+            self._draw(trial, attempt)
+            if self._may_be_tried(trial.params, is_given=bool(given)):
                 return
             trial.params, trial.distributions = {}, {}
-            history.touch(trial)
-        for name, value in self._otherwise(trial, given).items():
-            distribution = space.distribution_of(self._spec.space[name])
-            internal = distribution.to_internal_repr(value)
-            self._storage.set_trial_param(trial_id, name, internal, distribution)
+            self._history.touch(trial)
+        self._write(trial, self._anywhere(trial, given))
 
-    def _is_allowed(self, params: dict[str, Any]) -> bool:
-        return space.broken(self._spec.requires, params) is None
+    @property
+    def exhausted(self) -> bool:
+        """True if all configurations of a finite space have been tried or are under way."""
+        return self._untried is not None and self._untried.exhausted
 
-    def _otherwise(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
-        """An allowed configuration, where the sampler has found none.
+    def _draw(self, trial: Trial, attempt: int) -> None:
+        trial_id = id_of(trial, self._storage, self._history)
+        view = self.view_for(trial, attempt)
+        space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
+
+    def _may_be_tried(self, params: dict[str, Any], *, is_given: bool) -> bool:
+        """True if a configuration keeps the requirements, and is untried or asked for."""
+        if space.broken(self._spec.requires, params) is not None:
+            return False
+        return is_given or self._untried is None or not self._untried.knows(params)
+
+    def _anywhere(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
+        """A random configuration that may be tried, where the sampler has found none.
 
         Raises:
-            UserError: There is none among very many random ones.
+            UserError: There is none among very many.
         """
         spec = self._spec
-        if self._class == "BruteForceSampler" and not given and (untried := self._untried()):
-            return untried
-        seed = derived_seed(spec.seed, trial.number, "requires")
-        params = space.drawn(spec.space, spec.requires, seed, given)
+        seed = derived_seed(spec.seed, trial.number, "anywhere")
+        if given or self._untried is None:
+            params = space.drawn(spec.space, spec.requires, seed, given)
+        else:
+            params = self._untried.anywhere(seed)
         if params is None:
             what = f"none of {space.MOST_DRAWS} random configurations keeps all requirements"
             raise UserError(f"trial {trial.number}: {what}", "loosen requires in the study file")
         return params
 
-    def _untried(self) -> dict[str, Any] | None:
-        """The first allowed configuration of a grid that no trial has; None if there is none."""
-        tried = {frozenset(trial.params.items()) for trial in self._history.trials}
-        while self._ahead is None or frozenset(self._ahead.items()) in tried:
-            self._ahead = next(self._grid, None)
-            if self._ahead is None:
-                break
-        return self._ahead
-
-    @property
-    def exhausted(self) -> bool:
-        """True if a sampler that tries each configuration once has none left."""
-        history = self._history
-        count = len(history.trials)
-        if self._class != "BruteForceSampler" or not count:
-            return False
-        if self._asked_at != count and self._spec.requires:
-            self._all_tried = self._untried() is None
-            self._asked_at = count
-        elif self._asked_at != count:
-            trials = underway(self._storage).get_all_trials(history.study.id, deepcopy=False)
-            self._all_tried = brute_force_is_done(trials)
-            self._asked_at = count
-        return self._all_tried
+    def _write(self, trial: Trial, params: dict[str, Any]) -> None:
+        trial_id = id_of(trial, self._storage, self._history)
+        for name, value in params.items():
+            distribution = space.distribution_of(self._spec.space[name])
+            internal = distribution.to_internal_repr(value)
+            self._storage.set_trial_param(trial_id, name, internal, distribution)
 
     def view_for(self, trial: Trial, attempt: int = 0) -> optuna.Study:
-        """The study as the sampler of this trial reads it, for one of the attempts to draw it."""
+        """The study as the sampler of this trial reads it, in this attempt to draw it."""
         if self._method.kind == methods.CURVE_GP:
             name = self._history.study.name
             return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
@@ -145,7 +142,7 @@ class Proposals:
         return SamplerView(self._history.study.name, storage, sampler, limits)
 
     def _sampler_for(self, trial: Trial, attempt: int) -> BaseSampler:
-        again = ("again", attempt) if attempt else ()
+        again = (attempt,) if attempt else ()
         seed = derived_seed(self._spec.seed, trial.number, "sampler", *again)
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
             seed = derived_seed(self._spec.seed, "design", "sampler", *again)
@@ -158,7 +155,8 @@ class Proposals:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         assert self._forecast is not None, "a study of several objectives cannot use curve_gp"
         seed = derived_seed(self._spec.seed, "sampler")
-        return CurveGPSampler(self._forecast, self._history, seed, space.priors(self._spec.space))
+        believed = space.priors(self._spec.space)
+        return CurveGPSampler(self._forecast, self._history, seed, believed, self._untried)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -48,18 +48,31 @@ class _Numeric(Model):
     confidence: Confidence = "medium"
     """The confidence that other good values are near the prior."""
 
+    @property
+    def size(self) -> float:
+        """The number of its values; infinite without a grid."""
+        return math.inf if self._grid is None else round((self.high - self.low) / self._grid) + 1
+
+    def place_of(self, value: float) -> float:
+        """The index of a value on the grid, from 0; without a grid the value itself."""
+        return value if self._grid is None else round((value - self.low) / self._grid)
+
+    def value_at(self, place: float) -> float:
+        """The value with an index: the inverse of `place_of`."""
+        if self._grid is None:
+            return place
+        return min(self.low + place * self._grid, self.high)  # 3 * 0.1 is slightly above 0.3
+
+    @property
+    def _grid(self) -> float | None:
+        """The distance of neighbours; any for a single value."""
+        return self.step or (1.0 if self.low == self.high else None)
+
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if not is_number(value):
             return f"must be a number, not {shown(value)}"
         return self._outside(value)
-
-    @property
-    def grid(self) -> list[float]:
-        """All values of a parameter with a step, in order."""
-        low, step = Fraction(str(self.low)), Fraction(str(self.step))
-        count = int((Fraction(str(self.high)) - low) / step) + 1
-        return [type(self.low)(low + i * step) for i in range(count)]
 
     def at(self, place: float) -> float:
         """The value at a place on the parameter's scale, from 0 to below 1."""
@@ -163,17 +176,25 @@ class CategoricalParameter(Model):
     confidence: Confidence = "medium"
     """The confidence in the prior, against all other choices."""
 
+    @property
+    def size(self) -> float:
+        """The number of its values."""
+        return len(self.choices)
+
+    def place_of(self, value: Any) -> int:
+        """The index of a choice."""
+        return self.choices.index(value)
+
+    def value_at(self, place: int) -> Any:
+        """The choice with this index."""
+        return self.choices[place]
+
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if is_one_of(value, self.choices):
             return None
         choices = ", ".join(map(shown, self.choices))
         return f"must be one of {choices}, not {shown(value)}"
-
-    @property
-    def grid(self) -> Sequence[Scalar]:
-        """All values, in order."""
-        return self.choices
 
     def at(self, place: float) -> Scalar:
         """The value at a place from 0 to below 1, of which all choices have equal shares."""

@@ -82,7 +82,7 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
     """The configuration in which each active parameter has its value."""
     params: dict[str, Any] = {}
     for name in ordered(space):
-        if _is_active(space[name], params):
+        if is_active(space[name], params):
             params[name] = value_of(name)
     return params
 
@@ -127,12 +127,12 @@ def active(space: Space, params: Mapping[str, Any]) -> list[str]:
     names: list[str] = []
     for name in ordered(space):
         known = {each: params[each] for each in names if each in params}
-        if _is_active(space[name], known):
+        if is_active(space[name], known):
             names.append(name)
     return names
 
 
-def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
+def is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
     """True if a parameter's condition holds, by the values of the active parameters."""
     when = parameter.when
     if isinstance(when, Expression):
@@ -152,14 +152,14 @@ def broken(requires: Sequence[Expression], params: Mapping[str, Any]) -> Express
     return None
 
 
-def drawn(
+def draws(
     space: Space,
     requires: Sequence[Expression],
     seed: int,
     given: Mapping[str, Any] | None = None,
-) -> dict[str, Any] | None:
-    """The first of many random configurations with these given values that keeps all requirements;
-    None if none does."""
+) -> Iterator[dict[str, Any]]:
+    """Random configurations with these given values: of `MOST_DRAWS`, those that keep all
+    requirements."""
     import numpy as np  # here: few study files need it, and it takes long to import
 
     rng = np.random.default_rng(seed)
@@ -171,28 +171,17 @@ def drawn(
     for _ in range(MOST_DRAWS):
         params = _configured(space, value_of)
         if broken(requires, params) is None:
-            return params
-    return None
-
-
-def grid(space: Space, requires: Sequence[Expression]) -> Iterator[dict[str, Any]]:
-    """All configurations that keep all requirements, in order, of a space without ranges."""
-    names = ordered(space)
-
-    def extended(params: dict[str, Any], place: int) -> Iterator[dict[str, Any]]:
-        if broken(requires, params) is not None:
-            return
-        if place == len(names):
             yield params
-            return
-        name = names[place]
-        if not _is_active(space[name], params):
-            yield from extended(params, place + 1)
-            return
-        for value in space[name].grid:
-            yield from extended({**params, name: value}, place + 1)
 
-    return extended({}, 0)
+
+def drawn(
+    space: Space,
+    requires: Sequence[Expression],
+    seed: int,
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    """The first of the `draws`; None if there is none."""
+    return next(draws(space, requires, seed, given), None)
 
 
 def problems_with(
@@ -267,7 +256,7 @@ def defaults(
     params: dict[str, Any] = {}
     for name in ordered(space):
         parameter = space[name]
-        if name not in table or not _is_active(parameter, params):
+        if name not in table or not is_active(parameter, params):
             continue
         value = _nearest_value(parameter, table[name].default)
         if parameter.problem_with(value) is None:

@@ -3,7 +3,7 @@
 The model (`model`) learns from the curves of trials (`curves`). Candidates are drawn over the whole
 space and around the best trials. All are scored at one random horizon by the probability of being
 better than a random target a little below the best value seen, times the probability of not failing
-(`survival`); the best one is proposed. One proposal in seven is drawn at random.
+(`survival`); the best one that is untried is proposed. One proposal in seven is drawn at random.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
@@ -34,6 +34,7 @@ from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
+from hpsearch.search.untried import Untried
 from hpsearch.study_file.space import Prior
 
 DESIGN = 8
@@ -72,11 +73,13 @@ class CurveGPSampler(BaseSampler):
         history: History,
         seed: int,
         priors: Mapping[str, Prior] | None = None,
+        untried: Untried | None = None,
     ) -> None:
         self._encoding = forecast.encoding
         self._forecast = forecast
         self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
+        self._untried = untried
         self._seed = seed
         self._clock = 0
         self._has_failed: dict[int, bool] = {}
@@ -144,8 +147,12 @@ class CurveGPSampler(BaseSampler):
         failures = self._failures()
         if failures is not None:
             score = _among_the_safe(score, failures.survival(features))
-        first = int(np.argmax(score))
-        return np.asarray(points[first])
+        order = np.argsort(-score, kind="stable")
+        fresh = (index for index in order if not self._is_known(points[index]))
+        return np.asarray(points[next(fresh, order[0])])
+
+    def _is_known(self, point: Floats) -> bool:
+        return self._untried is not None and self._untried.knows(self._encoding.params(point))
 
     def _is_allowed(self, point: Floats) -> bool:
         return bool(self._encoding.allowed(point[None])[0])

@@ -12,7 +12,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
-from hpsearch.search import proposals
+from hpsearch.search import proposals, untried
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.methods import CURVE_GP, SAMPLERS
 from hpsearch.study_file.models import StudySpec
@@ -138,6 +138,7 @@ def test_a_seldom_kept_requirement_is_found_by_chance(monkeypatch: pytest.Monkey
     assert proposed(spec, history_for(spec)).params["heads"] == 7
     monkeypatch.setattr(spaces, "MOST_DRAWS", 1)
     monkeypatch.setattr(proposals, "ATTEMPTS", 1)
+    monkeypatch.setattr(untried, "MOST", 0)  # the space counts as too large to be listed
     with pytest.raises(UserError, match="trial 0: none of 1 random configurations keeps"):
         proposed(spec, history_for(spec))
 

@@ -292,16 +292,6 @@ def test_a_configuration_is_completed_within_the_requirements() -> None:
     assert sum(spaces.completed(space, {"a": 1, "b": 1}, requires).values()) >= 10
 
 
-def test_a_grid_has_each_configuration_that_keeps_the_requirements_once() -> None:
-    space: dict[str, Parameter] = {
-        "a": whole(1, 3),
-        "b": FloatParameter(type="float", low=0.1, high=0.3, step=0.1, when=Expression("a > 1")),
-    }
-    found = list(spaces.grid(space, [Expression("a * b <= 0.6")]))
-    allowed = [{"a": 2, "b": b} for b in (0.1, 0.2, 0.3)] + [{"a": 3, "b": b} for b in (0.1, 0.2)]
-    assert found == [{"a": 1}, *allowed]
-
-
 @settings(max_examples=examples(60))
 @given(search_spaces(), st.integers(0, 100))
 def test_a_random_configuration_lies_inside(space: dict[str, Parameter], seed: int) -> None:
