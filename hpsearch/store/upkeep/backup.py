@@ -18,8 +18,8 @@ from hpsearch.store.connecting.url import display, file_of, parse_url
 def copy(url: URL, to: Path) -> list[Violation]:
     """Copy a database, of any schema version, to a path where nothing is.
 
-    The copy is the database at one moment. With a write-ahead log no writer waits; with the rollback
-    journal of a network file system, commits wait until it is made.
+    The copy is the database at one moment. With a write-ahead log no writer waits for it; with the
+    rollback journal of a network file system, commits do.
 
     Returns:
         The violations in the copy, which are those of the database; none are looked for in one of

@@ -29,8 +29,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 
 MOST_SPREAD = 20
-"""The most reports of a trial that stay only because they are evenly spread along its curve. A trial
-with no more than that keeps all."""
+"""The most reports of a trial that stay only because they are evenly spread along its curve. A
+trial with no more than that keeps all."""
 TRIALS_AT_ONCE = 20
 """The trials of one transaction."""
 REST_S = 0.05
