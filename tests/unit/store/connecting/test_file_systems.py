@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from hpsearch.errors import Unreachable
 from hpsearch.store.connecting import file_systems
 from hpsearch.store.connecting.file_systems import FileSystem, file_system_of, holding
