@@ -31,9 +31,12 @@ def copy(url: URL, to: Path) -> list[Violation]:
     """
     file = file_of(url)
     assert file is not None
+    missing = StoreUnreachable(f"there is no study database at {display(url)}")
+    if not file.exists():
+        raise missing
     with closing(Database(url, create=False)) as database, database.connected() as connection:
-        if not file.exists() or version.stored_version(connection, url) is None:
-            raise StoreUnreachable(f"there is no study database at {display(url)}")
+        if version.stored_version(connection, url) is None:
+            raise missing
         connection.exec_driver_sql("VACUUM INTO ?", (str(to),))
     shutil.copymode(file, to)
     return _checked(to)
