@@ -90,7 +90,7 @@ def backup_database(to: Path, storage: str) -> None:
 
 def _pg_dump(url: URL, to: Path) -> str:
     """The command that copies a database of PostgreSQL; it asks for the password, or finds it."""
-    plain = url.set(drivername="postgresql", password=None).render_as_string()
+    plain = url._replace(drivername="postgresql", password=None).render_as_string()
     return f"pg_dump --format=custom --file={shlex.quote(str(to))} {shlex.quote(plain)}"
 
 

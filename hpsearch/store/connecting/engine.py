@@ -22,8 +22,8 @@ from hpsearch.store.connecting.url import display, file_of, in_memory, is_sqlite
 
 CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection, in seconds
 LOG_BYTES = 64 * 2**20
-"""The size that SQLite's write-ahead log is cut back to. While somebody reads for long it grows past
-that: what was committed since then cannot be moved into the database yet."""
+"""The size that SQLite's write-ahead log is cut back to. It grows past that while somebody reads
+for long: what was committed since then cannot be moved into the database yet."""
 
 
 def wait_s() -> float:

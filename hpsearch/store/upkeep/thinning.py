@@ -38,7 +38,7 @@ REST_S = 0.05
 
 
 @dataclass(frozen=True)
-class Thinning:
+class ThinnedStudy:
     """The reports of one study that stay."""
 
     study: StudyHead
@@ -65,7 +65,7 @@ def finished_before(connection: Connection, moment: float) -> list[StudyHead]:
     ]
 
 
-def thinning_of(store: Store, study: StudyHead) -> Thinning:
+def thinning_of(store: Store, study: StudyHead) -> ThinnedStudy:
     """The reports of a study that would stay."""
     history = History(store.find_study(study.name))
     revision = store.refresh(history, -1)
@@ -78,10 +78,10 @@ def thinning_of(store: Store, study: StudyHead) -> Thinning:
         if n > MOST_SPREAD and trial.system_attrs.get(THINNED) != n:
             staying[trial.number] = rule.staying(trial)
             going += n - len(staying[trial.number])
-    return Thinning(study, revision, staying, before, going)
+    return ThinnedStudy(study, revision, staying, before, going)
 
 
-def thin(store: Store, thinning: Thinning) -> None:
+def thin(store: Store, thinning: ThinnedStudy) -> None:
     """Remove the reports of a study that do not stay, a few trials at a time: if it is interrupted,
     the next one goes on. Raises StudyHeld if somebody has worked on the study since it was read,
     and leaves it as it is then."""
@@ -97,7 +97,7 @@ def thin(store: Store, thinning: Thinning) -> None:
         time.sleep(REST_S)
 
 
-def _thin(connection: Connection, thinning: Thinning, number: int, revision: int) -> None:
+def _thin(connection: Connection, thinning: ThinnedStudy, number: int, revision: int) -> None:
     staying = thinning.staying[number]
     of_trial = (reports.c.study_id == thinning.study.id) & (reports.c.trial == number)
     connection.execute(delete(reports).where(of_trial, reports.c.resource.not_in(staying)))
