@@ -87,7 +87,7 @@ def said_of(store: Store, spec: StudySpec, call: Call) -> dict[str, Any]:
     return {
         "best": json.loads(call("best", name, "--top", "99", "--format", "json")),
         "trials": json.loads(call("trials", name, "--format", "json")),
-        "status": json.loads(call("status", name, "--format", "json")),
+        "status": json.loads(call("status", name, "--format", "json")) | {"checkpoint_bytes": 0},
         "rungs": rungs,
         "report": report,
         "seen": [trial.seen_at for trial in history.trials],
