@@ -60,8 +60,14 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture
-def call(store: Store, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Call:
     """Runs a command on the test's database, and returns all that it printed."""
+    monkeypatch.chdir(tmp_path)  # which stands for the folder of checkpoints
 
     def run(*arguments: str, code: int = 0) -> str:
         capsys.readouterr()
@@ -74,6 +80,10 @@ def call(store: Store, capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
+def _rounded(text: str) -> float:
+    return round(float(text), 6)
+
+
 def said_of(store: Store, spec: StudySpec, call: Call) -> dict[str, Any]:
     """All that a study says about its result, and that a later study learns from it."""
     name = spec.study
@@ -84,10 +94,12 @@ def said_of(store: Store, spec: StudySpec, call: Call) -> dict[str, Any]:
         rungs = study_trust(connection, study).rungs
     reader = CurveReader(SpaceEncoding(distributions(spec.space)), history, 120)
     earlier = earlier_study_of(history, spec.space)
+    # A sum in PostgreSQL is of rows in no order, and rounded accordingly.
+    standing = json.loads(call("status", name, "--format", "json"), parse_float=_rounded)
     return {
         "best": json.loads(call("best", name, "--top", "99", "--format", "json")),
         "trials": json.loads(call("trials", name, "--format", "json")),
-        "status": json.loads(call("status", name, "--format", "json")) | {"checkpoint_bytes": 0},
+        "status": standing | {"checkpoint_bytes": None},  # of no folder of its own
         "rungs": rungs,
         "report": report,
         "seen": [trial.seen_at for trial in history.trials],
