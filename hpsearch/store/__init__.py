@@ -9,5 +9,6 @@ contents: a study read into a history, and what a history has touched, written b
 cells: the types of columns, which check what they read; `codec`, values as JSON.
 study_texts: the text of a study file, as far as it can be read.
 reading: questions about studies and trials (`queries`, `standing`, `frames`, `course`).
+upkeep: copies, and fewer reports of studies that finished long ago (`backup`, `thinning`).
 audit: what must always be true of a database (`invariants`, `checkpoints`).
 """

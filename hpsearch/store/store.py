@@ -21,7 +21,8 @@ from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import StoreUnreachable, StudyExists, Unreachable
 from hpsearch.store import contents, leases, version
 from hpsearch.store.connecting.database import Database
-from hpsearch.store.connecting.engine import write_ahead
+from hpsearch.store.connecting.engine import set_journal
+from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies
@@ -72,7 +73,7 @@ class Store:
             if found is not None:
                 version.check_version(found, url)
             if file is not None:
-                write_ahead(connection)
+                set_journal(connection, file)
         if found is None:
             with self._database.transaction("write") as connection:
                 version.migrate(connection, url)
@@ -97,6 +98,18 @@ class Store:
     def display_url(self) -> str:
         """The URL for people and logs: without its password."""
         return display(self._database.url)
+
+    @property
+    def caution(self) -> str | None:
+        """A note for people on where the database is; None where nothing is to be noted."""
+        file = file_of(self._database.url)
+        where = None if file is None else file_system_of(file)
+        if where is None or not where.is_networked:
+            return None
+        return (
+            f"{file} is on a network file system ({where.kind}): readers and drivers wait for each"
+            " other there. With several machines or many readers, use PostgreSQL"
+        )
 
     def close(self) -> None:
         """Let go of the connections; the next call would open a new one."""

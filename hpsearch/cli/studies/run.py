@@ -158,6 +158,8 @@ def _drive(
     log_as_notes()
     name = study_run.spec.study
     note(f"study {name} in {store.display_url}")
+    if store.caution is not None:
+        note(store.caution)
     note(f"checkpoints in {study_run.home.folder}")
     for line in advice(study_run.spec):
         note(line)
