@@ -84,7 +84,7 @@ def _make_local(resources: Resources) -> None:
     cpus = os.cpu_count() or 1
     if isinstance(resources.workers, int):
         # An explicit number of workers is followed even where there are not as many cores.
-        cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
+        cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
     with _without_secrets():
         ray.init(address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
 
