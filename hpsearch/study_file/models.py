@@ -208,6 +208,11 @@ class Resources(Model):
     stop_grace_s: Duration = Field(default=60.0, alias="stop_grace")
     """Seconds that an interrupted study waits for its workers to save."""
 
+    @property
+    def stated_gpus(self) -> float:
+        """GPUs of a worker, of all its processes; 0 where the file does not state them."""
+        return 0.0 if self.gpu == "auto" else self.processes * float(self.gpu)
+
 
 # ------------------------------------------------------------------------------------------- study
 
