@@ -83,7 +83,9 @@ class SlotNeeds:
         where, keys = "no node of the cluster has", "resources.cpu or resources.gpu"
         if self._processes > 1:
             where, keys = "the nodes of the cluster do not have", "resources.processes, cpu or gpu"
-        raise UserError(f"{where} the {self} that a worker takes", f"lower {keys} in the study file")
+        raise UserError(
+            f"{where} the {self} that a worker takes", f"lower {keys} in the study file"
+        )
 
 
 def has_autoscaler() -> bool:

@@ -223,9 +223,7 @@ class Worker:
     def _send(self, event: Message, waits: bool) -> None:
         self._emit(event, urgent=waits)
 
-    def _emit(
-        self, *events: ev.Event | ReplaceWorker, urgent: bool, is_last: bool = False
-    ) -> None:
+    def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool, is_last: bool = False) -> None:
         with self._news:
             if self._is_over:
                 return

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 from ray.cluster_utils import Cluster
 
 from hpsearch.domain import events as ev
@@ -19,11 +23,12 @@ from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
+from support.patience import PATIENCE_S
 from support.running.executor_events import of, wait_for
 from trials.checkpoints import folders
 from trials.contract import Budget, Unit
 
-TASK = '''
+TASK = """
 import json, os, time
 from pathlib import Path
 
@@ -50,6 +55,9 @@ def train(params, trial):
     for epoch in range(start + 1, trial.budget + 1):
         if params.get("raises") == trial.rank and epoch == 2:
             raise ValueError("rank %d does not like epoch 2" % trial.rank)
+        if trial.rank == 1 and (HERE / "kill").exists() and epoch == 3:
+            (HERE / "kill").unlink()
+            os.kill(os.getpid(), 9)
         while params.get("waits") and not (HERE / "go").exists() and epoch == 2:
             time.sleep(0.02)
         rows = torch.full((4, 2), float(trial.rank + 1))  # each rank has its own
@@ -100,11 +108,19 @@ def hugging_face(params, trial):
     trainer.train(resume_from_checkpoint=trial.checkpoint)
 
 
+def as_under_torchrun(lr, trial):
+    distributed.init_process_group("gloo")
+    total = torch.ones(1)
+    distributed.all_reduce(total)
+    trial.report(4, {"loss": total})
+    distributed.destroy_process_group()
+
+
 def note(trial, what, **facts):
     line = json.dumps({"what": what, "trial": trial.number, "size": trial.world_size, **facts})
     with (HERE / f"rank-{trial.rank}.jsonl").open("a") as file:
         print(line, file=file)
-'''
+"""
 
 BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
 
@@ -119,15 +135,26 @@ def nodes() -> Iterator[Cluster]:
     made.shutdown()
 
 
+STUDY = {
+    "study": "ranks",
+    "task": {"kind": "ranked:train"},
+    "space": {"lr": {"type": "float", "low": 0.01, "high": 0.1}},
+    "objective": {"metric": "loss", "direction": "minimize"},
+    "budget": {"trials": 3, "per_trial": {"epochs": 4}},
+    "search": {"pruner": {"kind": "promotion", "eta": 2}},
+    "resources": {"workers": 1, "processes": 2, "gpu": 0},
+}
+
+
 @pytest.fixture
 def make(nodes: Cluster, tmp_path: Path) -> Iterator[Any]:
     """Makes an executor of one slot for a function of the module above."""
     made: list[RayExecutor] = []
 
-    def make_for(function: str = "train") -> tuple[RayExecutor, str]:
+    def make_for(kind: str = "ranked:train") -> tuple[RayExecutor, str]:
         (tmp_path / "ranked.py").write_text(TASK)
         config = WorkerConfig(
-            {"kind": f"ranked:{function}"},
+            {"kind": kind},
             str(tmp_path),
             {},
             BUDGET,
@@ -145,6 +172,10 @@ def make(nodes: Cluster, tmp_path: Path) -> Iterator[Any]:
 
 def slot_of(events: list[ev.Event]) -> str:
     return next(event.slot for event in events if isinstance(event, ev.SlotUp))
+
+
+def ended(events: list[ev.Event]) -> bool:
+    return of(ev.Finished)(events) or of(ev.Failed)(events)
 
 
 def launch(slot: str, attempt: int = 1, until: float = 4.0, **params: Any) -> ev.Launch:
@@ -175,7 +206,7 @@ def test_all_ranks_train_one_model_stop_together_and_continue(make: Any, tmp_pat
     assert [each["epoch"] for each in notes_of(tmp_path, 1, "trained")] == [1, 2]
 
     executor.launch(launch(slot, 2, resume_from=last_of(events, ev.Stopped).checkpoint))
-    events = wait_for(executor, of(ev.Finished))
+    events = wait_for(executor, ended)
     assert not of(ev.SlotDown)(events)
     trained = notes_of(tmp_path, 1, "trained")
     assert [each["epoch"] for each in trained] == [1, 2, 3, 4]
@@ -209,7 +240,7 @@ def test_a_killed_follower_costs_the_attempt_and_the_slot_comes_back(
     (tmp_path / "go").touch()
     again = slot_of([*down, *wait_for(executor, of(ev.SlotUp))])
     executor.launch(launch(again, 2, resume_from=last_of(events, ev.Reported).checkpoint))
-    events = wait_for(executor, of(ev.Finished))
+    events = wait_for(executor, ended)
     assert [e.resource for e in events if isinstance(e, ev.Reported)] == [2.0, 3.0, 4.0]
 
 
@@ -223,13 +254,13 @@ def test_a_rank_that_raises_fails_its_trial_while_the_other_waits(make: Any, ran
     assert failed.kind is ErrorKind.ERROR
     again = slot_of([*events, *wait_for(executor, of(ev.SlotUp))])
     executor.launch(launch(again))
-    assert of(ev.Finished)(wait_for(executor, of(ev.Finished)))
+    assert of(ev.Finished)(wait_for(executor, ended))
 
 
 def test_a_trainer_of_hugging_face_trains_on_all_ranks_and_continues(
     make: Any, tmp_path: Path
 ) -> None:
-    executor, slot = make("hugging_face")
+    executor, slot = make("ranked:hugging_face")
     executor.launch(launch(slot, until=2.0))
     events = wait_for(executor, of(ev.Reported, 2))
     executor.stop(ev.Stop(0, 1, save=True))
@@ -238,7 +269,7 @@ def test_a_trainer_of_hugging_face_trains_on_all_ranks_and_continues(
     states = {path.name for path in checkpoint.glob("rng_state*")}
     assert states == {"rng_state_0.pth", "rng_state_1.pth"}
     executor.launch(launch(slot, 2, resume_from=str(checkpoint)))
-    events += wait_for(executor, of(ev.Finished))
+    events += wait_for(executor, ended)
     assert not of(ev.SlotDown)(events)
     reported = [e for e in events if isinstance(e, ev.Reported)]
     assert [each.resource for each in reported] == [1.0, 2.0, 3.0, 4.0]
@@ -250,8 +281,51 @@ def test_a_trainer_of_hugging_face_trains_on_all_ranks_and_continues(
     assert {each["ranks"] for each in trained} == {2}
 
 
-def test_reports_of_rank_0_alone_are_enough(make: Any) -> None:
-    executor, slot = make("only_first_reports")
+def test_a_study_pauses_promotes_and_survives_the_loss_of_a_rank(
+    nodes: Cluster, tmp_path: Path
+) -> None:
+    (tmp_path / "ranked.py").write_text(TASK)
+    (tmp_path / "kill").touch()
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(STUDY))
+    storage = f"sqlite:///{tmp_path}/study.db"
+    program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()"]
+    where = ["--storage", storage, "--address", nodes.address]
+    ran = subprocess.run(
+        [*program, "run", "study.yaml", *where],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert ran.returncode == 0, ran.stderr
+    with sqlite3.connect(tmp_path / "study.db") as database:
+        states = {state for (state,) in database.execute("SELECT state FROM trials")}
+        outcomes = [outcome for (outcome,) in database.execute("SELECT outcome FROM attempts")]
+    assert states <= {"complete", "pruned"}
+    assert "complete" in states
+    assert outcomes.count("lost") == 1
+    assert "paused" in outcomes
+    first, second = notes_of(tmp_path, 0, "trained"), notes_of(tmp_path, 1, "trained")
+    assert {each["trial"] for each in first} == {0, 1, 2}
+    assert first == second
+    starts = [each["start"] for each in notes_of(tmp_path, 1, "begins")]
+    assert 2 in starts, "the lost attempt went on from its last checkpoint"
+
+
+def test_a_script_connects_its_ranks_as_it_does_under_torchrun(make: Any, tmp_path: Path) -> None:
+    script = "from ranked import as_under_torchrun\nfrom trials.script import trial\n"
+    (tmp_path / "by_script.py").write_text(
+        f"{script}as_under_torchrun(trial.get('lr', 0.1), trial)\n"
+    )
+    executor, slot = make("by_script:__main__")
     executor.launch(launch(slot))
-    events = wait_for(executor, of(ev.Finished))
+    events = wait_for(executor, ended)
+    assert last_of(events, ev.Reported).metrics == {"loss": 2.0}
+
+
+def test_reports_of_rank_0_alone_are_enough(make: Any) -> None:
+    executor, slot = make("ranked:only_first_reports")
+    executor.launch(launch(slot))
+    events = wait_for(executor, ended)
     assert [e.resource for e in events if isinstance(e, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
