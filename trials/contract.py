@@ -74,7 +74,8 @@ class Ranks(Protocol):
     """The number of ranks."""
 
     def told(self, subject: str, decide: Callable[[], T]) -> T:
-        """The result of rank 0's `decide`, on all ranks, or its error."""
+        """The result of rank 0's `decide`, on all ranks, or its error. Others get it as JSON has
+        it, and a path as text."""
 
     def require_equal(self, what: str, value: object) -> None:
         """Raise a ValueError if a value is not the same here as on rank 0."""

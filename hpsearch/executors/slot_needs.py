@@ -23,8 +23,8 @@ log = logging.getLogger("hpsearch")
 
 
 class SlotNeeds:
-    """The CPUs and GPUs of each process of a slot, on the cluster of `head`; raises UserError if its
-    nodes do not have that, and no autoscaler could bring them."""
+    """The CPUs and GPUs of each process of a slot, on the cluster of `head`; raises UserError if
+    its nodes do not have that, and no autoscaler could bring them."""
 
     def __init__(self, resources: Resources, head: HeadNode) -> None:
         self._cpu = resources.cpu

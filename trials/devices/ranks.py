@@ -7,8 +7,8 @@ mix with the exchanges of the training, whatever its backend is.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BY_FIRST = "raised on rank 0"
-"""The note on an error that rank 0 told to the others."""
+"""Begins the text of an error that rank 0 told to the others."""
 
 _CONNECT = timedelta(seconds=60)
 _FOREVER = timedelta(days=30)
@@ -105,6 +105,9 @@ class ConnectedRanks:
     def told(self, subject: str, decide: Callable[[], T]) -> T:
         """The result of rank 0's `decide`, on all ranks, or its error.
 
+        Other ranks get it as JSON has it, a path as text, and a `RuntimeError` for an error other
+        than `TrialStopped`.
+
         The first call about a subject on a rank belongs to the first one on rank 0, and so on. Rank
         0 does not wait for the others.
         """
@@ -117,26 +120,26 @@ class ConnectedRanks:
     def _tell(self, key: str, decide: Callable[[], T]) -> T:
         try:
             value = decide()
-        except (Exception, TrialStopped) as error:
-            self._set(key, _pickled(error))
+        except TrialStopped:
+            self._store.set(key, json.dumps({"stopped": True}))
             raise
-        self._set(key, pickle.dumps((value, None)))
+        except Exception as error:
+            what = f"{BY_FIRST}: {type(error).__name__}: {error}"
+            self._store.set(key, json.dumps({"error": what}))
+            raise
+        self._store.set(key, json.dumps({"value": value}, default=str))
         return value
 
-    def _set(self, key: str, value: bytes) -> None:
-        self._store.set(key, value)  # type: ignore[arg-type]  # it takes bytes, and returns them
-
     def _hear(self, key: str) -> Any:
-        # What was pickled comes from another process of this trial.
-        value, error = pickle.loads(self._store.get(key))  # noqa: S301
+        word = json.loads(self._store.get(key))
         if self._store.add(f"{key}/heard", 1) == self.size - 1:
             self._store.delete_key(key)
             self._store.delete_key(f"{key}/heard")
-        if error is None:
-            return value
-        if isinstance(error, Exception):
-            error.add_note(BY_FIRST)
-        raise error
+        if "stopped" in word:
+            raise TrialStopped
+        if "error" in word:
+            raise RuntimeError(word["error"])
+        return word["value"]
 
     def require_equal(self, what: str, value: object) -> None:
         """Raise a ValueError if a value is not the same here as on rank 0."""
@@ -177,13 +180,6 @@ def _connected(device: str) -> Iterator[None]:
     finally:
         if not is_broken and distributed.is_initialized():  # training code may have left it
             distributed.destroy_process_group()
-
-
-def _pickled(error: BaseException) -> bytes:
-    try:
-        return pickle.dumps((None, error))
-    except Exception:  # noqa: BLE001 - an error of a user's own type
-        return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
 
 
 def _launched(place: Place, meeting: Meeting) -> dict[str, str]:

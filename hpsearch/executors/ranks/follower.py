@@ -78,7 +78,8 @@ class FollowerActor:
         """Train an attempt until it ends here."""
         from trials.devices.ranks import ConnectedRanks, connect
 
-        assert self._state is not None and self._place is not None, "rank 0 has met this one"
+        assert self._place is not None, "rank 0 has met this one"
+        assert self._state is not None
         ranks = ConnectedRanks(self._place, meeting, connect(meeting))
         control = Control(until=math.inf)
         with self._printing(order):

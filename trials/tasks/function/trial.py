@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.manifests import Label
+from trials.checkpoints.folders import is_url
+from trials.checkpoints.manifests import CheckpointError, Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
@@ -58,15 +59,24 @@ class FunctionCall:
         self.watch.go_on()
 
     def _continue_from(self, source: Path | str) -> None:
-        path = self.told("checkpoint", lambda: self._found(source))
+        damage = CheckpointError("rank 0 found no checkpoint that can be used")
+
+        def find() -> Path | str | None:
+            nonlocal damage
+            try:
+                found = self._open.enter_context(opened(source))
+            except CheckpointError as error:
+                damage = error
+                return None
+            self.checkpoint = found.files
+            self.checkpoints.continue_from(source, found.path)
+            return found.path
+
+        path = self.told("checkpoint", find)
+        if path is None:
+            raise damage
         if not self.is_first:
             self.checkpoint = self._open.enter_context(opened(path)).files
-
-    def _found(self, source: Path | str) -> Path | str:
-        found = self._open.enter_context(opened(source))
-        self.checkpoint = found.files
-        self.checkpoints.continue_from(source, found.path)
-        return found.path
 
     def told(self, subject: str, decide: Callable[[], T]) -> T:
         """The result of `decide`, as `contract.Ranks.told`."""
@@ -219,7 +229,9 @@ class FunctionTrial:
             TrialStopped: The trial is over; `finally` blocks run.
         """
         call = self._call
-        call.newest, call.told_best = call.told("report", lambda: self._report(resource, metrics))
+        newest, best = call.told("report", lambda: self._report(resource, metrics))
+        if not call.is_first:
+            call.newest, call.told_best = _place(newest), _place(best)
 
     def _report(
         self, resource: float, metrics: Mapping[str, Any]
@@ -300,6 +312,11 @@ def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     for name, value in metrics.items():
         values[metric_name(name)] = number_of(f"metric {name!r}", value)
     return values
+
+
+def _place(told: Path | str | None) -> Path | str | None:
+    """A checkpoint's path or URL, of which rank 0 has told the text."""
+    return told if told is None or is_url(told) else Path(told)
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:
