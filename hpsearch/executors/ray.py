@@ -225,7 +225,8 @@ class RayExecutor:
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
         if fault is not None:
-            events += self._gone(name, fault)
+            replace = self._replace_by_force if self._slots[name].followers else self._gone
+            events += replace(name, fault)
         return events
 
     def _gone(self, name: str, why: str) -> list[ev.Event]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 import yaml
@@ -23,7 +24,7 @@ from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
-from support.patience import PATIENCE_S
+from support.patience import PATIENCE_S, wait_until
 from support.running.executor_events import of, wait_for
 from trials.checkpoints import folders
 from trials.contract import Budget, Unit
@@ -151,7 +152,7 @@ def make(nodes: Cluster, tmp_path: Path) -> Iterator[Any]:
     """Makes an executor of one slot for a function of the module above."""
     made: list[RayExecutor] = []
 
-    def make_for(kind: str = "ranked:train") -> tuple[RayExecutor, str]:
+    def make_for(kind: str = "ranked:train", **more: Any) -> tuple[RayExecutor, str]:
         (tmp_path / "ranked.py").write_text(TASK)
         config = WorkerConfig(
             {"kind": kind},
@@ -161,7 +162,7 @@ def make(nodes: Cluster, tmp_path: Path) -> Iterator[Any]:
             str(tmp_path / "saved"),
             prepares=False,
         )
-        executor = RayExecutor(config, Resources(workers=1, processes=2, gpu=0.0))
+        executor = RayExecutor(config, Resources(workers=1, processes=2, gpu=0.0, **more))
         made.append(executor)
         return executor, slot_of(wait_for(executor, of(ev.SlotUp)))
 
@@ -242,6 +243,19 @@ def test_a_killed_follower_costs_the_attempt_and_the_slot_comes_back(
     executor.launch(launch(again, 2, resume_from=last_of(events, ev.Reported).checkpoint))
     events = wait_for(executor, ended)
     assert [e.resource for e in events if isinstance(e, ev.Reported)] == [2.0, 3.0, 4.0]
+
+
+@pytest.mark.thorough
+def test_a_follower_that_hangs_is_replaced(make: Any, tmp_path: Path) -> None:
+    executor, slot = make(worker_timeout=15)
+    executor.launch(launch(slot, until=1.0, waits=True))
+    wait_for(executor, of(ev.Reported))
+    process = notes_of(tmp_path, 1, "begins")[0]["process"]
+    os.kill(process, signal.SIGSTOP)
+    down = wait_for(executor, of(ev.SlotDown))
+    assert "rank 1: no sign of life for 15 s" in last_of(down, ev.SlotDown).why
+    assert of(ev.SlotUp)([*down, *wait_for(executor, of(ev.SlotUp))])
+    wait_until(lambda: not psutil.pid_exists(process))
 
 
 @pytest.mark.parametrize("rank", [0, 1])
