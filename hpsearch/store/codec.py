@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from optuna.distributions import BaseDistribution, distribution_to_json
@@ -17,6 +18,8 @@ def encode(value: Any) -> str:
     """The JSON text of a value. Dataclasses are objects, distributions are texts, and scalars of
     numpy and torch are the numbers that they hold. Raises TypeError if the value holds anything
     else that JSON does not have, or is nested too deep."""
+    if value == {} and isinstance(value, dict):  # as most are
+        return "{}"
     try:
         text = _encode(value)
         if clean(text) == text and "\\u0000" not in text:
@@ -37,11 +40,14 @@ def clean(text: str) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
+_text_of = lru_cache(maxsize=4096)(distribution_to_json)
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, BaseDistribution):
-        return distribution_to_json(value)
+        return _text_of(value)
     if hasattr(value, "item"):
         return value.item()
     kind = type(value).__name__
