@@ -10,8 +10,6 @@ import math
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from optuna.distributions import BaseDistribution, distribution_to_json
-
 
 def encode(value: Any) -> str:
     """The JSON text of a value. Dataclasses are objects, distributions are texts, and scalars of
@@ -40,10 +38,13 @@ def clean(text: str) -> str:
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    if isinstance(value, BaseDistribution):
-        return distribution_to_json(value)
     if hasattr(value, "item"):
         return value.item()
+    # Imported here: Optuna is slow to import, and only what it made needs it.
+    from optuna.distributions import BaseDistribution, distribution_to_json
+
+    if isinstance(value, BaseDistribution):
+        return distribution_to_json(value)
     kind = type(value).__name__
     raise TypeError(f"{value!r} of type {kind} cannot be stored: it is not a JSON value")
 

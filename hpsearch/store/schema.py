@@ -16,7 +16,6 @@ from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from optuna.distributions import BaseDistribution
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -37,7 +36,7 @@ from hpsearch.domain.records import (
     StudyRecord,
     Trial,
 )
-from hpsearch.store.cells import Cell, Distributions
+from hpsearch.store.cells import Cell, StoredDistribution
 
 VERSION = "hpsearch_0009"
 """The schema version that this program reads and writes. All of ours begin so."""
@@ -55,7 +54,8 @@ metadata = MetaData(
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
     """The columns of a record's fields, in their order; those in `key` are part of the primary
     key."""
-    types = get_type_hints(record)
+    named = {"BaseDistribution": StoredDistribution}
+    types = get_type_hints(record, localns=named, include_extras=True)
     return [
         _column(table, field, types[field.name], is_key=field.name in key)
         for field in fields(record)
@@ -68,7 +68,7 @@ def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Colum
     return _cell(
         table,
         column_name(field),
-        Distributions if stated == dict[str, BaseDistribution] else stated,
+        stated,
         big="big" in field.metadata,
         primary_key=is_key,
         autoincrement=False if is_key else "auto",

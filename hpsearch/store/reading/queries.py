@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
 
@@ -19,7 +19,6 @@ from hpsearch.store import heartbeats
 from hpsearch.store.contents import REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.reading.conditions import compiled
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
 from hpsearch.store.schema import (
     attempts,
@@ -34,6 +33,9 @@ from hpsearch.store.study_texts import budget_in, content_of, metrics_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
+
+if TYPE_CHECKING:
+    from hpsearch.store.reading.filters import Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +222,18 @@ def trial_rows(
         FilterError: An expression does not parse or names something unknown.
     """
     statement = _trials_of(study)
-    names = names_of(connection, study.id) if where or sort else None
-    if where and names:
-        statement = statement.where(compiled(where, "--where", names))
-    if sort and names:
-        statement = statement.order_by(*compiled(sort, "--sort", names))
+    if where:
+        statement = statement.where(_compiled(connection, study, where, "--where"))
+    if sort:
+        statement = statement.order_by(*_compiled(connection, study, sort, "--sort"))
     in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
     return _trial_rows(connection, in_order)
+
+
+def _compiled(connection: Connection, study: StudyHead, text: str, option: Option) -> Any:
+    from hpsearch.store.reading.conditions import compiled  # lark is slow to import
+
+    return compiled(text, option, names_of(connection, study.id))
 
 
 COMPARED = 20
@@ -259,7 +266,7 @@ def _compared(connection: Connection, study: StudyHead, where: str | None) -> li
     columns = [trials.c[name] for name in _RANKED_BY]
     statement = select(*columns).where(trials.c.study_id == study.id)
     if where:
-        chosen = compiled(where, "--where", names_of(connection, study.id))
+        chosen = _compiled(connection, study, where, "--where")
         is_repeat = trials.c.role == Role.CONFIRM.value
         statement = statement.select_from(WITH_LATEST).where(chosen | is_repeat)
     return [TrialRow(params={}, **row._mapping) for row in connection.execute(statement)]
@@ -286,6 +293,13 @@ def seen_at(
     first = first.join_from(trials, reports, shows_value).group_by(trials.c.number)
     of_these = first.where(trials.c.study_id == study.id, trials.c.number.in_(numbers))
     return {row[0]: row[1] for row in connection.execute(of_these)}
+
+
+def default_trial(connection: Connection, study: StudyHead) -> TrialRow | None:
+    """The trial of the task's default settings; None if there is none."""
+    of_role = _trials_of(study).where(trials.c.role == Role.DEFAULT.value)
+    rows = _trial_rows(connection, of_role.order_by(trials.c.number).limit(1))
+    return rows[0] if rows else None
 
 
 LARGEST_NUMBER = 2**31 - 1  # the largest number of a trial that both databases can hold

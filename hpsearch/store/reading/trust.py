@@ -60,7 +60,7 @@ def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
 def spec_of(study: StudyHead) -> StudySpec | None:
     """The study file; None if there is none that can be read."""
     try:
-        return parse(study.spec, base=Path(study.base or ""))
+        return parse(study.spec, base=Path(study.base or ""), recorded=True)
     except SpecError:
         return None
 
