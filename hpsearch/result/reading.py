@@ -5,14 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.goals import goals_of
-from hpsearch.store.reading.queries import (
-    COMPARED,
-    StudyHead,
-    best_trials,
-    default_trial,
-    seen_at,
-)
+from hpsearch.store.reading.best import COMPARED, best_trials, goals_of
+from hpsearch.store.reading.queries import StudyHead, default_trial, seen_at
 from hpsearch.store.reading.trust import study_trust
 
 

@@ -18,7 +18,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
 from hpsearch.errors import Damaged, StudyNotFound
-from hpsearch.store import leases, schema
+from hpsearch.ranking.selection import counts, standing
+from hpsearch.store import leases, schema, tallies
 from hpsearch.store.schema import (
     attempts,
     decisions,
@@ -73,6 +74,11 @@ _TOUCH = (
     .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
     .values(revision=bindparam("at"))
 )
+_RANK = (
+    update(trials)
+    .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
+    .values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
+)
 _DECIDE = insert(decisions)
 _SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
@@ -88,7 +94,7 @@ Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the 
 def upserts(dialect: str) -> Upserts:
     """The upserts in the dialect of a database: sqlite or postgresql."""
     insert_into = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statements = {}
+    statements = {"tallies": tallies.upsert(dialect)}
     for table in (trials, attempts, reports):
         statement = insert_into(table)
         given = statement.excluded
@@ -155,8 +161,10 @@ def write(
         values = new_values(changes.study)
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
     of_study = {"study_id": study_id}
-    at_revision = {"study_id": study_id, "revision": revision}
-    _write_rows(connection, upsert["trials"], changes.trials, at_revision)
+    if changes.trials:
+        tallies.tally(connection, upsert["tallies"], study_id, changes.trials)
+        rows = [_trial_values(each, **of_study, revision=revision) for each in changes.trials]
+        connection.execute(upsert["trials"], rows)
     _write_rows(connection, upsert["attempts"], changes.attempts, of_study)
     _write_rows(connection, upsert["reports"], changes.reports, of_study)
     _write_rows(connection, _DECIDE, changes.decisions, of_study)
@@ -175,6 +183,27 @@ def waiting(connection: Connection, study_id: int) -> list[Request]:
 def _answer(request: Request) -> dict[str, Any]:
     values = {"handled": request.handled, "refused": request.refused, "trial": request.trial}
     return {"of_request": request.id, **values}
+
+
+def _trial_values(trial: Trial, **more: int) -> dict[str, Any]:
+    return values_of(trial, violation=trial.violation, standing=_standing(trial), **more)
+
+
+def _standing(trial: Trial) -> float | None:
+    return standing(trial) if counts(trial) else None
+
+
+def rank_all(connection: Connection) -> None:
+    """Write what all trials of a database are ranked by."""
+    ids = connection.scalars(select(studies.c.id)).all()
+    for study_id in ids:
+        rows = connection.execute(_TRIALS, {"of_study": study_id, "since": -1})
+        values = []
+        for trial in (Trial(*row) for row in rows):
+            order = {"at_violation": trial.violation, "at_standing": _standing(trial)}
+            values.append({"of_study": study_id, "of_trial": trial.number, **order})
+        if values:
+            connection.execute(_RANK, values)
 
 
 def _write_rows(

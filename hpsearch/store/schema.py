@@ -25,8 +25,11 @@ from sqlalchemy import (
     MetaData,
     Table,
     UniqueConstraint,
+    literal_column,
 )
 
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -38,7 +41,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store.cells import Cell, StoredDistribution
 
-VERSION = "hpsearch_0009"
+VERSION = "hpsearch_0010"
 """The schema version that this program reads and writes. All of ours begin so."""
 
 metadata = MetaData(
@@ -150,16 +153,59 @@ trials = Table(
     _of_a_study("trials", is_key=True),
     *columns_of("trials", Trial, key=("number",)),
     _cell("trials", "revision", int, big=True, nullable=False),
+    _cell("trials", "violation", float, nullable=False, server_default="0"),
+    _cell("trials", "standing", float),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
 )
 """`revision` is the study's at the last commit that touched the trial, its attempts or its
-reports."""
+reports. `violation` and `standing` are what trials are ranked by (`hpsearch.ranking.selection`),
+written with each trial; `standing` is NULL of one that cannot be ranked."""
+
+RANKED = trials.c.standing.is_not(None)
+"""True of the trials that can be ranked, which alone are in the index of their order."""
+Index(
+    None,
+    trials.c.study_id,
+    trials.c.violation,
+    trials.c.standing,
+    sqlite_where=RANKED,
+    postgresql_where=RANKED,
+)
+
+SPECIAL = trials.c.role != literal_column(f"'{Role.SEARCH}'")
+"""True of repeats, the default settings and configurations that were asked for: these are few and
+have an index of their own."""
+Index(None, trials.c.study_id, trials.c.role, sqlite_where=SPECIAL, postgresql_where=SPECIAL)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    _of_a_study("tallies", is_key=True),
+    _cell("tallies", "state", State, primary_key=True),
+    _cell("tallies", "role", Role, primary_key=True),
+    _cell("tallies", "trials", int, nullable=False),
+    _cell("tallies", "gpu_seconds", float),
+    _cell("tallies", "cost", float),
+    _cell("tallies", "checkpoint_bytes", int, big=True),
+)
+"""The trials of each study by state and role, with the sums of what they took; no record has it
+(`hpsearch.store.tallies`)."""
 
 attempts = Table(
     "attempts",
     metadata,
     *_of_a_trial("attempts", columns_of("attempts", Attempt, key=("trial", "number")), is_key=True),
+)
+
+LIVE_ATTEMPT = attempts.c.outcome.is_(None)
+"""True of the attempts that run, which are few and have an index of their own."""
+Index(
+    None,
+    attempts.c.study_id,
+    attempts.c.trial,
+    sqlite_where=LIVE_ATTEMPT,
+    postgresql_where=LIVE_ATTEMPT,
 )
 
 reports = Table(

@@ -20,7 +20,7 @@ from hpsearch.report.frames.configurations import (
     ranked_configurations,
 )
 from hpsearch.report.frames.importances import Importances, parameter_importances
-from hpsearch.store.reading.goals import GoalColumns
+from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import each_row
 
 if TYPE_CHECKING:

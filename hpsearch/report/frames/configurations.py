@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.goals import GoalColumns
+from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames
 from hpsearch.words.numbers import cell
 

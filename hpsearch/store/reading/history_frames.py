@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.records import Environment
 from hpsearch.ranking.selection import standing
+from hpsearch.store.reading.best import GoalColumns, goals_of
 from hpsearch.store.reading.frames import attempts_frame
-from hpsearch.store.reading.goals import GoalColumns, goals_of
 from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
 from hpsearch.store.schema import reports, trials

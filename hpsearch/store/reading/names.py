@@ -29,7 +29,7 @@ from sqlalchemy import (
     select,
 )
 
-from hpsearch.domain.records import CONSTRAINT, Trial
+from hpsearch.domain.records import Trial
 from hpsearch.store.schema import cell_of, column_name, reports, trials
 
 PARAMETER_PREFIX = "params."
@@ -80,7 +80,6 @@ class Names:
 
     parameters: frozenset[str]
     metrics: frozenset[str]
-    limits: frozenset[str]  # the system attributes that say how far trials exceed limits
     is_postgresql: bool
 
     def operand(self, name: str) -> Operand | None:
@@ -88,7 +87,7 @@ class Names:
         if name in FILTERED:
             return self._column(name)
         if name == "violation":
-            exceeded = self._violation()
+            exceeded = trials.c.violation
             return Operand(exceeded, None, None, exceeded.is_not(None))
         key = _key_in(self.parameters, name, PARAMETER_PREFIX)
         if key is not None:
@@ -114,16 +113,6 @@ class Names:
     def _by_code_point(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
         """Text in the order of its characters' code points, as SQLite has it."""
         return text.collate("C") if self.is_postgresql else text
-
-    def _violation(self) -> ColumnElement[Any]:
-        """The excess of a trial over limits, as `records.violation_of` counts it; 0 where it keeps
-        them all."""
-        total: ColumnElement[Any] = literal(0.0, Double)
-        for name in sorted(self.limits):
-            excess = self._member(trials.c.system_attrs, name).number
-            assert excess is not None
-            total += case((excess > 0, excess), else_=literal(0.0, Double))
-        return total
 
     def _member(self, column: ColumnElement[Any], key: str) -> Operand:
         if self.is_postgresql:
@@ -177,10 +166,8 @@ def names_of(connection: Connection, study_id: int) -> Names:
         return frozenset(connection.scalars(keys.where(trials.c.study_id == study_id)))
 
     is_postgresql = connection.dialect.name == "postgresql"
-    attributes = keys_in(trials.c.system_attrs)
     return Names(
         parameters=keys_in(trials.c.params),
         metrics=keys_in(latest.c.metrics),
-        limits=frozenset(name for name in attributes if name.startswith(CONSTRAINT)),
         is_postgresql=is_postgresql,
     )
