@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Select, and_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    and_,
+    exists,
+    literal_column,
+    select,
+)
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
@@ -14,7 +24,6 @@ from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.store.reading.names import WITH_LATEST
 from hpsearch.store.reading.queries import (
-    READ,
     StudyHead,
     TrialRow,
     compiled_for,
@@ -126,39 +135,65 @@ def _order(direction: str, of: FromClause = trials) -> list[ColumnElement[Any]]:
 def best_of_each(
     connection: Connection, heads: Sequence[StudyHead]
 ) -> dict[int, Ranked[TrialRow] | None]:
-    """The best trial of each study that has one direction, by the study's id, as `best_trials`
-    without ties; None without one. Read at once for all studies whose order no repeat changes."""
+    """The best trial of each study that has one direction, by the study's id, as far as its order
+    needs it; None without one. Of all studies the rows are read at once."""
     asked = {head.id: head for head in heads if head.has_best}
-    repeated = set(connection.scalars(select(trials.c.study_id).where(IS_REPEAT).distinct()))
-    found: dict[int, Ranked[TrialRow] | None] = {}
+    compared: defaultdict[int, dict[int, TrialRow]] = defaultdict(dict)
+    complete = set()
     for direction in ("minimize", "maximize"):
-        ids = [head.id for head in asked.values() if head.direction == direction]
-        simple = [each for each in ids if each not in repeated]
-        for row in connection.execute(_firsts(direction).where(studies.c.id.in_(simple))):
-            cells = dict(row._mapping)
-            study_id = cells.pop("study_id")
-            found |= {study_id: rank([TrialRow(**cells)], direction)[0]}
-    for study_id in asked.keys() - found.keys():
-        found[study_id] = next(iter(best_trials(connection, asked[study_id], 1)), None)
+        for study_id, row in _rows_by_study(connection, _firsts(direction)):
+            if study_id in asked and asked[study_id].direction == direction:
+                compared[study_id][row.number] = row
+                complete.add(study_id)
+    for statement in (_REPEATS, _REPEATED):
+        for study_id, row in _rows_by_study(connection, statement):
+            compared[study_id][row.number] = row
+    found: dict[int, Ranked[TrialRow] | None] = {}
+    for study_id, head in asked.items():
+        if study_id in complete:
+            ranked = rank(compared[study_id].values(), head.direction, head.metric)
+        else:  # nothing keeps the limits, or nothing can be ranked
+            ranked = best_trials(connection, head, 1)
+        found[study_id] = next(iter(ranked), None)
     return found
 
 
-def _firsts(direction: str) -> Select[Any]:
-    """The first trial of each study, of those that keep its limits."""
-    other = trials.alias("other")
-    ranked = and_(other.c.standing.is_not(None), other.c.violation == 0)
-    number = (
-        select(other.c.number)
-        .where(other.c.study_id == studies.c.id, ranked)
-        .order_by(*_order(direction, other))
-        .limit(1)
-        .scalar_subquery()
-    )
-    is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
-    return select(trials.c.study_id, *READ).join_from(studies, trials, is_first)
+def _rows_by_study(
+    connection: Connection, statement: Select[Any]
+) -> Iterator[tuple[int, TrialRow]]:
+    for row in connection.execute(statement):
+        cells = dict(row._mapping)
+        yield cells.pop("study_id"), TrialRow(params={}, **cells)
 
 
 _RANKED_BY = (
     *("number", "state", "role", "repeats", "resource", "value"),
     *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
+_EACH = select(trials.c.study_id, *(trials.c[name] for name in _RANKED_BY))
+_REPEATS = _EACH.where(IS_REPEAT)
+_repeat = trials.alias("repeat")
+_IS_REPEATED = and_(
+    _repeat.c.role != literal_column(f"'{Role.SEARCH}'"), _repeat.c.role == Role.CONFIRM.value
+)
+_REPEATED = _EACH.join_from(
+    _repeat,
+    trials,
+    and_(trials.c.study_id == _repeat.c.study_id, trials.c.number == _repeat.c.repeats),
+).where(_IS_REPEATED)
+
+
+def _firsts(direction: str) -> Select[Any]:
+    """The first trial of each study, of those that keep its limits and were not repeated."""
+    other = trials.alias("other")
+    repeats = and_(_repeat.c.study_id == other.c.study_id, _repeat.c.repeats == other.c.number)
+    number = (
+        select(other.c.number)
+        .where(other.c.study_id == studies.c.id, other.c.standing.is_not(None))
+        .where(other.c.violation == 0, ~exists().where(_IS_REPEATED, repeats))
+        .order_by(*_order(direction, other))
+        .limit(1)
+        .scalar_subquery()
+    )
+    is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
+    return _EACH.join_from(studies, trials, is_first)

@@ -297,7 +297,7 @@ def _no_trial(connection: Connection, study: StudyHead, number: int) -> UserErro
     return UserError(f"study {study.name} has no trial {number}", hint)
 
 
-READ = [
+_READ = [
     trials.c[column_name(each)].label(each.name)
     for each in fields(Trial)
     if each.name in (*SHOWN, "system_attrs")
@@ -307,7 +307,7 @@ READ = [
 def trials_of(study: StudyHead) -> Select[Any]:
     """The trials of a study, to be read by `rows_of`."""
     return (
-        select(*READ, latest.c.metrics)
+        select(*_READ, latest.c.metrics)
         .select_from(WITH_LATEST)
         .where(trials.c.study_id == study.id)
     )
