@@ -162,8 +162,9 @@ def _rows_by_study(
     connection: Connection, statement: Select[Any]
 ) -> Iterator[tuple[int, TrialRow]]:
     for row in connection.execute(statement):
-        cells = dict(row._mapping)
-        yield cells.pop("study_id"), TrialRow(params={}, **cells)
+        if row.number is not None:
+            cells = dict(row._mapping)
+            yield cells.pop("study_id"), TrialRow(params={}, **cells)
 
 
 _RANKED_BY = (
@@ -196,4 +197,4 @@ def _firsts(direction: str) -> Select[Any]:
         .scalar_subquery()
     )
     is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
-    return _EACH.join_from(studies, trials, is_first)
+    return _EACH.join_from(studies, trials, is_first, isouter=True)  # in this order

@@ -257,8 +257,7 @@ def seen_at(
 def default_trial(connection: Connection, study: StudyHead) -> TrialRow | None:
     """The trial of the task's default settings; None if there is none."""
     of_role = trials_of(study).where(SPECIAL, trials.c.role == Role.DEFAULT.value)
-    rows = rows_of(connection, of_role.order_by(trials.c.number).limit(1))
-    return rows[0] if rows else None
+    return min(rows_of(connection, of_role), key=lambda row: row.number, default=None)
 
 
 LARGEST_NUMBER = 2**31 - 1  # the largest number of a trial that both databases can hold

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Text, and_, func, literal, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
@@ -282,15 +282,12 @@ def recent_decisions(
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     trial = trials.c
-    failed = (
-        select(trial.number, trial.error_kind, trial.error_text)
-        .where(trial.study_id == study.id, trial.state == State.FAILED.value)
-        .order_by(trial.number)
-    )
-    latest: dict[str, Failures] = {}
-    for number, stated, text in connection.execute(failed):
-        kind = stated or "error"
-        before = latest.get(kind)
-        count = 1 if before is None else before.count + 1
-        latest[kind] = Failures(kind, count, number, text)
-    return sorted(latest.values(), key=lambda each: -each.count)
+    kind = func.coalesce(trial.error_kind, literal("error", Text), type_=Text)
+    of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value)
+    counted = select(kind, func.count(), func.min(trial.number), func.max(trial.number))
+    rows = list(connection.execute(counted.where(of_state).group_by(kind)))
+    latest = trial.number.in_([row[3] for row in rows])
+    texts = select(trial.number, trial.error_text).where(trial.study_id == study.id, latest)
+    text_of = dict(connection.execute(texts).tuples().all())
+    rows.sort(key=lambda row: (-row[1], row[2]))
+    return [Failures(kind, count, last, text_of[last]) for kind, count, _, last in rows]
