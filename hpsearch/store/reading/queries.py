@@ -18,7 +18,7 @@ from hpsearch.store import heartbeats
 from hpsearch.store.contents import REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
+from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
 from hpsearch.store.schema import (
     SPECIAL,
     attempts,
@@ -234,7 +234,7 @@ def compiled_for(connection: Connection, study: StudyHead, text: str, option: Op
     """The SQL of a --where or --sort over the trials of a study. Raises FilterError."""
     from hpsearch.store.reading.conditions import compiled  # lark is slow to import
 
-    return compiled(text, option, names_of(connection, study.id))
+    return compiled(text, option, Names(connection, study.id))
 
 
 def seen_at(

@@ -288,6 +288,6 @@ def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     rows = list(connection.execute(counted.where(of_state).group_by(kind)))
     latest = trial.number.in_([row[3] for row in rows])
     texts = select(trial.number, trial.error_text).where(trial.study_id == study.id, latest)
-    text_of = dict(connection.execute(texts).tuples().all())
+    text_of = {row.number: row.error_text for row in connection.execute(texts)}
     rows.sort(key=lambda row: (-row[1], row[2]))
     return [Failures(kind, count, last, text_of[last]) for kind, count, _, last in rows]
