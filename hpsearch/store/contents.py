@@ -6,6 +6,7 @@ All functions work in a transaction of the caller's.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
@@ -13,7 +14,6 @@ from textwrap import shorten
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
@@ -93,8 +93,8 @@ Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the 
 
 def upserts(dialect: str) -> Upserts:
     """The upserts in the dialect of a database: sqlite or postgresql."""
-    insert_into = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    statements = {"tallies": tallies.upsert(dialect)}
+    insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect}").insert
+    statements = {"tallies": tallies.upsert(insert_into)}
     for table in (trials, attempts, reports):
         statement = insert_into(table)
         given = statement.excluded

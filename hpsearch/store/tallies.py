@@ -6,11 +6,10 @@ With them `ls` and `status` read a few rows of a study, however many trials it h
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Table, func, insert, select
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.schema import tallies, trials
@@ -23,9 +22,8 @@ _KEYS = ("study_id", "state", "role")
 _COUNTED = select(trials.c.state, trials.c.role, *(trials.c[name] for name in _SUMS))
 
 
-def upsert(dialect: str) -> Any:
-    """The statement that adds to tallies, in the dialect of a database."""
-    insert_into = sqlite.insert if dialect == "sqlite" else postgresql.insert
+def upsert(insert_into: Callable[[Table], Any]) -> Any:
+    """The statement that adds to tallies, made with the INSERT of a dialect."""
     statement = insert_into(tallies)
     given = statement.excluded
     added: dict[str, Any] = {"trials": tallies.c.trials + given.trials}
