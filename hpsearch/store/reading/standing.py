@@ -161,8 +161,10 @@ def study_status(
 
 
 def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
+    if study.driver is None or study.is_asked:
+        return None
     spec = spec_of(study)
-    if spec is None or study.driver is None or study.is_asked:
+    if spec is None:
         return None
     values = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
     wanted = ("number", "state", "role", "resource", "speed", "started", "ended")

@@ -24,7 +24,6 @@ from hpsearch.store.schema import reports, trials
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import parse
 
 MOST = 500
 """The most trials that trust is measured on: an interval from so many is narrow, and commands that
@@ -64,6 +63,9 @@ def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
 
 def spec_of(study: StudyHead) -> StudySpec | None:
     """The study file; None if there is none that can be read."""
+    # Imported here: `ls` and `show` do without, and it brings all tasks' descriptions.
+    from hpsearch.study_file.reading import parse
+
     try:
         return parse(study.spec, base=Path(study.base or ""), recorded=True)
     except SpecError:
