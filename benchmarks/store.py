@@ -162,7 +162,9 @@ def _copy(connection: Connection, study_id: int, number: int) -> None:
     from hpsearch.store import schema
 
     studies = schema.studies
-    values = {"name": literal(f"study-{number}"), "uid": literal(f"copy-{number}")}
+    name = f"study-{number}"
+    spec = func.replace(studies.c.spec, "study: study-0", f"study: {name}")
+    values = {"name": literal(name), "uid": literal(f"copy-{number}"), "spec": spec}
     _insert_copy(connection, studies, studies.c.id == study_id, values, leave_out="id")
     copied = connection.scalar(select(func.max(studies.c.id)))
     for table in (schema.trials, schema.tallies, schema.attempts, schema.reports):
