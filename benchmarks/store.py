@@ -9,8 +9,8 @@ has the median of its wall and processor time, and the time and number of its SQ
 the reading of their rows. A study has trials that are complete, pruned and failed, and three
 leaders that were repeated.
 
-`--postgresql URL` fills that database too, which must be empty. `--database FILE` keeps the SQLite
-file, or measures on the one that is there. With `--peer`, Optuna's RDBStorage has as many of the
+`--postgresql URL` fills that database too. `--database FILE` keeps the SQLite file. What is filled
+already is measured as it is. With `--peer`, Optuna's RDBStorage has as many of the
 same trials as it loads into an SQLite file in so many seconds, 600 unless `--quick`.
 """
 
@@ -106,6 +106,13 @@ def report_ms(url: str) -> float:
             store.commit(history.study.id, Changes(trials=[trial], reports=[report]))
             taken.append((time.perf_counter() - began) * 1000)
     return statistics.median(taken)
+
+
+def _is_filled(url: str) -> bool:
+    from hpsearch.store.store import Store
+
+    with closing(Store.open(url)) as store:
+        return bool(store.study_names())
 
 
 def _written(trials: int) -> Iterator[Any]:
@@ -318,7 +325,7 @@ def main() -> None:
         if arguments.postgresql:
             urls["postgresql"] = arguments.postgresql
         for database, url in urls.items():
-            if database == "postgresql" or not file.exists():
+            if not _is_filled(url):
                 fill(url, studies, trials)
             for name, words in {**COMMANDS, PAGE: [PAGE]}.items():
                 rows.append({"database": database, **measured(url, name, words, repeats)})

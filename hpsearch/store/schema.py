@@ -21,6 +21,7 @@ from sqlalchemy import (
     ColumnElement,
     ForeignKey,
     ForeignKeyConstraint,
+    FromClause,
     Index,
     MetaData,
     Table,
@@ -183,10 +184,14 @@ RANKED = trials.c.standing.is_not(None)
 """True of the trials that can be ranked, which alone are in the index of their order."""
 _partial_index(RANKED, trials.c.study_id, trials.c.violation, trials.c.standing)
 
-SPECIAL = trials.c.role != literal_column(f"'{Role.SEARCH}'")
-"""True of repeats, the default settings and configurations that were asked for: these are few and
-have an index of their own."""
-_partial_index(SPECIAL, trials.c.study_id, trials.c.role)
+
+def special(of: FromClause = trials) -> ColumnElement[bool]:
+    """True of repeats, the default settings and configurations that were asked for: these are few
+    and have an index of their own."""
+    return of.c.role != literal_column(f"'{Role.SEARCH}'")
+
+
+_partial_index(special(), trials.c.study_id, trials.c.role)
 
 tallies = Table(
     "tallies",

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select
+from sqlalchemy import Connection, Table, bindparam, func, insert, select
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.schema import tallies, trials
@@ -19,7 +19,10 @@ MOST = 10_000
 
 _SUMS = ("gpu_seconds", "cost", "checkpoint_bytes")
 _KEYS = ("study_id", "state", "role")
-_COUNTED = select(trials.c.state, trials.c.role, *(trials.c[name] for name in _SUMS))
+_COUNTED = select(trials.c.state, trials.c.role, *(trials.c[name] for name in _SUMS)).where(
+    trials.c.study_id == bindparam("of_study"),
+    trials.c.number.in_(bindparam("numbers", expanding=True)),
+)
 
 
 def upsert(insert_into: Callable[[Table], Any]) -> Any:
@@ -39,8 +42,8 @@ def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[
     moved: defaultdict[tuple[Any, Any], list[Any]] = defaultdict(lambda: [0, None, None, None])
     for start in range(0, len(changed), MOST):
         numbers = [trial.number for trial in changed[start : start + MOST]]
-        of_these = (trials.c.study_id == study_id) & trials.c.number.in_(numbers)
-        for row in connection.execute(_COUNTED.where(of_these)):
+        of_these = {"of_study": study_id, "numbers": numbers}
+        for row in connection.execute(_COUNTED, of_these):
             _add(moved[row.state, row.role], row[2:], -1)
     for trial in changed:
         sums = [getattr(trial, name) for name in _SUMS]

@@ -12,9 +12,10 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Select,
+    Text,
     and_,
+    cast,
     exists,
-    literal_column,
     select,
 )
 
@@ -31,7 +32,7 @@ from hpsearch.store.reading.queries import (
     trial_rows,
     trials_of,
 )
-from hpsearch.store.schema import RANKED, SPECIAL, studies, trials
+from hpsearch.store.schema import RANKED, special, studies, trials
 from hpsearch.store.study_texts import metrics_in
 
 
@@ -103,7 +104,7 @@ def _compared(
     """
     columns = [trials.c[name] for name in _RANKED_BY]
     of_study = select(*columns).where(trials.c.study_id == study.id)
-    repeats = connection.execute(of_study.where(IS_REPEAT)).all()
+    repeats = connection.execute(of_study.where(_is_repeat())).all()
     repeated = {row.repeats for row in repeats if row.repeats is not None}
     chosen = of_study.where(RANKED)
     if where:
@@ -121,7 +122,8 @@ def _compared(
     return [TrialRow(params={}, **row._mapping) for row in found.values()]
 
 
-IS_REPEAT = and_(SPECIAL, trials.c.role == Role.CONFIRM.value)
+def _is_repeat(of: FromClause = trials) -> ColumnElement[bool]:
+    return and_(special(of), of.c.role == Role.CONFIRM.value)
 
 
 def _order(direction: str, of: FromClause = trials) -> list[ColumnElement[Any]]:
@@ -172,16 +174,14 @@ _RANKED_BY = (
     *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
 _EACH = select(trials.c.study_id, *(trials.c[name] for name in _RANKED_BY))
-_REPEATS = _EACH.where(IS_REPEAT)
+_REPEATS = _EACH.where(_is_repeat())
 _repeat = trials.alias("repeat")
-_IS_REPEATED = and_(
-    _repeat.c.role != literal_column(f"'{Role.SEARCH}'"), _repeat.c.role == Role.CONFIRM.value
-)
+_repeated = select(trials.c.study_id, trials.c.repeats).where(_is_repeat()).distinct().subquery()
 _REPEATED = _EACH.join_from(
-    _repeat,
+    _repeated,
     trials,
-    and_(trials.c.study_id == _repeat.c.study_id, trials.c.number == _repeat.c.repeats),
-).where(_IS_REPEATED)
+    and_(trials.c.study_id == _repeated.c.study_id, trials.c.number == _repeated.c.repeats),
+)
 
 
 def _firsts(direction: str) -> Select[Any]:
@@ -191,10 +191,11 @@ def _firsts(direction: str) -> Select[Any]:
     number = (
         select(other.c.number)
         .where(other.c.study_id == studies.c.id, other.c.standing.is_not(None))
-        .where(other.c.violation == 0, ~exists().where(_IS_REPEATED, repeats))
+        .where(other.c.violation == 0, ~exists().where(_is_repeat(_repeat), repeats))
         .order_by(*_order(direction, other))
         .limit(1)
         .scalar_subquery()
     )
     is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
-    return _EACH.join_from(studies, trials, is_first, isouter=True)  # in this order
+    in_order = _EACH.join_from(studies, trials, is_first, isouter=True)
+    return in_order.where(cast(studies.c.directions, Text).contains(direction))

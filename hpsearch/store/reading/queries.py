@@ -20,12 +20,12 @@ from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
 from hpsearch.store.schema import (
-    SPECIAL,
     attempts,
     column_name,
     decisions,
     reports,
     requests,
+    special,
     studies,
     trials,
 )
@@ -256,7 +256,7 @@ def seen_at(
 
 def default_trial(connection: Connection, study: StudyHead) -> TrialRow | None:
     """The trial of the task's default settings; None if there is none."""
-    of_role = trials_of(study).where(SPECIAL, trials.c.role == Role.DEFAULT.value)
+    of_role = trials_of(study).where(special(), trials.c.role == Role.DEFAULT.value)
     return min(rows_of(connection, of_role), key=lambda row: row.number, default=None)
 
 
