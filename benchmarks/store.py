@@ -85,7 +85,7 @@ def fill(url: str, studies: int, trials: int) -> None:
         with store.writing() as connection:
             for number in range(1, studies):
                 _copy(connection, record.id, number)
-        if store.dialect == "postgresql":
+        if store.dialect.name == "postgresql":
             with store.writing() as connection:
                 connection.exec_driver_sql("ANALYZE")
 

@@ -9,12 +9,13 @@ TaskSet (Metz et al. 2020, through DyHPO): 1,000 settings of Adam with 8 hyperpa
 recurrent text classifiers, with 51 points of the validation loss, each of which costs the same. All
 hyperparameters are searched on a log scale, beta1 and beta2 as 1 - beta. A proposal takes the
 nearest row that is not yet taken. A run that diverges ends there and counts as ten times the median
-initial loss; larger finite losses are cut off at that value.
+initial loss; larger finite losses are cut off at that value. A point takes a minute.
 
 Recorded (docs/recorded-curves.md): configurations that `record.py` trained in full, one table for
 each study file in `benchmarks/recorded`. The study's objective is minimised; one that is maximised
 counts as 1 - value. A proposal takes the nearest configuration that is not yet taken, with the
-first of its seeds. Time is the recorded time. Diverged runs count as in TaskSet.
+first of its seeds. Time is the recorded time of these small models, times 1,000: what a study does
+once a second must not take a share of a training. Diverged runs count as in TaskSet.
 """
 
 from __future__ import annotations
@@ -50,6 +51,9 @@ RECORDED = Path(__file__).parents[1] / "recorded"
 METRIC = "loss"
 VALIDATION_LOSS = "validation_loss"
 """What a recorded metric is called whose name is that of the races' own."""
+MINUTE = 60.0
+SLOWER = 1000.0
+"""The factor of recorded times."""
 DIVERGED = 10.0
 """A diverged run counts as this many median initial losses."""
 
@@ -301,7 +305,9 @@ class TaskSet:
         names, settings, _ = self._table
         points = np.arange(1, self.total + 1, dtype=float)
         configurations = [dict(zip(names, map(float, row), strict=True)) for row in settings]
-        return configurations, [Curve(points, {METRIC: losses}, points) for losses in self._losses]
+        return configurations, [
+            Curve(points, {METRIC: losses}, MINUTE * points) for losses in self._losses
+        ]
 
     @cached_property
     def _final(self) -> Floats:
@@ -317,7 +323,7 @@ class TaskSet:
 
     @property
     def full_seconds(self) -> float:
-        return float(self.total)
+        return MINUTE * self.total
 
 
 # -------------------------------------------------------------------------------- Recorded
@@ -369,7 +375,7 @@ class Recorded:
         points = np.arange(1, self.total + 1, dtype=float)
         found = []
         for (curve, *_), losses in zip(self._file.runs, self._losses, strict=True):
-            seconds = np.array([curve.seconds_at(level) for level in self._levels])
+            seconds = SLOWER * np.array([curve.seconds_at(level) for level in self._levels])
             others = {}
             for name, values in {**curve.others, **curve.metrics}.items():
                 unlike = VALIDATION_LOSS if name == METRIC else name

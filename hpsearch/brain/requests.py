@@ -106,7 +106,7 @@ class Requests:
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
         content = request.content
         params = dict(content["params"])
-        problems = space.contains(spec.space, params, is_open=space.is_open(spec.task))
+        problems = space.contains(spec, params)
         if problems:
             raise UserError("; ".join(problems))
         trial = self._agenda.propose(params, now)

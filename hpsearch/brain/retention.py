@@ -80,8 +80,8 @@ class Retention:
 
     def _surplus(self, held: list[Trial]) -> list[Trial]:
         """The trials that wait at a rung with too many better ones before them."""
-        waiting = self._ordered(trial for trial in held if trial.state is State.PAUSED)
-        return waiting[WAITING:]
+        waiting = [trial for trial in held if trial.state is State.PAUSED]
+        return self._ordered(waiting)[WAITING:] if len(waiting) > WAITING else []
 
     def _over_limit(self, held: list[Trial]) -> list[tuple[Trial, str]]:
         """The trials that make room for the others, if all of them together take too much."""
@@ -120,8 +120,10 @@ class Retention:
             first = rank(trials, self._directions[0])[:1]
         return {ranked.trial.number for ranked in first}
 
-    def _ordered(self, trials: Iterable[Trial]) -> list[Trial]:
+    def _ordered(self, trials: list[Trial]) -> list[Trial]:
         """Trials, the best first, those without a value last."""
+        if self._several:
+            return foremost(trials, self._directions, len(trials))
 
         def place(trial: Trial) -> tuple[float, ...]:
             return (trial.violation, trial.value is None, *place_of(trial, self._sign))

@@ -1,17 +1,28 @@
-"""`hpsearch db upgrade` and `hpsearch db check`."""
+"""The commands of `hpsearch db`: `upgrade`, `check`, `backup` and `tidy`."""
 
 from __future__ import annotations
 
+import shlex
+import time
+from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
+
+from pydantic_core import PydanticCustomError
+from sqlalchemy import URL
 
 from hpsearch.cli.output import note
-from hpsearch.errors import UserError
+from hpsearch.cli.places import whole_file
+from hpsearch.errors import StudyHeld, UserError
 from hpsearch.store import schema
 from hpsearch.store.audit.checkpoints import unusable
-from hpsearch.store.audit.invariants import violations
-from hpsearch.store.reading.queries import find_study
+from hpsearch.store.audit.invariants import Violation, violations
+from hpsearch.store.connecting.url import file_of, parse_url, refuse_in_memory
+from hpsearch.store.reading.queries import find_study, study_heads
 from hpsearch.store.store import Store, upgrade
-from hpsearch.words.numbers import count
+from hpsearch.store.upkeep import backup, shrinking, thinning
+from hpsearch.study_file.types import seconds_of
+from hpsearch.words.numbers import count, duration, size
 
 
 def upgrade_database(storage: str) -> None:
@@ -36,12 +47,119 @@ def check_database(name: str | None, storage: str) -> None:
         UserError: Problems were found; it lists all of them.
     """
     with closing(Store.open(storage, create=False)) as store:
+        if store.caution is not None:
+            note(store.caution)
         with store.reading() as connection:
             study_id = None if name is None else find_study(connection, name).id
             found = violations(connection, study_id)
         found += unusable(store, name)
+    _refuse_problems(found)
+    note("no problems found")
+
+
+def _refuse_problems(found: Sequence[Violation]) -> None:
     if found:
         problems = [f"  {each}" for each in found]
         lines = [f"{count(len(found), 'problem')} found:", *problems]
         raise UserError("\n".join(lines))
-    note("no problems found")
+
+
+def backup_database(to: Path, storage: str) -> None:
+    """Copy an SQLite database to a new file, and check the copy. Studies may run meanwhile.
+
+    Raises:
+        UserError: The file exists or cannot be written, the database is not an SQLite file, or it
+            has problems; then the copy has them too.
+        Damaged: The copy is damaged; there is no file then.
+    """
+    began = time.monotonic()
+    url = parse_url(storage)
+    refuse_in_memory(url)
+    if file_of(url) is None:
+        raise UserError("PostgreSQL makes backups itself, while studies run", _pg_dump(url, to))
+    if to.exists():
+        raise UserError(f"{to} already exists", "choose another name")
+    with whole_file(to) as unfinished:
+        unfinished.unlink(missing_ok=True)
+        found = backup.copy(url, unfinished)
+    took = duration(time.monotonic() - began)
+    note(f"copied the database to {to}: {size(to.stat().st_size)} in {took}")
+    _refuse_problems(found)
+    note("no problems found in the copy")
+
+
+def _pg_dump(url: URL, to: Path) -> str:
+    """The command that copies a database of PostgreSQL; it asks for the password, or finds it."""
+    plain = url._replace(drivername="postgresql", password=None).render_as_string()
+    return f"pg_dump --format=custom --file={shlex.quote(str(to))} {shlex.quote(plain)}"
+
+
+def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> None:
+    """Give the unused space of a database back, after thinning the reports of old studies if an age
+    is given.
+
+    Args:
+        storage: The database's URL.
+        older_than: The age since their end from which finished studies are thinned, such as 90d.
+        dry_run: Only say what would go.
+
+    Raises:
+        UserError: `older_than` is not a duration.
+    """
+    age_s = None if older_than is None else _age(older_than)
+    with closing(Store.open(storage, create=False)) as store:
+        if age_s is not None:
+            _thin(store, time.time() - age_s, dry_run=dry_run)
+        with store.reading() as connection:
+            driven = [study.name for study in study_heads(connection) if study.driver is not None]
+    url = parse_url(storage)
+    file = file_of(url)
+    if file is None:
+        note("PostgreSQL uses the space of what is gone again by itself")
+    elif dry_run or driven:
+        note(f"{file}: {_sized(file)}, of which {size(shrinking.unused(url))} are unused")
+        if driven:
+            note(f"it keeps its size while somebody works on {driven[0]}: new rows fill the space")
+    else:
+        before = _sized(file)
+        shrinking.shrink(url)
+        _cut_log(url, file)
+        note(f"{file}: {_sized(file)}, {before} before")
+
+
+def _age(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except PydanticCustomError as error:
+        raise UserError(f"--older-than: {error.message()}", "for example: 90d") from None
+
+
+def _thin(store: Store, moment: float, *, dry_run: bool) -> None:
+    with store.reading() as connection:
+        studies = thinning.finished_before(connection, moment)
+    for study in studies:
+        planned = thinning.thinning_of(store, study)
+        what = f"{planned.going} of {count(planned.before, 'report')}"
+        if dry_run:
+            note(f"{study.name}: {what} would go")
+            continue
+        try:
+            thinning.thin(store, planned)
+        except StudyHeld as held:
+            note(held.message)
+        else:
+            note(f"{study.name}: removed {what}")
+    if not studies:
+        note("no study finished that long ago")
+
+
+def _sized(file: Path) -> str:
+    return size(file.stat().st_size)
+
+
+def _cut_log(url: URL, file: Path) -> None:
+    left = shrinking.cut_log(url, file)
+    if left is not None:
+        note(
+            f"{file}-wal keeps {size(left)} while a program reads for long; see which: fuser {file}"
+        )

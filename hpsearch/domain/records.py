@@ -67,6 +67,8 @@ ELSEWHERE = {"elsewhere": True}
 CONSTRAINT = "constraints:"
 """The beginning of the names of a trial's system attributes for its excess over each limit; the
 metric follows, as in Optuna."""
+THINNED = "thinned"
+"""The system attribute of a trial that has lost reports to `hpsearch db tidy`: how many stayed."""
 
 
 def sign_of(direction: str) -> float:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from threadpoolctl import threadpool_limits
+
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import RequestKind
@@ -140,10 +142,12 @@ class Driver:
             LeaseLost: Another driver took the study over; this one has sent nothing since.
             StoreUnreachable: The database did not answer within the driver's patience.
         """
-        self._begin()
-        while not self.study.finished:
-            self._tick(self._listen())
-        self._close()
+        # The search factors small matrices. More threads only wait, and take cores from workers.
+        with threadpool_limits(1, user_api="blas"):
+            self._begin()
+            while not self.study.finished:
+                self._tick(self._listen())
+            self._close()
 
     def _begin(self) -> None:
         self.journal.begin()

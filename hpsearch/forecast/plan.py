@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 
 from hpsearch.forecast import footprint
+from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import Limit, PerTrial, Resources, StudySpec
@@ -80,6 +81,8 @@ def _search(spec: StudySpec) -> dict[str, str]:
         "pruner": pruner.kind,
         "each trial": f"{number(per_trial.total)} {unit}, {reports}",
     }
+    if spec.requires:
+        facts["requires"] = ", ".join(each.text for each in spec.requires)
     if spec.constraints:
         limits = [_limit(metric, limit) for metric, limit in spec.constraints.items()]
         facts["limits"] = ", ".join(limits)
@@ -200,6 +203,8 @@ def _parameter(parameter: Parameter) -> tuple[str, str, str]:
 def _condition(parameter: Parameter) -> str:
     if not parameter.when:
         return NOTHING
+    if isinstance(parameter.when, Expression):
+        return parameter.when.text
     parts = []
     for parent, values in parameter.when.items():
         allowed = " or ".join(map(shown, values))

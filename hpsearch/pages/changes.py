@@ -20,7 +20,7 @@ from hpsearch.pages.study_pages import StudyPages
 from hpsearch.pages.trial_pages import TrialPages
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
-from hpsearch.study_file.space import contains, is_open
+from hpsearch.study_file.space import contains
 from hpsearch.study_run.requests import place
 
 MOST_BYTES = 1 << 20
@@ -118,7 +118,7 @@ def propose(store: Store, request: Request, study: StudyHead, form: Form) -> int
     params = params_of(spec, form)
     if not params:
         raise UserError("no parameter is given")
-    problems = contains(spec.space, params, is_open=is_open(spec.task))
+    problems = contains(spec, params)
     if problems:
         raise UserError("; ".join(problems))
     content = {"params": params, "why": form.get("why", "").strip()}

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -93,27 +93,32 @@ def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
 
 
 def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:
-    apart = {place.number: 0.0 for place in front}
-    objectives = len(front[0].losses)
-    for objective in range(objectives):
-        _add_gaps(apart, front, objective)
+    apart = crowding({place.number: place.losses for place in front})
     return sorted(front, key=lambda place: (-apart[place.number], place.number))
 
 
-def _add_gaps(apart: dict[int, float], front: list[_Place[Of]], objective: int) -> None:
-    """Add the distance between each trial's neighbours in one objective, as a share of its span;
-    infinite at the ends."""
-    ordered = sorted(front, key=lambda place: (place.losses[objective], place.number))
-    numbers = [place.number for place in ordered]
-    losses = [place.losses[objective] for place in ordered]
-    apart[numbers[0]] = math.inf
-    apart[numbers[-1]] = math.inf
-    span = losses[-1] - losses[0]
+def crowding(front: Mapping[int, Sequence[float]]) -> dict[int, float]:
+    """The crowding distances of the trials of one front, by number: the distance between their
+    neighbours in each objective, as a share of its span, summed; infinite at the ends.
+
+    Source: Deb et al. 2002, "A fast and elitist multiobjective genetic algorithm: NSGA-II".
+    """
+    apart = dict.fromkeys(front, 0.0)
+    for column in zip(*front.values(), strict=True):
+        _add_gaps(apart, dict(zip(front, column, strict=True)))
+    return apart
+
+
+def _add_gaps(apart: dict[int, float], losses: Mapping[int, float]) -> None:
+    """Add the distance between each trial's neighbours in one objective."""
+    numbers = sorted(losses, key=lambda number: (losses[number], number))
+    span = losses[numbers[-1]] - losses[numbers[0]]
     if span <= 0:
         return
-    for i in range(1, len(numbers) - 1):
-        gap = losses[i + 1] - losses[i - 1]
-        apart[numbers[i]] += gap / span
+    apart[numbers[0]] = math.inf
+    apart[numbers[-1]] = math.inf
+    for before, number, after in zip(numbers, numbers[1:], numbers[2:], strict=False):
+        apart[number] += (losses[after] - losses[before]) / span
 
 
 def dominates(better: Sequence[float], worse: Sequence[float]) -> bool:

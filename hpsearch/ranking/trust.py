@@ -121,9 +121,7 @@ def _trust(curves: Sequence[TrialCurve], index: int, level: float, following: fl
     end: dict[int, float] = {}
     paused = 0
     for curve in curves:
-        # The first report at or above the rung counts, below the next one.
-        there = [resource for resource in curve.scores if level <= resource < following]
-        resource = min(there, default=math.nan)
+        resource = _counting(curve.scores, level, following)
         score = curve.scores.get(resource, math.nan)
         if not math.isfinite(score):
             continue
@@ -134,6 +132,21 @@ def _trust(curves: Sequence[TrialCurve], index: int, level: float, following: fl
         if curve.state is State.COMPLETE and best is not None:
             end[curve.number] = best
     return RungTrust(level, len(at), paused, len(end), _correlation(at, end))
+
+
+def _counting(scores: Mapping[float, float], level: float, following: float) -> float:
+    """The first report at or above a rung, below the next one; NaN if there is none."""
+    return min((at for at in scores if level <= at < following), default=math.nan)
+
+
+def counting(scores: Mapping[float, float], levels: Sequence[float]) -> set[float]:
+    """The resources of the reports of a curve that `trust` needs, with its arguments' meaning."""
+    needed: set[float] = set()
+    for level, following in itertools.pairwise(levels):
+        resource = _counting(scores, level, following)
+        after = [at for at in scores if at > resource and math.isfinite(scores[at])]
+        needed |= {resource, min(after, key=scores.__getitem__, default=math.nan)}
+    return needed & set(scores)
 
 
 def _correlation(at: Mapping[int, float], end: Mapping[int, float]) -> Correlation | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from hpsearch.adapters import loading
@@ -10,6 +12,7 @@ from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal
+from hpsearch.study_file.types import is_number
 from hpsearch.study_run.workers import goal_of
 from trials.contract import Rehearsed, Setup, TaskError
 from trials.descriptions.builtin import describe
@@ -23,6 +26,9 @@ HEAVY = {"batch_size", "max_length", "max_target_length", "width", "depth", "lor
 
 The rehearsal uses that value, so that what does not fit fails here and not later.
 """
+
+COMPARED = 100
+"""The random configurations that are compared where requirements limit the largest values."""
 
 
 def rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
@@ -66,5 +72,13 @@ def _heaviest(spec: StudySpec) -> dict[str, Any]:
     if table and "monitor" in table:
         monitor["monitor"] = spec.objective.metric
     shared = space.largest(spec.space, spec.settings, table)
-    searched = space.completed(spec.space, wanted)
+    searched = space.completed(spec.space, wanted, spec.requires)
+    if spec.requires:  # the largest values may not go together
+        others = [space.drawn(spec.space, spec.requires, seed) for seed in range(COMPARED)]
+        searched = max([searched, *filter(None, others)], key=_weight)
     return {**monitor, **shared, **spec.settings, **searched}
+
+
+def _weight(params: Mapping[str, Any]) -> float:
+    heavy = [params[name] for name in params.keys() & HEAVY]
+    return math.prod(value for value in heavy if is_number(value))

@@ -45,8 +45,9 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         UserError: The trial fails or ends without a report, or its report is not one that the
             study can use.
     """
-    known = space.defaults(spec.space, describe(spec.task["kind"]).settings) or {}
-    params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known)
+    table = describe(spec.task["kind"]).settings
+    known = space.defaults(spec.space, table, spec.requires) or {}
+    params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known, spec.requires)
     note(f"trying one trial until its first report, for at most {duration(LIMIT_S)} ...")
     if params:
         note(f"with {pairs(params)}")

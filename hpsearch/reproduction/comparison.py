@@ -34,6 +34,8 @@ class Comparison:
         at = report.resource
         self._reached.add(at)
         before = self._recorded.reports.get(at)
+        if before is None and self._recorded.thinned and at < self._recorded.end:
+            return
         if before is None:
             what = "the trial had ended before" if at > self._recorded.end else "it has none there"
             self._differ(f"at {at:g}: {what}")

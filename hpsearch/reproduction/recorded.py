@@ -9,6 +9,7 @@ from typing import Any
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import THINNED
 from hpsearch.store.reading.queries import TrialDetail
 
 OF_THE_MACHINE = (ErrorKind.TIMEOUT, ErrorKind.DISK_FULL, ErrorKind.LOST)
@@ -29,6 +30,8 @@ class RecordedTraining:
     """True if it ended by itself there: it used its budget, stopped early or failed."""
     error: tuple[ErrorKind, str] | None
     """The kind and the text of its failure; None if it did not fail, or the machine did."""
+    thinned: bool = False
+    """True if reports before its end are no longer on record."""
 
 
 def recorded_training(detail: TrialDetail) -> RecordedTraining:
@@ -45,6 +48,7 @@ def recorded_training(detail: TrialDetail) -> RecordedTraining:
         reports=reports,
         must_end=trial.state is State.COMPLETE or error is not None,
         error=error,
+        thinned=THINNED in trial.system_attrs,
     )
 
 

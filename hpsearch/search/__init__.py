@@ -2,11 +2,13 @@
 
 `searcher`        everything the brain asks; read this first
 `proposals`       draws the parameters of new trials
+`untried`         the configurations that have been tried, and those that have not
 `questions`       parameters that trials ask for, because the space does not name them
 `samplers`        our own samplers, and a study as Optuna's read it
 `curve_model`     a Gaussian process over whole learning curves, and what it foretells
 `worth`           the worth of a report
 `rungs`           asynchronous successive halving: trials continue, pause and are promoted
+`fronts`          rungs of several objectives
 `rough_order`     trials by what was expected of them before
 `time_left`       the time until a study ends
 `optuna_private`  calls of Optuna's functions that are not public

@@ -2,6 +2,9 @@
 
 Trial n is drawn by a sampler made for it alone, with a seed that depends on the study's seed and n.
 A study that was killed and is resumed therefore proposes what it would have proposed.
+
+A configuration that the study has tried is drawn again, and after `ATTEMPTS` draws an untried one
+is taken at random. One that was asked for is never refused.
 """
 
 from __future__ import annotations
@@ -17,18 +20,26 @@ from optuna.storages import BaseStorage
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
+from hpsearch.errors import UserError
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import brute_force_is_done
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
-from hpsearch.search.samplers.view import SamplerView, id_of, underway, without_repeats
+from hpsearch.search.samplers.view import SamplerView, id_of, without_repeats
+from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 """Names of a validation loss, which counts beside the objective: `loss` in our own loop."""
+
+ATTEMPTS = 8
+"""The most draws of a sampler for one trial, until its configuration is untried and keeps the
+study's requirements."""
+
+STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
+"""Samplers that see to that by themselves, or that would draw the same again."""
 
 FIXED_PARAMS = "fixed_params"
 """The system attribute under which Optuna keeps parameters that are given, not drawn."""
@@ -46,38 +57,72 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
-        self._asked_at = 0
-        self._all_tried = False
-        """The last result of `exhausted`, with `_asked_at` trials."""
+        self._untried: Untried | None = None
+        """None if trials may ask for more than the space has, so that they cannot be compared."""
+        if not space.is_open(spec.task):
+            self._untried = Untried(spec.space, spec.requires, history)
 
     def propose(self, trial: Trial, given: dict[str, Any] | None = None) -> None:
         """Draw the parameters of a queued trial that are not given, and write them into it."""
-        history = self._history
+        if self._untried is not None:
+            self._untried.refresh()
         if given:
             trial.system_attrs[FIXED_PARAMS] = given
-            history.touch(trial)
-        trial_id = id_of(trial, self._storage, history)
-        space.suggest(optuna.trial.Trial(self.view_for(trial), trial_id), self._spec.space)
+            self._history.touch(trial)
+        for attempt in range(1 if self._class in STEADY else ATTEMPTS):
+            self._draw(trial, attempt)
+            if self._may_be_tried(trial.params, is_given=bool(given)):
+                return
+            trial.params, trial.distributions = {}, {}
+            self._history.touch(trial)
+        self._write(trial, self._anywhere(trial, given))
 
     @property
     def exhausted(self) -> bool:
-        """True if a sampler that tries each configuration once has none left."""
-        history = self._history
-        count = len(history.trials)
-        if self._class != "BruteForceSampler" or not count:
-            return False
-        if self._asked_at != count:
-            trials = underway(self._storage).get_all_trials(history.study.id, deepcopy=False)
-            self._all_tried = brute_force_is_done(trials)
-            self._asked_at = count
-        return self._all_tried
+        """True if all configurations of a finite space have been tried or are under way."""
+        return self._untried is not None and self._untried.exhausted
 
-    def view_for(self, trial: Trial) -> optuna.Study:
-        """The study as the sampler of this trial reads it."""
+    def _draw(self, trial: Trial, attempt: int) -> None:
+        trial_id = id_of(trial, self._storage, self._history)
+        view = self.view_for(trial, attempt)
+        space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
+
+    def _may_be_tried(self, params: dict[str, Any], *, is_given: bool) -> bool:
+        """True if a configuration keeps the requirements, and is untried or asked for."""
+        if space.broken(self._spec.requires, params) is not None:
+            return False
+        return is_given or self._untried is None or not self._untried.knows(params)
+
+    def _anywhere(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
+        """A random configuration that may be tried, where the sampler has found none.
+
+        Raises:
+            UserError: There is none among very many.
+        """
+        spec = self._spec
+        seed = derived_seed(spec.seed, trial.number, "anywhere")
+        if given or self._untried is None:
+            params = space.drawn(spec.space, spec.requires, seed, given)
+        else:
+            params = self._untried.anywhere(seed)
+        if params is None:
+            what = f"none of {space.MOST_DRAWS} random configurations keeps all requirements"
+            raise UserError(f"trial {trial.number}: {what}", "loosen requires in the study file")
+        return params
+
+    def _write(self, trial: Trial, params: dict[str, Any]) -> None:
+        trial_id = id_of(trial, self._storage, self._history)
+        for name, value in params.items():
+            distribution = space.distribution_of(self._spec.space[name])
+            internal = distribution.to_internal_repr(value)
+            self._storage.set_trial_param(trial_id, name, internal, distribution)
+
+    def view_for(self, trial: Trial, attempt: int = 0) -> optuna.Study:
+        """The study as the sampler of this trial reads it, in this attempt to draw it."""
         if self._method.kind == methods.CURVE_GP:
             name = self._history.study.name
             return optuna.Study(name, self._storage, sampler=self.curve_gp, pruner=NopPruner())
-        return self._view(self._method, self._sampler_for(trial))
+        return self._view(self._method, self._sampler_for(trial, attempt))
 
     def view_for_question(self, trial: Trial, name: str) -> optuna.Study | None:
         """The study for the sampler of a parameter that the space does not name; None if the
@@ -96,11 +141,12 @@ class Proposals:
             storage = without_repeats(storage, self._history)
         return SamplerView(self._history.study.name, storage, sampler, limits)
 
-    def _sampler_for(self, trial: Trial) -> BaseSampler:
-        seed = derived_seed(self._spec.seed, trial.number, "sampler")
+    def _sampler_for(self, trial: Trial, attempt: int) -> BaseSampler:
+        again = (attempt,) if attempt else ()
+        seed = derived_seed(self._spec.seed, trial.number, "sampler", *again)
         if self._class == "QMCSampler":  # one design for the whole study, under one seed
-            seed = derived_seed(self._spec.seed, "design", "sampler")
-            encoding = encoding_of(self._spec.space)
+            seed = derived_seed(self._spec.seed, "design", "sampler", *again)
+            encoding = encoding_of(self._spec)
             return Design(encoding, trial.number, seed, **self._method.arguments)
         return cast(BaseSampler, methods.sampler(self._method, seed))
 
@@ -109,7 +155,8 @@ class Proposals:
         """Our own sampler, one for the whole study: it keeps what it has read."""
         assert self._forecast is not None, "a study of several objectives cannot use curve_gp"
         seed = derived_seed(self._spec.seed, "sampler")
-        return CurveGPSampler(self._forecast, self._history, seed, space.priors(self._spec.space))
+        believed = space.priors(self._spec.space)
+        return CurveGPSampler(self._forecast, self._history, seed, believed, self._untried)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
@@ -117,12 +164,12 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     if len(spec.objectives) > 1:
         return None
     losses = [name for name in LOSSES if name != spec.objective.metric]
-    encoding = encoding_of(spec.space)
+    encoding = encoding_of(spec)
     total = spec.budget.per_trial.total
     return Forecast(encoding, history, total, losses, spec.objective.metric)
 
 
-def encoding_of(parameters: space.Space) -> SpaceEncoding:
-    """The encoding of a search space's configurations as points."""
-    conditions = {name: each.when for name, each in parameters.items() if each.when}
-    return SpaceEncoding(space.distributions(parameters), conditions)
+def encoding_of(spec: StudySpec) -> SpaceEncoding:
+    """The encoding of the configurations of a study as points."""
+    conditions = {name: each.when for name, each in spec.space.items() if each.when}
+    return SpaceEncoding(space.distributions(spec.space), conditions, spec.requires)

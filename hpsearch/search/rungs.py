@@ -10,6 +10,8 @@ Where the correlation is poor more trials go on, and without any all of them. A 
 of the trials show the very same value, the majority guess of a model that has learnt nothing yet,
 decides nothing.
 
+With several objectives trials are in order by all of them (`fronts`).
+
 A report past a level counts for it as long as it has not reached the next one. A trial that reports
 rarely may pass over a rung, and has no place there.
 
@@ -25,6 +27,7 @@ import enum
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -85,8 +88,9 @@ class Rung:
     def __len__(self) -> int:
         return len(self._standing)
 
-    def record(self, number: int, score: float) -> None:
-        """Enter a trial's score, in place of an earlier one: an attempt may redo a lost one."""
+    def record(self, number: int, score: Any) -> None:
+        """Enter a trial's score, a float, in place of an earlier one: an attempt may redo a lost
+        one."""
         before = self.scores.get(number)
         if before is not None:
             self._standing.remove((before, number))
@@ -133,6 +137,14 @@ class Rung:
         same = max(self._place((each, math.inf)) - self._place((each, 0)) for each in middle)
         return same >= max(LEAST_SAME, SAME * finite)
 
+    def why_first(self, number: int) -> str:
+        """The reason why a trial goes on before others, in words."""
+        return "most is expected of it"
+
+    def why_later(self, number: int) -> str:
+        """The reason why others go on before a trial, in words."""
+        return "more is expected of others"
+
     def _place(self, key: tuple[float, float]) -> int:
         return bisect.bisect_left(self._standing, key)
 
@@ -145,16 +157,23 @@ class Rungs:
         total: The full trial budget.
         eta: At each rung one trial in `eta` continues, if its values correlate with later ones.
         order: Puts the most promising trials first; None for the order of scores at the rung.
+        kind: Of the rungs: a `Rung`, or with several objectives a `fronts.FrontRung`, which takes
+            points as scores.
     """
 
     def __init__(
-        self, levels: Iterable[float], total: float, eta: int = 3, order: Order | None = None
+        self,
+        levels: Iterable[float],
+        total: float,
+        eta: int = 3,
+        order: Order | None = None,
+        kind: type[Rung] = Rung,
     ) -> None:
-        self.rungs = [Rung(level) for level in levels if level < total]
+        self.rungs = [kind(level) for level in levels if level < total]
         self.eta = eta
         self._total = total
         self._order = order
-        self._end = Rung(total)
+        self._end = kind(total)
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
 
@@ -172,23 +191,23 @@ class Rungs:
         self._measured[index, number] = resource
         return index
 
-    def finish(self, number: int, score: float) -> None:
+    def finish(self, number: int, score: Any) -> None:
         """Record the score of a trial at the full budget, which rungs are measured by."""
         self._end.record(number, score)
 
-    def arrive(self, index: int, number: int, score: float) -> Judgement:
+    def arrive(self, index: int, number: int, score: Any) -> Judgement:
         """Record the score of a trial at a rung, and let it continue or pause there."""
         rung = self.rungs[index]
         rung.waiting.discard(number)
         rung.record(number, score)
         rung.waiting.add(number)
-        if not math.isfinite(score):
+        if not math.isfinite(rung.scores[number]):
             return Judgement(Verdict.PAUSE, f"no finite value at {rung.level:g}")
         chosen = self._chosen(index, None)
         if chosen is not None and chosen[0] == number:
             rung.waiting.remove(number)
             return chosen[1]
-        why = f"{self._standing(index)}; more is expected of others"
+        why = f"{self._standing(index)}; {rung.why_later(number)}"
         others = sorted(rung.waiting - {number}, key=rung.rank)
         return Judgement(Verdict.PAUSE, why, others[:NEAREST])
 
@@ -215,6 +234,15 @@ class Rungs:
         rung = shared[-1] if shared else reached[0]
         there = [number for number in numbers if number in rung.scores]
         return min(there, key=rung.rank), rung.level
+
+    def unbeaten(self, numbers: Sequence[int]) -> tuple[int, float] | None:
+        """Of several objectives: the first of those of some waiting trials that are in the first
+        front of the rung where they wait, at the highest such rung, and its level."""
+        for rung in reversed(self.rungs):
+            first = [each for each in numbers if each in rung.waiting and rung.scores[each] == 0]
+            if first:
+                return min(first, key=rung.rank), rung.level
+        return None
 
     def level_after(self, index: int | None, resource: float) -> float | None:
         """The level of the next rung above another one (None for below the lowest) and past a
@@ -269,7 +297,7 @@ class Rungs:
             return None
         ordered = self._order(numbers) if self._order is not None else None
         first, *others = ordered or sorted(numbers, key=rung.rank)
-        why = f"most is expected of it; {self._standing(index)}"
+        why = f"{rung.why_first(first)}; {self._standing(index)}"
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
     def _places(self, index: int) -> int:

@@ -12,6 +12,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
@@ -23,10 +24,11 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.forecast import Outlook
+from hpsearch.search.fronts import FrontRung
 from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
-from hpsearch.search.rungs import Judgement, Rungs, Verdict
+from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
 from hpsearch.search.samplers.view import id_of, without_repeats
 from hpsearch.search.worth import Scoring, Worth
 from hpsearch.study_file import methods
@@ -72,6 +74,7 @@ class Searcher:
         self._total = spec.budget.per_trial.total
         self._report_levels = trial_budget(spec).report_at
         self._scoring = Scoring(spec)
+        self._several = len(spec.objectives) > 1
         self._rough = RoughOrder(history, spec.objectives[0].sign)
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
@@ -81,7 +84,8 @@ class Searcher:
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
-            self._rungs = Rungs(levels, self._total, eta, self._most_promising_first)
+            order, kind = (None, FrontRung) if self._several else (self._most_promising_first, Rung)
+            self._rungs = Rungs(levels, self._total, eta, order, kind)
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:
@@ -105,7 +109,8 @@ class Searcher:
             judgement = self._judge_by_pruner(trial, report)
         else:
             index = _entered(rungs, trial, report.resource)
-            judgement = self._judge_at_rung(rungs, trial, index, worth.score)
+            score = self._scoring.point(report) if self._several else worth.score
+            judgement = self._judge_at_rung(rungs, trial, index, score)
             waits = judgement.verdict is Verdict.PAUSE
             if waits and phase in (Phase.FINISHING, Phase.CONFIRMING):
                 judgement = self._judged_at_the_end(rungs, trial, judgement)
@@ -126,10 +131,14 @@ class Searcher:
 
     def stretch(self, trial: Trial) -> float:
         """The next stretch of a trial: until it is judged, and at least until its next report."""
+        return max(self.until(trial) - trial.resource, self.next_report(trial))
+
+    def next_report(self, trial: Trial) -> float:
+        """The training of a trial until its next report."""
         levels = self._report_levels
         following = bisect.bisect_right(levels, trial.resource)
         due = levels[following] if following < len(levels) else self._total
-        return max(self.until(trial), due) - trial.resource
+        return due - trial.resource
 
     @property
     def first_stretch(self) -> float:
@@ -161,7 +170,7 @@ class Searcher:
         return optuna.Study(name, storage, pruner=self._pruner)
 
     def _judge_at_rung(
-        self, rungs: Rungs, trial: Trial, index: int | None, score: float
+        self, rungs: Rungs, trial: Trial, index: int | None, score: Any
     ) -> Judgement:
         number = trial.number
         if index is None:
@@ -237,7 +246,13 @@ class Searcher:
 
     def _ahead(self, rungs: Rungs, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
         """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
-        that no forecast compares."""
+        that no forecast compares. Of several objectives, first one that nothing beats at its
+        rung."""
+        found = rungs.unbeaten([trial.number for trial in waiting]) if self._several else None
+        if found is not None:
+            number, level = found
+            why = f"no trial beats it in all objectives at {level:g}"
+            return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
         if any(trial.state is State.COMPLETE for trial in self._history.trials):
             return None
         number, level = rungs.ahead([trial.number for trial in waiting])
@@ -283,8 +298,9 @@ class Searcher:
         if trial.role is Role.CONFIRM:
             return
         number = trial.number
+        score_of = self._scoring.point if self._several else self._scoring.score
         for resource in sorted(trial.reports):
-            score = self._scoring.score(trial.reports[resource])
+            score = score_of(trial.reports[resource])
             index = _entered(rungs, trial, resource)
             if index is not None:
                 rung = rungs.rungs[index]

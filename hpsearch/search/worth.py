@@ -34,6 +34,16 @@ class Worth:
     """True if the report becomes the trial's value."""
 
 
+@dataclass(frozen=True, slots=True)
+class ParetoPoint:
+    """The finite values of a report in a study of several objectives."""
+
+    violation: float
+    """The excess over the study's limits."""
+    losses: tuple[float, ...]
+    """Of all objectives, to be minimised."""
+
+
 def score_of(value: float | None, sign: float) -> float:
     """A value as a score to minimise; what is not a number is worst."""
     if value is None or math.isnan(value):
@@ -67,6 +77,14 @@ class Scoring:
     def score(self, report: ReportRecord) -> float:
         """The order of reports at the same resource; less is better."""
         return self._score(report, self._margins(report.metrics))
+
+    def point(self, report: ReportRecord) -> ParetoPoint | None:
+        """All objectives of a report; None if one of them is not a finite number."""
+        metrics = report.metrics
+        losses = tuple(each.sign * metrics[each.metric] for each in self._objectives)
+        if not all(map(math.isfinite, losses)):
+            return None
+        return ParetoPoint(_sum_outside(self._margins(metrics)), losses)
 
     def _score(self, report: ReportRecord, margins: Mapping[str, float]) -> float:
         score = score_of(report.value, self._sign)

@@ -47,6 +47,15 @@ def _adapter_of(type_: Any) -> TypeAdapter[Any]:
     return TypeAdapter(type_)
 
 
+def _number(value: float | None) -> float | None:
+    """NULL for NaN, which SQLite does not have."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else codec.clean(str(value))
+
+
 class Cell(TypeDecorator[Any]):
     """The type of a column: text, a number or a truth value; anything else is stored as JSON.
 
@@ -78,13 +87,13 @@ class Cell(TypeDecorator[Any]):
         """True for whole and other numbers."""
         return self.of in (int, float)
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """The value to store; NULL for NaN, which SQLite does not have."""
-        if isinstance(value, str):
-            return codec.clean(str(value))
-        if value is None or self.of is not float:
-            return value
-        return None if math.isnan(value) else float(value)
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        """The function that makes the value to store; None where values stay as they are."""
+        if self.is_json:
+            return super().bind_processor(dialect)
+        if self.of is float:
+            return _number
+        return None if self.of in _SCALARS and self.of is not str else _text
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """The function that reads a cell of a result."""

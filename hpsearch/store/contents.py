@@ -7,19 +7,29 @@ All functions work in a transaction of the caller's.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
+from operator import attrgetter
 from textwrap import shorten
 from typing import Any
 
-from sqlalchemy import Column, Connection, Table, bindparam, insert, select, update
+from sqlalchemy import Column, Connection, Dialect, Insert, Table, bindparam, insert, select, update
 
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Attempt, ReportRecord, Request, StudyRecord, Trial
+from hpsearch.domain.records import (
+    Attempt,
+    Decision,
+    Environment,
+    ReportRecord,
+    Request,
+    StudyRecord,
+    Trial,
+)
 from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.ranking.selection import counts, standing
 from hpsearch.store import leases, schema, tallies
+from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (
     attempts,
     decisions,
@@ -79,8 +89,6 @@ _RANK = (
     .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
     .values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
 )
-_DECIDE = insert(decisions)
-_SETTLE = insert(environments)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
 _WAITING = (
     select(*REQUEST_COLUMNS)
@@ -88,21 +96,54 @@ _WAITING = (
     .order_by(requests.c.id)
 )
 
-Upserts = Mapping[str, Any]  # by table, an INSERT that replaces a row with the same key
+_RECORDS: Mapping[Table, type] = {
+    trials: Trial,
+    attempts: Attempt,
+    reports: ReportRecord,
+    decisions: Decision,
+    environments: Environment,
+}
 
 
-def upserts(dialect: str) -> Upserts:
-    """The upserts in the dialect of a database: sqlite or postgresql."""
-    insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect}").insert
-    statements = {"tallies": tallies.upsert(insert_into)}
-    for table in (trials, attempts, reports):
-        statement = insert_into(table)
-        given = statement.excluded
-        keys = [column.name for column in table.primary_key]
-        names = [column.name for column in table.c]
-        others = {name: given[name] for name in names if name not in keys}
-        statements[table.name] = statement.on_conflict_do_update(index_elements=keys, set_=others)
-    return statements
+def _standing(trial: Trial) -> float | None:
+    return standing(trial) if counts(trial) else None
+
+
+_COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
+    trials: {"violation": attrgetter("violation"), "standing": _standing}
+}
+"""What trials are ranked by, which the database keeps beside them."""
+
+
+@dataclass(frozen=True)
+class Writers:
+    """What writes records into a database."""
+
+    records: Mapping[Table, Prepared]
+    """By table, the statement that writes its records."""
+    tally: Any
+    """The statement that adds to tallies."""
+
+
+def writers(dialect: Dialect) -> Writers:
+    """The statements that write records in the dialect of a database; trials, attempts and reports
+    replace a row with the same key."""
+    # Named, because importing the dialect of another database takes long.
+    insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
+    found = {}
+    for table, record in _RECORDS.items():
+        statement: Insert = insert(table)
+        if table in (trials, attempts, reports):
+            upsert = insert_into(table)
+            given = upsert.excluded
+            keys = [column.name for column in table.primary_key]
+            names = [column.name for column in table.c]
+            others = {name: given[name] for name in names if name not in keys}
+            statement = upsert.on_conflict_do_update(index_elements=keys, set_=others)
+        more = ["study_id", "revision"] if table is trials else ["study_id"]
+        computed = _COMPUTED.get(table, {})
+        found[table] = Prepared(statement, column_names(record), more, computed, dialect)
+    return Writers(found, tallies.upsert(insert_into))
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
@@ -154,21 +195,21 @@ def trials_since(connection: Connection, study_id: int, revision: int) -> dict[i
 
 
 def write(
-    connection: Connection, upsert: Upserts, study_id: int, changes: Changes, revision: int
+    connection: Connection, writers: Writers, study_id: int, changes: Changes, revision: int
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
         values = new_values(changes.study)
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
+    writer = writers.records
     of_study = {"study_id": study_id}
-    if changes.trials:
-        tallies.tally(connection, upsert["tallies"], study_id, changes.trials)
-        rows = [_trial_values(each, **of_study, revision=revision) for each in changes.trials]
-        connection.execute(upsert["trials"], rows)
-    _write_rows(connection, upsert["attempts"], changes.attempts, of_study)
-    _write_rows(connection, upsert["reports"], changes.reports, of_study)
-    _write_rows(connection, _DECIDE, changes.decisions, of_study)
-    _write_rows(connection, _SETTLE, changes.environments, of_study)
+    at_revision = {"study_id": study_id, "revision": revision}
+    tallies.tally(connection, writers.tally, study_id, changes.trials)
+    writer[trials].write(connection, changes.trials, at_revision)
+    writer[attempts].write(connection, changes.attempts, of_study)
+    writer[reports].write(connection, changes.reports, of_study)
+    writer[decisions].write(connection, changes.decisions, of_study)
+    writer[environments].write(connection, changes.environments, of_study)
     if changes.requests:
         connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
@@ -185,14 +226,6 @@ def _answer(request: Request) -> dict[str, Any]:
     return {"of_request": request.id, **values}
 
 
-def _trial_values(trial: Trial, **more: int) -> dict[str, Any]:
-    return values_of(trial, violation=trial.violation, standing=_standing(trial), **more)
-
-
-def _standing(trial: Trial) -> float | None:
-    return standing(trial) if counts(trial) else None
-
-
 def rank_all(connection: Connection) -> None:
     """Write what all trials of a database are ranked by."""
     ids = connection.scalars(select(studies.c.id)).all()
@@ -204,15 +237,6 @@ def rank_all(connection: Connection) -> None:
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:
             connection.execute(_RANK, values)
-
-
-def _write_rows(
-    connection: Connection, statement: Any, records: Sequence[Any], more: Mapping[str, int]
-) -> None:
-    if not records:
-        return
-    values = [values_of(each, **more) for each in records]
-    connection.execute(statement, values)
 
 
 def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:

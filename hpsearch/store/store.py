@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, delete, false, insert, select, update
+from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import RequestKind
@@ -21,7 +21,8 @@ from hpsearch.domain.records import Request, StudyRecord
 from hpsearch.errors import StoreUnreachable, StudyExists, Unreachable
 from hpsearch.store import contents, leases, version
 from hpsearch.store.connecting.database import Database
-from hpsearch.store.connecting.engine import write_ahead
+from hpsearch.store.connecting.engine import set_journal
+from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies
@@ -38,7 +39,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         """Use `Store.open`; this alone neither connects nor checks anything."""
         self._database = database
-        self._upserts = contents.upserts(database.dialect)
+        self._writers = contents.writers(database.dialect)
 
     @classmethod
     def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
@@ -72,7 +73,7 @@ class Store:
             if found is not None:
                 version.check_version(found, url)
             if file is not None:
-                write_ahead(connection)
+                set_journal(connection, file)
         if found is None:
             with self._database.transaction("write") as connection:
                 version.migrate(connection, url)
@@ -89,14 +90,26 @@ class Store:
         return self._database.url.render_as_string(hide_password=False)
 
     @property
-    def dialect(self) -> str:
-        """The kind of database: sqlite or postgresql."""
+    def dialect(self) -> Dialect:
+        """The dialect of the database: its name is sqlite or postgresql."""
         return self._database.dialect
 
     @property
     def display_url(self) -> str:
         """The URL for people and logs: without its password."""
         return display(self._database.url)
+
+    @property
+    def caution(self) -> str | None:
+        """A note for people on where the database is; None where nothing is to be noted."""
+        file = file_of(self._database.url)
+        where = None if file is None else file_system_of(file)
+        if where is None or not where.is_networked:
+            return None
+        return (
+            f"{file} is on a network file system ({where.kind}): readers and drivers wait for each"
+            " other there. With several machines or many readers, use PostgreSQL"
+        )
 
     def close(self) -> None:
         """Let go of the connections; the next call would open a new one."""
@@ -132,7 +145,7 @@ class Store:
             with self._database.transaction("write") as connection:
                 record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
-                    contents.write(connection, self._upserts, record.id, whole, revision=0)
+                    contents.write(connection, self._writers, record.id, whole, revision=0)
         except IntegrityError:
             raise StudyExists(
                 f"a study named {record.name} is already in {self.display_url}",
@@ -300,7 +313,7 @@ class Store:
                         " backup was restored",
                         "nothing was written; go on from the backup with hpsearch resume",
                     )
-                contents.write(connection, self._upserts, study_id, changes, entry.revision)
+                contents.write(connection, self._writers, study_id, changes, entry.revision)
         except _CameThrough:
             pass  # the fence's work is rolled back: the study stays at the first time's revision
         return entry

@@ -39,6 +39,8 @@ def upsert(insert_into: Callable[[Table], Any]) -> Any:
 def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[Trial]) -> None:
     """Move trials that are about to be written from the tallies that they are in to the new
     ones."""
+    if not changed:
+        return
     moved: defaultdict[tuple[Any, Any], list[Any]] = defaultdict(lambda: [0, None, None, None])
     for start in range(0, len(changed), MOST):
         numbers = [trial.number for trial in changed[start : start + MOST]]

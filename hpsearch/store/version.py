@@ -78,7 +78,7 @@ def check_version(version: str, url: URL) -> None:
         what, hint = "a newer hpsearch", "install the newer version of hpsearch"
     elif version in known_versions():
         what = "an older hpsearch"
-        hint = f"back it up, then: hpsearch db upgrade --storage {display(url)}"
+        hint = f"hpsearch db backup FILE, and then: hpsearch db upgrade --storage {display(url)}"
     else:
         what = "an hpsearch that was never released"
         hint = "start anew: name another database with --storage"

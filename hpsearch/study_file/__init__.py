@@ -4,6 +4,7 @@
 `models`       the parts of a study file as frozen objects;  `types`  the kinds of value in them
 `parameters`   the parameters of a space;  `methods`  samplers and pruners, with their arguments
 `space`        the parameters of a configuration, and the same space in Optuna's terms
+`expressions`  conditions such as `heads * 8 <= width`: their language and their meaning
 `levels`       the levels at which trials report and are compared
 `advice`       notes on valid requests that may not work as expected
 `text`         the file as text: YAML with line numbers, another budget

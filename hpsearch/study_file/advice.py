@@ -22,14 +22,7 @@ def _notes(spec: StudySpec) -> Iterator[str]:
             "such as the first one of every worker, are never pruned; "
             f"{PROMOTION} compares from the first rung on"
         )
-    has_several = len(spec.objectives) > 1
-    if has_several and pruner == PROMOTION:
-        metric = spec.objective.metric
-        yield (
-            f"search.pruner: {PROMOTION} compares trials by the first objective ({metric}) only; "
-            "none trains all of them in full"
-        )
-    if is_open(spec.task) and pruner == PROMOTION and not has_several:
+    if is_open(spec.task) and pruner == PROMOTION and len(spec.objectives) == 1:
         yield (
             "search.pruner: an objective has no checkpoints, so a paused trial that continues "
             "trains from the beginning, and is charged for it; to only end trials: pruner: "

@@ -13,6 +13,9 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from hpsearch.study_file import space as spaces
+from hpsearch.study_file.expressions.fields import told
+from hpsearch.study_file.expressions.grammar import ExpressionError
+from hpsearch.study_file.expressions.meaning import Expression, Values
 from hpsearch.study_file.methods import (
     CURVE_GP,
     LAID_OUT,
@@ -45,6 +48,7 @@ class Draft:
     study: str | None = None
     task: dict[str, Any] | None = None
     settings: dict[str, Any] | None = None
+    requires: tuple[Expression, ...] = ()
     budget: StudyBudget | None = None
     search: Search | None = None
     resources: Resources | None = None
@@ -85,7 +89,8 @@ def problems(draft: Draft) -> list[Problem]:
         found += _search_problems(draft, draft.search)
     # A configuration can be checked only in a space without mistakes.
     if draft.space.keys() == draft.names and not conditions:
-        found += _enqueue_problems(draft)
+        wrong = list(_requirement_problems(draft))
+        found += wrong or _enqueue_problems(draft)
     return found
 
 
@@ -163,6 +168,14 @@ def _parameter_problems(where: str, parameter: Parameter, setting: Setting) -> I
 
 def _condition_problems(draft: Draft) -> Iterator[Problem]:
     for name, parameter in draft.space.items():
+        if isinstance(parameter.when, Expression):
+            if not draft.space.keys() >= draft.names & set(parameter.when.names):
+                continue  # it is checked once they are right
+            others = {each: draft.space[each] for each in draft.space if each != name}
+            what = _problem_with_expression(parameter.when, others, "other parameter")
+            if what is not None:
+                yield Problem(f"space.{name}.when", what)
+            continue
         for parent, values in (parameter.when or {}).items():
             where = f"space.{name}.when.{parent}"
             searched = draft.space.get(parent)
@@ -172,9 +185,8 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
                 wrong = filter(None, map(searched.problem_with, values))
                 yield from (Problem(where, f"the condition {what}") for what in wrong)
     parents = {
-        name: parameter.when.keys() & draft.space.keys() - {name}
+        name: draft.space.keys() & set(spaces.parents(parameter)) - {name}
         for name, parameter in draft.space.items()
-        if parameter.when
     }
     try:
         TopologicalSorter(parents).prepare()
@@ -182,6 +194,38 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
         cycle = error.args[1]
         what = f"the conditions form a cycle ({' -> '.join(cycle)}); remove one of them"
         yield Problem(f"space.{cycle[0]}.when", what)
+
+
+def _problem_with_expression(
+    expression: Expression, parameters: Mapping[str, Parameter], sought: str
+) -> str | None:
+    """The first mistake in an expression over these parameters."""
+    known: dict[str, Values] = {name: (each,) for name, each in expression.settings.items()}
+    for name, each in parameters.items():
+        known[name] = each.choices if isinstance(each, CategoricalParameter) else None
+    try:
+        expression.check(known, sought)
+    except ExpressionError as error:
+        return told(error)
+    if not expression.names:
+        return "names no parameter of the space; name one, or remove it"
+    return None
+
+
+def _requirement_problems(draft: Draft) -> Iterator[Problem]:
+    if not draft.requires:
+        return
+    wrong = False
+    for i, requirement in enumerate(draft.requires):
+        what = _problem_with_expression(requirement, draft.space, "parameter or fixed setting")
+        if what is None and spaces.drawn(draft.space, [requirement], 0) is None:
+            what = f"none of {spaces.MOST_DRAWS} random configurations keeps it; loosen it"
+        if what is not None:
+            wrong = True
+            yield Problem(f"requires[{i}]", what)
+    if not wrong and spaces.drawn(draft.space, draft.requires, 0) is None:
+        what = f"none of {spaces.MOST_DRAWS} random configurations keeps all of them"
+        yield Problem("requires", f"{what}; loosen one")
 
 
 def _problem_with_parent(
@@ -289,5 +333,9 @@ def _several_problems(search: Search) -> Iterator[Problem]:
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:
     for i, configuration in enumerate(draft.enqueue or []):
-        for problem in spaces.problems_with(draft.space, configuration, is_open=draft.is_open):
-            yield Problem(f"enqueue[{i}].{problem.where}", problem.what)
+        problems = spaces.problems_with(
+            draft.space, configuration, is_open=draft.is_open, requires=draft.requires
+        )
+        for problem in problems:
+            where = f"enqueue[{i}].{problem.where}".removesuffix(".")
+            yield Problem(where, problem.what)

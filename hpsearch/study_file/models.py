@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from hpsearch.study_file.expressions.fields import Requirements
 from hpsearch.study_file.methods import Method, Pruner, Sampler
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.trackers import TrackerList
@@ -240,6 +241,8 @@ class StudySpec(Model):
         examples=["{learning_rate: {type: float, low: 1.0e-5, high: 1.0e-3, log: true}}"]
     )
     """The settings that are searched, by name."""
+    requires: Requirements = ()
+    """Limits between parameters that every configuration keeps, such as heads * 8 <= width."""
     objectives: tuple[Objective, ...]
     """Under `objective` in the file: one, or a list."""
     constraints: dict[str, Limit] = Field(default={})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from hpsearch.study_file.expressions.fields import Condition
 from hpsearch.study_file.types import (
     EXACT,
     Bound,
     Choices,
-    Condition,
+    Scalar,
     Value,
     WholeBound,
     is_number,
@@ -39,17 +41,51 @@ class _Numeric(Model):
     step: float | None = None
     """Values are low plus a multiple of this."""
     when: Condition | None = None
-    """Active only when each of these parameters is active with one of the values given here."""
+    """Active only when this is true: each of these parameters has one of these values, or text such
+    as "optimizer == 'adam' and width > 64"."""
     prior: Bound | None = None
     """A value that is believed to be good: the search begins near it."""
     confidence: Confidence = "medium"
     """The confidence that other good values are near the prior."""
+
+    @property
+    def size(self) -> float:
+        """The number of its values; infinite without a grid."""
+        return math.inf if self._grid is None else round((self.high - self.low) / self._grid) + 1
+
+    def place_of(self, value: float) -> float:
+        """The index of a value on the grid, from 0; without a grid the value itself."""
+        return value if self._grid is None else round((value - self.low) / self._grid)
+
+    def value_at(self, place: float) -> float:
+        """The value with an index: the inverse of `place_of`."""
+        if self._grid is None:
+            return place
+        return min(self.low + place * self._grid, self.high)  # 3 * 0.1 is slightly above 0.3
+
+    @property
+    def _grid(self) -> float | None:
+        """The distance of neighbours; any for a single value."""
+        return self.step or (1.0 if self.low == self.high else None)
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
         if not is_number(value):
             return f"must be a number, not {shown(value)}"
         return self._outside(value)
+
+    def at(self, place: float) -> float:
+        """The value at a place on the parameter's scale, from 0 to below 1."""
+        low, high = self.low, self.high
+        if self.log:
+            half = 0.5 * (self._step_of_one or 0)
+            number = math.exp(math.log(low - half) + place * math.log((high + half) / (low - half)))
+        elif self.step is not None:
+            number = low + int(place * (1 + round((high - low) / self.step))) * self.step
+        else:
+            number = low + place * (high - low)
+        number = min(max(number, low), high)
+        return round(number) if self._step_of_one else number
 
     def mistakes(self) -> Iterator[Mistake]:
         """Values that do not go together, else a prior that the parameter cannot have."""
@@ -133,11 +169,25 @@ class CategoricalParameter(Model):
     choices: Choices
     """The values: numbers, text, true, false or null."""
     when: Condition | None = None
-    """Active only when each of these parameters is active with one of the values given here."""
+    """Active only when this is true: each of these parameters has one of these values, or text such
+    as "optimizer == 'adam' and width > 64"."""
     prior: Value = None
     """The choice that is believed to be good: the search begins with it."""
     confidence: Confidence = "medium"
     """The confidence in the prior, against all other choices."""
+
+    @property
+    def size(self) -> float:
+        """The number of its values."""
+        return len(self.choices)
+
+    def place_of(self, value: Any) -> int:
+        """The index of a choice."""
+        return self.choices.index(value)
+
+    def value_at(self, place: int) -> Any:
+        """The choice with this index."""
+        return self.choices[place]
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
@@ -145,6 +195,10 @@ class CategoricalParameter(Model):
             return None
         choices = ", ".join(map(shown, self.choices))
         return f"must be one of {choices}, not {shown(value)}"
+
+    def at(self, place: float) -> Scalar:
+        """The value at a place from 0 to below 1, of which all choices have equal shares."""
+        return self.choices[int(place * len(self.choices))]
 
     def mistakes(self) -> Iterator[Mistake]:
         """No choices, equal ones (true is 1 for Optuna), or a prior that is not among them."""

@@ -130,6 +130,9 @@ def _sections(
             sections[key] = getattr(_alone(key).model_validate(section, context=context), key)
         except ValidationError as error:
             problems += problems_of(error)
+    sections["requires"] = tuple(
+        each.given(sections.get("settings", {})) for each in sections.get("requires", ())
+    )
     objectives, wrong_objectives = _objectives(given.get("objective"))
     space, wrong_parameters = _space(given)
     description, wrong_task = _task(sections.get("task"), base, inspect)
@@ -140,6 +143,7 @@ def _sections(
         metrics=_metrics(given.get("objective"), sections.get("constraints")),
         objectives=len(objectives),
         description=description,
+        requires=sections["requires"],
         **{key: sections.get(key) for key in _DRAFTED},
     )
     problems += [*wrong_objectives, *wrong_parameters, *wrong_task, *checks.problems(draft)]

@@ -1,7 +1,10 @@
 """The search space: the parameters of a configuration, and the space in Optuna's terms.
 
 A parameter with a condition is active only while each of its parents is active and has one of the
-required values; an inactive parameter is absent from a configuration. Conditions form no cycle.
+required values, or while its expression holds; an inactive parameter is absent from a
+configuration. Conditions form no cycle.
+
+A requirement holds in every configuration in which all parameters that it names are active.
 
 A space may be *open*: then trials may also ask for parameters that it does not name, as objectives
 of Optuna do.
@@ -9,9 +12,10 @@ of Optuna do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     Confidence,
@@ -27,6 +31,11 @@ from trials.settings import nearest
 if TYPE_CHECKING:
     import optuna
     from optuna.distributions import BaseDistribution
+
+    from hpsearch.study_file.models import StudySpec
+
+MOST_DRAWS = 10_000
+"""The most random configurations among which one that keeps all requirements is looked for."""
 
 Space = Mapping[str, Parameter]
 
@@ -73,7 +82,7 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
     """The configuration in which each active parameter has its value."""
     params: dict[str, Any] = {}
     for name in ordered(space):
-        if _is_active(space[name], params):
+        if is_active(space[name], params):
             params[name] = value_of(name)
     return params
 
@@ -88,12 +97,18 @@ def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter)
     return drawn
 
 
+def parents(parameter: Parameter) -> Collection[str]:
+    """The parameters that its condition names."""
+    when = parameter.when
+    return when.names if isinstance(when, Expression) else tuple(when or ())
+
+
 def ordered(space: Space) -> list[str]:
     """The parameters with parents before children, otherwise in the order of the file."""
     order: dict[str, None] = {}
 
     def place(name: str) -> None:
-        for parent in space[name].when or {}:
+        for parent in parents(space[name]):
             place(parent)
         order.setdefault(name)
 
@@ -112,24 +127,72 @@ def active(space: Space, params: Mapping[str, Any]) -> list[str]:
     names: list[str] = []
     for name in ordered(space):
         known = {each: params[each] for each in names if each in params}
-        if _is_active(space[name], known):
+        if is_active(space[name], known):
             names.append(name)
     return names
 
 
-def _is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
+def is_active(parameter: Parameter, params: Mapping[str, Any]) -> bool:
     """True if a parameter's condition holds, by the values of the active parameters."""
-    condition = parameter.when or {}
+    when = parameter.when
+    if isinstance(when, Expression):
+        return when.holds(params)
     return all(
         parent in params and is_one_of(params[parent], values)
-        for parent, values in condition.items()
+        for parent, values in (when or {}).items()
     )
 
 
+def broken(requires: Sequence[Expression], params: Mapping[str, Any]) -> Expression | None:
+    """The first requirement that a configuration, perhaps incomplete, breaks; None if it keeps
+    all."""
+    for requirement in requires:
+        if params.keys() >= set(requirement.names) and not requirement.holds(params):
+            return requirement
+    return None
+
+
+def draws(
+    space: Space,
+    requires: Sequence[Expression],
+    seed: int,
+    given: Mapping[str, Any] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Random configurations with these given values: of `MOST_DRAWS`, those that keep all
+    requirements."""
+    import numpy as np  # here: few study files need it, and it takes long to import
+
+    rng = np.random.default_rng(seed)
+    fixed = given or {}
+
+    def value_of(name: str) -> Any:
+        return fixed[name] if name in fixed else space[name].at(rng.random())
+
+    for _ in range(MOST_DRAWS):
+        params = _configured(space, value_of)
+        if broken(requires, params) is None:
+            yield params
+
+
+def drawn(
+    space: Space,
+    requires: Sequence[Expression],
+    seed: int,
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any] | None:
+    """The first of the `draws`; None if there is none."""
+    return next(draws(space, requires, seed, given), None)
+
+
 def problems_with(
-    space: Space, params: Mapping[str, Any], *, is_open: bool = False
+    space: Space,
+    params: Mapping[str, Any],
+    *,
+    is_open: bool = False,
+    requires: Sequence[Expression] = (),
 ) -> list[Problem]:
-    """The reasons why a configuration does not lie in the space; `where` is the parameter's name.
+    """The reasons why a configuration does not lie in the space, or breaks a requirement; `where`
+    is the parameter's name, or empty.
 
     A configuration may be incomplete: the sampler draws the rest. It may have other parameters
     where the space is open.
@@ -141,7 +204,14 @@ def problems_with(
         what = _problem_with(space, params, name, value)
         if what is not None:
             problems.append(Problem(name, what))
-    return problems
+    if problems or not requires:
+        return problems
+    if (requirement := broken(requires, params)) is not None:
+        return [Problem("", f"breaks the requirement {requirement.text}")]
+    if drawn(space, requires, 0, params) is None:
+        what = f"of {MOST_DRAWS} configurations with these values none keeps all requirements"
+        return [Problem("", f"{what}; leave some of them out")]
+    return []
 
 
 def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any) -> str | None:
@@ -149,8 +219,13 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
         return f"no parameter of the space has this name; {nearest(name, space)}"
     if what := space[name].problem_with(value):
         return what
-    condition = space[name].when or {}
-    for parent, values in condition.items():
+    when = space[name].when
+    if isinstance(when, Expression):
+        decided = params.keys() >= set(when.names)
+        if decided and not when.holds(params):
+            return f"is only active when {when.text}; leave it out"
+        return None
+    for parent, values in (when or {}).items():
         if parent not in params:
             continue
         given = params[parent]
@@ -159,29 +234,44 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
     return None
 
 
-def contains(space: Space, params: Mapping[str, Any], *, is_open: bool = False) -> list[str]:
-    """The reasons why a configuration does not lie in the space, as texts; empty if it does."""
-    problems = problems_with(space, params, is_open=is_open)
-    return [f"{problem.where}: {problem.what}" for problem in problems]
+def contains(spec: StudySpec, params: Mapping[str, Any]) -> list[str]:
+    """The reasons why a study cannot try a configuration, as texts; empty if it can."""
+    problems = problems_with(spec.space, params, is_open=is_open(spec.task), requires=spec.requires)
+    return [f"{each.where}: {each.what}" if each.where else each.what for each in problems]
 
 
-def defaults(space: Space, settings_table: Mapping[str, Setting] | None) -> dict[str, Any] | None:
+def defaults(
+    space: Space,
+    settings_table: Mapping[str, Setting] | None,
+    requires: Sequence[Expression] = (),
+) -> dict[str, Any] | None:
     """The task's default settings as a configuration of the space, perhaps incomplete; None if no
     parameter has a default.
 
     A number is moved to the nearest value in the space. A default that is not among the choices is
-    left to the sampler, like everything without a default.
+    left to the sampler, like everything without a default. So are the parameters of a requirement
+    that the defaults break.
     """
     table = settings_table or {}
     params: dict[str, Any] = {}
     for name in ordered(space):
         parameter = space[name]
-        if name not in table or not _is_active(parameter, params):
+        if name not in table or not is_active(parameter, params):
             continue
         value = _nearest_value(parameter, table[name].default)
         if parameter.problem_with(value) is None:
             params[name] = value
+    params = _keeping(requires, params)
+    if requires and drawn(space, requires, 0, params) is None:
+        return None
     return params or None
+
+
+def _keeping(requires: Sequence[Expression], params: dict[str, Any]) -> dict[str, Any]:
+    """A configuration without the parameters of the requirements that it breaks."""
+    while (requirement := broken(requires, params)) is not None:
+        params = {name: params[name] for name in params if name not in requirement.names}
+    return params
 
 
 def largest(
@@ -223,12 +313,21 @@ def _nearest_value(parameter: Parameter, value: Any) -> Any:
     return round(value) if isinstance(parameter, IntParameter) else float(value)
 
 
-def completed(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole configuration: active parameters without a value get their lowest or first one."""
+def completed(
+    space: Space, params: Mapping[str, Any], requires: Sequence[Expression] = ()
+) -> dict[str, Any]:
+    """A whole configuration: active parameters without a value get their lowest or first one.
+    Where a requirement would break, they get random ones, and so does what breaks it already."""
 
     def value_of(name: str) -> Any:
         first = space[name]
         lowest = first.choices[0] if isinstance(first, CategoricalParameter) else first.low
         return params.get(name, lowest)
 
-    return _configured(space, value_of)
+    found = _configured(space, value_of)
+    if broken(requires, found) is None:
+        return found
+    random = drawn(space, requires, 0, _keeping(requires, dict(params)))
+    random = random or drawn(space, requires, 0)
+    assert random is not None, "as many were drawn when the study file was read"
+    return random

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic import AfterValidator, Field, PlainValidator
 
 from hpsearch.study_file.validation import refusal, shown, worded
 
@@ -65,16 +65,6 @@ def seconds_of(value: Any) -> float:
     return float(seconds)
 
 
-def _value_lists(value: Any) -> Any:
-    """`when: {lora: true}` as `{lora: (true,)}`."""
-    if not isinstance(value, dict):
-        return value
-    lists: dict[Any, tuple[Any, ...]] = {}
-    for parent, values in value.items():
-        lists[parent] = tuple(values) if isinstance(values, list | tuple) else (values,)
-    return lists
-
-
 def _whole_or_share(gpus: float | str) -> float | str:
     if isinstance(gpus, float) and gpus > 1 and not gpus.is_integer():
         text = "must be a share of at most 1 or a whole number of GPUs"
@@ -98,10 +88,6 @@ def _different(earlier: tuple[str, ...] | str) -> tuple[str, ...] | str:
 
 Value = Annotated[Scalar, worded("must be a finite number, text, true, false or null")]
 Choices = Annotated[tuple[Value, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
-Condition = Annotated[
-    dict[str, tuple[Value, ...]],
-    BeforeValidator(_value_lists, json_schema_input_type=dict[str, Scalar | list[Scalar]]),
-]
 Positive = Annotated[float, Field(gt=0, le=WIDEST)]
 Count = Annotated[int, Field(gt=0, le=EXACT)]
 Bound = Annotated[float, Field(ge=-WIDEST, le=WIDEST)]

@@ -17,5 +17,5 @@ def build_study(history: History, spec: StudySpec) -> Study:
     reopen(history)
     storage = HistoryStorage(history)
     known = describe(spec.task["kind"]).settings
-    defaults = space.defaults(spec.space, known)
+    defaults = space.defaults(spec.space, known, spec.requires)
     return Study(spec, history, Searcher(spec, history, storage), defaults)

@@ -30,7 +30,6 @@ from hpsearch.domain.records import (
 from hpsearch.errors import FilterError, StudyNotFound, UserError
 from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.store.reading.best import best_trials
-from hpsearch.store.reading.filters import parsed, value_of
 from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
 from hpsearch.store.reading.queries import (
     TrialRow,
@@ -42,6 +41,7 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.store import Store
+from hpsearch.study_file.expressions.grammar import parsed, value_of
 from hpsearch.words.numbers import moment
 from support.running.leases import let_pass
 from support.thoroughness import examples
@@ -343,7 +343,7 @@ ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 def holds(text: str, row: TrialRow) -> bool:
     """The meaning of a condition, in plain Python."""
-    return bool(Plainly(row).transform(parsed(text, "--where")))
+    return bool(Plainly(row).transform(parsed(text, "where")))
 
 
 @v_args(inline=True)

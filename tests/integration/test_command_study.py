@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from integration.test_run_and_resume import Workplace
 from support.patience import PATIENCE_S
@@ -73,3 +74,33 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
 
     workplace.ask("rm", "program", "--yes")
     assert not list((workplace.folder / "hpsearch-studies").iterdir())
+
+
+def test_a_study_keeps_its_requirements_and_refuses_what_breaks_one(
+    tmp_path: Path, shared_ray: Mapping[str, str]
+) -> None:
+    workplace = Workplace(tmp_path / "work", shared_ray)
+    whole = {"type": "int", "low": 1, "high": 16}
+    study: dict[str, Any] = {
+        "study": "wide",
+        "space": {
+            "x": {"type": "float", "low": 0.0, "high": 1.0},
+            "heads": whole,
+            "width": {"type": "int", "low": 8, "high": 64, "step": 8},
+            "depth": {**whole, "when": "width > 16 and heads > 1"},
+        },
+        "requires": ["heads * 8 <= width", "width % heads == 0"],
+        "budget": {"trials": 6, "per_trial": {"epochs": 2}},
+    }
+    workplace.write(**study, enqueue=[{"heads": 4, "width": 16}])
+    said = workplace.call("run", "study.yaml", code=2)
+    assert "enqueue[0]: breaks the requirement heads * 8 <= width" in said
+    workplace.write(**study, enqueue=[{"heads": 4, "width": 64}])
+    assert "heads * 8 <= width, width % heads == 0" in workplace.ask("check", "study.yaml")
+    workplace.call("run", "study.yaml")
+    found = [json.loads(params) for (params,) in workplace.rows("SELECT params FROM trials")]
+    assert len(found) == 6
+    for params in found:
+        assert params["heads"] * 8 <= params["width"]
+        assert params["width"] % params["heads"] == 0
+        assert ("depth" in params) == (params["width"] > 16 and params["heads"] > 1)

@@ -3,6 +3,7 @@ their edges."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -12,8 +13,11 @@ import optuna
 import pytest
 
 from hpsearch.domain.history import History
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import SpecError
+from hpsearch.optuna_storage.view import HistoryStorage
+from hpsearch.search.searcher import Searcher
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file import methods
 from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, PRUNERS, RANGES, SAMPLERS
@@ -46,8 +50,13 @@ SPACES: dict[str, dict[str, Any]] = {
     "all": {"lr": LOG, "k": WHOLE, "c": LETTERS, "x": {**FLOAT, "when": {"c": "b"}}},
 }
 
+PLENTY = {"trials": 500, "per_trial": {"epochs": 9}}
+
 ENDLESS = ("float", "one value", "all")
 """Spaces that brute force is refused for."""
+
+SIZES = {"stepped": 5, "one value": 3, "int": 3 * 64, "categorical": 4, "conditional": 5 + 3}
+"""The configurations of the finite spaces."""
 
 NEEDED: dict[str, dict[str, Any]] = {
     "PercentilePruner": {"percentile": 25.0},
@@ -114,23 +123,35 @@ def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
         done = run(written, "promotion", SPACES[space], objectives)
         assert done.study.state is StudyState.FINISHED
         assert all(trial.value is not None for trial in done.trials)
-        assert len(done.trials) == 12 or sampler == "brute_force"
+        assert len(done.trials) == min(12, SIZES.get(space, 12))
+        assert len(set(map(configuration, done.trials))) == len(done.trials)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("space", [name for name in SPACES if name not in ENDLESS])
-def test_brute_force_tries_each_configuration_once_and_then_ends(space: str) -> None:
-    pruner = "none" if space == "int" else "promotion"  # which takes long for its 192 trials
-    done = run("brute_force", pruner, SPACES[space], trials=500)
-    tried = [
-        tuple(sorted((name, str(value)) for name, value in trial.params.items()))
-        for trial in done.trials
-    ]
-    assert (
-        len(tried) == {"stepped": 5, "int": 3 * 64, "categorical": 4, "conditional": 5 + 3}[space]
-    )
-    assert len(set(tried)) == len(tried)
+@pytest.mark.parametrize("sampler", ["tpe", CURVE_GP, "brute_force", "nsgaii"])
+@pytest.mark.parametrize("space", ["stepped", "categorical", "conditional"])
+def test_a_space_that_is_used_up_ends_the_study(sampler: str, space: str) -> None:
+    done = run(sampler, "promotion", SPACES[space], trials=500)
+    tried = list(map(configuration, done.trials))
+    assert len(tried) == len(set(tried)) == SIZES[space]
     assert done.study.reason == "all configurations of the space have been tried"
+
+
+def configuration(trial: Trial) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in trial.params.items()))
+
+
+@pytest.mark.parametrize("sampler", ["tpe", CURVE_GP])
+def test_a_study_that_is_resumed_proposes_the_same_rest_of_its_space(sampler: str) -> None:
+    search = {"sampler": sampler, "pruner": "none"}
+    spec = spec_with(space=SPACES["conditional"], search=search, budget=PLENTY)
+    whole = Simulation(spec, curves=Slope(), workers=1).run().history
+    for count in range(1, len(whole.trials)):
+        begun = History(whole.study, copy.deepcopy(whole.trials[:count]))
+        proposals = Searcher(spec, begun, HistoryStorage(begun)).proposals
+        assert not proposals.exhausted
+        following = begun.add_trial(Trial(count, State.QUEUED, {}))
+        proposals.propose(following)
+        assert following.params == whole.trials[count].params
 
 
 def test_a_trial_whose_worker_was_lost_keeps_its_configuration_to_itself() -> None:

@@ -16,7 +16,7 @@ from hpsearch.domain.records import StudyState
 from hpsearch.ranking.pareto import dominates, pareto_front
 from hpsearch.ranking.selection import rank
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, Simulation, history_for, spec_with
+from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y")}
 LIMIT = {"latency_ms": {"max": 20}}
@@ -131,6 +131,47 @@ def test_several_objectives_give_a_front_that_nothing_beats(
         for other in losses.keys() - set(front)
     )
     assert [losses[n][0] for n in front] == sorted(losses[n][0] for n in front)
+
+
+def several_with_rungs(trials: int = 40, **changes: Any) -> Simulation:
+    budget = {"trials": trials, "per_trial": {"epochs": 9}}
+    search = {"sampler": "random", "pruner": "promotion"}
+    return Simulation(
+        spec_with(space=SPACE, objective=SEVERAL, budget=budget, search=search, **changes),
+        curves=Costly(),
+    )
+
+
+def test_the_second_objective_counts_at_rungs_too() -> None:
+    trials = several_with_rungs().run().history.trials
+    complete = {trial.number for trial in trials if trial.state is State.COMPLETE}
+    assert 4 <= len(complete) < 15
+    shown = {trial.number: trial.reports[1.0].metrics for trial in trials}
+    assert max(shown, key=lambda number: shown[number]["speed"]) in complete
+    assert min(shown, key=lambda number: shown[number]["loss"]) in complete
+    losses = {number: (each["loss"], -each["speed"]) for number, each in shown.items()}
+    for number in shown.keys() - complete:
+        assert any(dominates(losses[other], losses[number]) for other in complete), (
+            "no trial waits in the end that nothing beats"
+        )
+
+
+@pytest.mark.parametrize("constraints", [{}, LIMIT])
+def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(
+    constraints: dict[str, Any],
+) -> None:
+    simulation = several_with_rungs(20, constraints=constraints)
+    while not simulation.study.finished:
+        simulation.tick()
+        kept = simulation.study._searcher._rungs
+        read = brain(simulation.study.spec, simulation.history)._searcher._rungs
+        assert kept is not None
+        assert read is not None
+        for one, other in zip(kept.rungs, read.rungs, strict=True):
+            assert one.scores == other.scores
+            assert [*map(one.rank, one.scores)] == [*map(other.rank, one.scores)]
+            assert one.waiting == other.waiting
+            assert one.gone_on == other.gone_on
 
 
 @pytest.mark.thorough

@@ -183,7 +183,10 @@ class Agenda:
             return False
         if room.reaches(self._searcher.last_rung):
             return True
-        return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
+        if not self._none_ends(room):
+            return False
+        furthest = max((trial.resource for trial in self._history.trials), default=0.0)
+        return room.reaches(max(furthest, self._searcher.first_stretch))
 
     def _none_ends(self, room: Headroom) -> bool:
         """True if no trial has been trained in full, and none can be any more."""
@@ -210,8 +213,12 @@ class Agenda:
         return not room.last_call or self._can_go_on(trial, room)
 
     def _can_go_on(self, trial: Trial, room: Headroom) -> bool:
+        """True if a trial can train until it is judged, or where none can be trained in full, until
+        it reports."""
         room = self._confirmation.room_for(trial, room)
-        return room.can_start(self._searcher.stretch(trial), trial)
+        stretch = self._searcher.stretch(trial)
+        least = self._searcher.next_report(trial) if self._none_ends(room) else stretch
+        return room.affords(stretch, trial) and room.in_time(least, trial)
 
     # ---------------------------------------------------------------------------- the kinds of work
 

@@ -5,6 +5,7 @@ Each imports what it needs when it is called, so that `hpsearch --help` answers 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -96,3 +97,31 @@ def db_check(
     from hpsearch.cli.db import check_database
 
     check_database(name, storage)
+
+
+@db.command("backup")
+def db_backup(
+    to: Annotated[Path, typer.Argument(metavar="FILE", help="The new file for the copy.")],
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Copy the database while studies run, and check the copy."""
+    from hpsearch.cli.db import backup_database
+
+    backup_database(to, storage)
+
+
+@db.command("tidy")
+def db_tidy(
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="Also thin the reports of studies that finished so long ago, such as 90d."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Give unused space back, and thin the reports of old studies."""
+    from hpsearch.cli.db import tidy_database
+
+    tidy_database(storage, older_than, dry_run=dry_run)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,7 +17,7 @@ from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, terminal
 from hpsearch.documents.studies import status_document
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, find_study
-from hpsearch.store.reading.standing import recent_decisions, study_status
+from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.terminal import status as view
@@ -26,6 +26,8 @@ from trials.checkpoints import folders
 
 EVERY_S = 2.0
 """Seconds between two looks at the database."""
+
+Seen = TypeVar("Seen")
 
 
 def print_status(name: str | None, storage: str, format_: TreeFormat) -> None:
@@ -59,45 +61,58 @@ def watch_status(name: str | None, storage: str, format_: TreeFormat) -> None:
     with closing(Store.open(storage, create=False)) as store:
         with store.reading() as connection:
             study = chosen_study(connection, name)
-        looks = _looks(store, study.name)
         if format_ is TreeFormat.TABLE and console.is_terminal:
-            _draw(console, looks)
+            _draw(console, _looks(store, study.name, _parts))
         else:
-            _print_changes(looks, format_)
+            _print_changes(_looks(store, study.name, _document_and_parts), format_)
 
 
-def _looks(store: Store, name: str) -> Iterator[tuple[Connection, StudyHead]]:
-    """A connection and the study, every few seconds, and once more when its driver has left."""
+def _looks(
+    store: Store, name: str, read: Callable[[Connection, StudyHead], Seen]
+) -> Iterator[Seen]:
+    """The study every few seconds, and once more when its driver has left. The transaction has
+    ended when a look is given out: who waits at a pager must not hold the database open."""
     while True:
         with store.reading() as connection:
             study = find_study(connection, name)
-            yield connection, study
+            seen = read(connection, study)
+        yield seen
         if study.driver is None:
             return
         time.sleep(EVERY_S)
 
 
-def _draw(console: Console, looks: Iterator[tuple[Connection, StudyHead]]) -> None:
+def _draw(console: Console, looks: Iterator[list[RenderableType]]) -> None:
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for connection, study in looks:
-            live.update(Group(*_parts(connection, study)), refresh=True)
+        for parts in looks:
+            live.update(Group(*parts), refresh=True)
 
 
-def _print_changes(looks: Iterator[tuple[Connection, StudyHead]], format_: TreeFormat) -> None:
+def _print_changes(
+    looks: Iterator[tuple[dict[str, Any], list[RenderableType]]], format_: TreeFormat
+) -> None:
     before: dict[str, Any] | None = None
-    for connection, study in looks:
-        found = study_status(connection, study)
-        trust = study_trust(connection, study)
-        document = status_document(found, trust, found.checkpoint_bytes)
+    for document, parts in looks:
         if document != before and format_ is TreeFormat.JSON:
             emit_line(document)
         elif document != before:
-            show(*_parts(connection, study))
+            show(*parts)
         before = document
 
 
-def _parts(connection: Connection, study: StudyHead) -> list[RenderableType]:
+def _document_and_parts(
+    connection: Connection, study: StudyHead
+) -> tuple[dict[str, Any], list[RenderableType]]:
     found = study_status(connection, study)
+    trust = study_trust(connection, study)
+    document = status_document(found, trust, found.checkpoint_bytes)
+    return document, _parts(connection, study, found)
+
+
+def _parts(
+    connection: Connection, study: StudyHead, found: StudyStatus | None = None
+) -> list[RenderableType]:
+    found = found or study_status(connection, study)
     decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
     if found.summary.driver is None or study.budget is None:
         return view.status(found, time.time(), terminal_width(), found.checkpoint_bytes)

@@ -16,7 +16,7 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import find_study, trial_detail
 from hpsearch.store.store import Store
-from hpsearch.study_file.space import contains, is_open
+from hpsearch.study_file.space import contains
 from hpsearch.study_file.text.configurations import parameters_of
 from hpsearch.study_run.requests import ask
 
@@ -55,7 +55,7 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
         params = {} if like is None else _params_of(store, name, like)
         if text:
             params |= parameters_of(text)
-        problems = contains(spec.space, params, is_open=is_open(spec.task))
+        problems = contains(spec, params)
         if problems:
             raise UserError("; ".join(problems))
         content = {"params": params, "why": proposal.why}

@@ -31,7 +31,6 @@ from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of
-from hpsearch.study_file.space import is_open
 from hpsearch.study_file.text.configurations import configurations
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
@@ -141,7 +140,7 @@ def _resources(options: RunOptions, spec: StudySpec) -> Resources:
 
 def _enqueued(options: RunOptions, spec: StudySpec) -> list[dict[str, Any]]:
     """The configurations that the command line asks for."""
-    return configurations(options.enqueue or [], spec.space, is_open=is_open(spec.task))
+    return configurations(options.enqueue or [], spec)
 
 
 def _drive(
@@ -159,6 +158,8 @@ def _drive(
     log_as_notes()
     name = study_run.spec.study
     note(f"study {name} in {store.display_url}")
+    if store.caution is not None:
+        note(store.caution)
     note(f"checkpoints in {study_run.home.folder}")
     for line in advice(study_run.spec):
         note(line)

@@ -159,7 +159,7 @@ class CurveReader:
         values = self._values(trial)
         if not values:
             return None
-        shares = self._at_marks(sorted(values))
+        shares = at_marks(sorted(values))
         shown = tuple(values[share] for share in shares)
         best = min(values.values())
         outside = trial.violation > 0
@@ -189,13 +189,14 @@ class CurveReader:
             return values
         return {1.0: self._sign * final}
 
-    def _at_marks(self, shares: list[float]) -> list[float]:
-        """The last of ascending shares up to each mark, and the last one of all."""
-        chosen = {shares[-1]}
-        for mark in MARKS:
-            place = bisect.bisect_right(shares, round(mark, DIGITS)) - 1
-            chosen.add(shares[max(0, place)])
-        return sorted(chosen)
+
+def at_marks(shares: Sequence[float]) -> list[float]:
+    """The last of ascending shares up to each mark, and the last one of all."""
+    chosen = {shares[-1]}
+    for mark in MARKS:
+        place = bisect.bisect_right(shares, round(mark, DIGITS)) - 1
+        chosen.add(shares[max(0, place)])
+    return sorted(chosen)
 
 
 def _shown(curve: ShownCurve | None) -> str:

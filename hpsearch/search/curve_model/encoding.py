@@ -21,13 +21,15 @@ from optuna.distributions import (
     IntDistribution,
 )
 
+from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.types import is_number, is_one_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Conditions = Mapping[str, Mapping[str, Sequence[Any]]]
-"""By parameter, the values that each of its parents must have one of for it to be active."""
+Conditions = Mapping[str, Mapping[str, Sequence[Any]] | Expression]
+"""By parameter, what must be true for it to be active: an expression, or the values that each of
+its parents must have one of."""
 
 INACTIVE = 0.5
 
@@ -36,11 +38,15 @@ class SpaceEncoding:
     """The points and features of one space, whose distributions have parents before children."""
 
     def __init__(
-        self, space: Mapping[str, BaseDistribution], conditions: Conditions | None = None
+        self,
+        space: Mapping[str, BaseDistribution],
+        conditions: Conditions | None = None,
+        requires: Sequence[Expression] = (),
     ) -> None:
         self.space = dict(space)
         self._names = list(space)
         self._conditions = conditions or {}
+        self._requires = requires
         self.parameters = len(self._names)
         self.dimensions = sum(map(_width, space.values()))
         self.categorical = np.array([is_category(each) for each in space.values()])
@@ -74,10 +80,35 @@ class SpaceEncoding:
         active: dict[str, Bools] = {}
         for name in self._names:
             active[name] = np.ones(len(points), dtype=bool)
-            for parent, wanted in self._conditions.get(name, {}).items():
+            condition = self._conditions.get(name, {})
+            if isinstance(condition, Expression):
+                active[name] = self._holds(condition, points, active)
+                continue
+            for parent, wanted in condition.items():
                 column = points[:, self._names.index(parent)]
                 active[name] &= active[parent] & _has_one_of(self.space[parent], column, wanted)
         return active
+
+    def allowed(self, points: Floats) -> Bools:
+        """(n,) True where all requirements are kept, of (n, parameters) points."""
+        allowed = np.ones(len(points), dtype=bool)
+        active = self.active(points) if self._requires else {}
+        for requirement in self._requires:
+            counts = np.all([active[name] for name in requirement.names], axis=0)
+            allowed &= ~counts | self._holds(requirement, points, active)
+        return allowed
+
+    def _holds(self, test: Expression, points: Floats, active: Mapping[str, Bools]) -> Bools:
+        """(n,) True where an expression holds, of (n, parameters) points."""
+        columns: list[list[Any]] = []
+        absent = np.array(None, dtype=object)
+        for name in test.names:
+            values = _values(self.space[name], points[:, self._names.index(name)])
+            known = np.where(active[name], np.array(values, dtype=object), absent)
+            columns.append(known.tolist())
+        rows = zip(*columns, strict=True)
+        found = [test.holds(dict(zip(test.names, row, strict=True))) for row in rows]
+        return np.array(found, dtype=bool)
 
 
 def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats:
@@ -96,8 +127,7 @@ def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]
         of_choices = np.array([is_one_of(choice, wanted) for choice in distribution.choices])
         index = choice_index(distribution, u)
         return np.asarray(of_choices[index])
-    values = [_value(distribution, float(x)) for x in u]
-    return np.array([is_one_of(value, wanted) for value in values])
+    return np.array([is_one_of(value, wanted) for value in _values(distribution, u)])
 
 
 def _width(distribution: BaseDistribution) -> int:
@@ -152,13 +182,17 @@ def _coordinate(distribution: BaseDistribution, value: Any) -> float:
 
 
 def _value(distribution: BaseDistribution, u: float) -> Any:
-    coordinates = np.array([u])
+    return _values(distribution, np.array([u]))[0]
+
+
+def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
+    """The values at n coordinates."""
     if isinstance(distribution, CategoricalDistribution):
-        index = int(choice_index(distribution, coordinates)[0])
-        return distribution.choices[index]
+        return [distribution.choices[index] for index in choice_index(distribution, u)]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
-    number = float(_numbers(distribution, coordinates)[0])
-    return round(number) if isinstance(distribution, IntDistribution) else number
+    numbers: list[float] = _numbers(distribution, u).tolist()
+    is_whole = isinstance(distribution, IntDistribution)
+    return [round(number) for number in numbers] if is_whole else numbers
 
 
 def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:

@@ -3,7 +3,7 @@
 The model (`model`) learns from the curves of trials (`curves`). Candidates are drawn over the whole
 space and around the best trials. All are scored at one random horizon by the probability of being
 better than a random target a little below the best value seen, times the probability of not failing
-(`survival`); the best one is proposed. One proposal in seven is drawn at random.
+(`survival`); the best one that is untried is proposed. One proposal in seven is drawn at random.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
@@ -27,12 +27,14 @@ from scipy.special import log_ndtr
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
+from hpsearch.domain.seeds import derived_seed
 from hpsearch.search.curve_model.belief import Belief
 from hpsearch.search.curve_model.curves import FLOOR, HORIZON, tau_of
 from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
+from hpsearch.search.untried import Untried
 from hpsearch.study_file.space import Prior
 
 DESIGN = 8
@@ -44,6 +46,10 @@ BELIEVED = 24
 proposals."""
 WARM = 24
 """Candidates around the best configurations of earlier studies, if there are any."""
+SHIFTS = 8
+"""The most points for one of the first proposals, until one keeps the study's requirements."""
+BLOCKS = 64
+"""The most times that UNIFORM candidates are drawn, until as many keep the requirements."""
 BLIND = 0.15
 """The share of proposals that are drawn at random, because the model can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
@@ -67,11 +73,13 @@ class CurveGPSampler(BaseSampler):
         history: History,
         seed: int,
         priors: Mapping[str, Prior] | None = None,
+        untried: Untried | None = None,
     ) -> None:
         self._encoding = forecast.encoding
         self._forecast = forecast
         self._belief = Belief(self._encoding, priors) if priors else None
         self._history = history
+        self._untried = untried
         self._seed = seed
         self._clock = 0
         self._has_failed: dict[int, bool] = {}
@@ -102,48 +110,69 @@ class CurveGPSampler(BaseSampler):
         raise NotImplementedError(param_name)
 
     def propose(self, number: int) -> Floats:
-        """(parameters,) The point of the space that trial `number` should try."""
+        """(parameters,) The point of the space that trial `number` should try. It keeps the study's
+        requirements unless no candidate does."""
         belief = self._belief
         if belief is not None:
             mode = belief.mode(self._designed(number))
-            if self._is_untried(number, mode):
+            if self._is_untried(number, mode) and self._is_allowed(mode):
                 return mode
         opening = self._opening(number)
-        if opening is not None:
+        if opening is not None and self._is_allowed(opening):
             return opening
         outlook = None if number < DESIGN else self._forecast.outlook()
         if outlook is None:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
         best = np.array([curve.point for curve in outlook.curves[:AROUND]])
-        points = self._candidates(rng, best)
+        uniform, nearby = self._candidates(rng, best)
+        points = np.concatenate([uniform, nearby])
         if belief is not None:
-            uniform = rng.random((BELIEVED, self._encoding.parameters))
-            points = np.concatenate([points, belief.drawn(uniform)])
+            anywhere = rng.random((BELIEVED, self._encoding.parameters))
+            points = np.concatenate([points, belief.drawn(anywhere)])
         if self._forecast.earlier:
             leading, weights = self._forecast.earlier.leading(outlook.agreements)
             near = leading[rng.choice(len(leading), size=WARM, p=weights)]
             points = np.concatenate([points, self._moved(rng, near)])
+        points = points[self._encoding.allowed(points)]
+        if len(points) == 0:
+            return self._designed(number)
         features = self._encoding.features(points)
         score = _improvement(rng, outlook, features)
         if belief is not None:
             shown = np.array([curve.point for curve in outlook.curves])
             score = score + belief.weighed(points, shown)
         if rng.random() < BLIND:
-            score = _anywhere(rng, len(points))
+            score = _anywhere(rng, len(points), len(uniform))
         failures = self._failures()
         if failures is not None:
             score = _among_the_safe(score, failures.survival(features))
-        first = int(np.argmax(score))
-        return np.asarray(points[first])
+        order = np.argsort(-score, kind="stable")
+        fresh = (index for index in order if not self._is_known(points[index]))
+        return np.asarray(points[next(fresh, order[0])])
+
+    def _is_known(self, point: Floats) -> bool:
+        return self._untried is not None and self._untried.knows(self._encoding.params(point))
+
+    def _is_allowed(self, point: Floats) -> bool:
+        return bool(self._encoding.allowed(point[None])[0])
 
     def _designed(self, number: int) -> Floats:
-        """Point `number` of a sequence that fills the space evenly, shifted by the seed."""
+        """Point `number` of a sequence that fills the space evenly, shifted by the seed. Where it
+        breaks a requirement, that point of other shifts."""
+        point = self._shifted(number, self._seed)
+        for shift in range(1, SHIFTS):
+            if self._is_allowed(point):
+                break
+            point = self._shifted(number, derived_seed(self._seed, "shift", shift))
+        return point
+
+    def _shifted(self, number: int, seed: int) -> Floats:
         d = self._encoding.parameters
         ratio = 2.0
         for _ in range(40):  # to the root of ratio**(d + 1) == ratio + 1
             ratio = (1 + ratio) ** (1 / (d + 1))
-        shift = np.random.default_rng(self._seed).random(d)
+        shift = np.random.default_rng(seed).random(d)
         steps = ratio ** -np.arange(1.0, d + 1)
         point = np.asarray((shift + (number + 1) * steps) % 1.0)
         if self._belief is None or number % 2 == 0:
@@ -165,12 +194,18 @@ class CurveGPSampler(BaseSampler):
         drawn = sum(trial.role is Role.SEARCH for trial in self._history.trials[:number])
         return self._forecast.earlier.opening(drawn, self._designed(number))
 
-    def _candidates(self, rng: np.random.Generator, best: Floats) -> Floats:
-        """(UNIFORM + LOCAL, parameters) Points anywhere, and points near the best ones."""
+    def _candidates(self, rng: np.random.Generator, best: Floats) -> tuple[Floats, Floats]:
+        """(at most UNIFORM, parameters) Allowed points anywhere, and (LOCAL, parameters) points
+        near the best ones."""
         near = best[np.arange(LOCAL) % len(best)]
         nearby = self._moved(rng, near)
-        uniform = rng.random((UNIFORM, self._encoding.parameters))
-        return np.concatenate([uniform, nearby])
+        uniform = np.zeros((0, self._encoding.parameters))
+        for _ in range(BLOCKS):
+            block = rng.random((UNIFORM, self._encoding.parameters))
+            uniform = np.concatenate([uniform, block[self._encoding.allowed(block)]])
+            if len(uniform) >= UNIFORM:
+                break
+        return uniform[:UNIFORM], nearby
 
     def _moved(self, rng: np.random.Generator, near: Floats) -> Floats:
         """(n, parameters) Points near the given ones: some coordinates move, at least one."""
@@ -235,8 +270,9 @@ def _among_the_safe(score: Floats, survival: Floats) -> Floats:
     return np.where(unsafe, -np.inf, score + np.log(survival))
 
 
-def _anywhere(rng: np.random.Generator, count: int) -> Floats:
-    """(count,) Random scores by which any candidate over the whole space may be first. They lie so
-    far apart that only a tiny probability of survival changes their order."""
+def _anywhere(rng: np.random.Generator, count: int, uniform: int) -> Floats:
+    """(count,) Random scores by which any of the first candidates, which lie over the whole space,
+    may be first. They lie so far apart that only a tiny probability of survival changes their
+    order."""
     score = 1e3 * rng.random(count)
-    return np.where(np.arange(count) < UNIFORM, score, -np.inf)
+    return np.where(np.arange(count) < (uniform or count), score, -np.inf)

@@ -51,12 +51,12 @@ class Database:
 
     def __init__(self, url: URL, patience_s: float | None = None, *, create: bool = True) -> None:
         self.url = url
-        self.dialect = url.get_backend_name()
         self._writing = threading.RLock()
         self._using: AbstractContextManager[object] = nullcontext()
         if in_memory(url):
             self._using = self._writing
         self._engine = engine_at(url, patience_s, create=create)
+        self.dialect = self._engine.dialect
         weakref.finalize(self, self._engine.dispose)
 
     @contextmanager
@@ -72,7 +72,7 @@ class Database:
         from its beginning, on PostgreSQL from its first UPDATE of the same row."""
         turn = self._writing if kind == "write" else self._using
         with turn, self.connected() as connection:
-            connection.exec_driver_sql(_BEGIN[self.dialect][kind])
+            connection.exec_driver_sql(_BEGIN[self.dialect.name][kind])
             yield connection
             connection.exec_driver_sql("COMMIT")
 

@@ -13,10 +13,15 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 
-from hpsearch.errors import StoreUnreachable
+from hpsearch.errors import StoreUnreachable, Unreachable
 from hpsearch.store import codec
+from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.url import display, file_of, in_memory, is_sqlite
 from hpsearch.store.connecting.waiting import CONNECT_S, wait_s
+
+LOG_BYTES = 64 * 2**20
+"""The size that SQLite's write-ahead log is cut back to. It grows past that while somebody reads
+for long: what was committed since then cannot be moved into the database yet."""
 
 
 def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
@@ -96,6 +101,7 @@ class _Opening:
         if is_sqlite(self._url):
             own.execute("PRAGMA foreign_keys = ON")
             own.execute("PRAGMA synchronous = FULL")  # a commit survives the power cord
+            own.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
             return
         # A driver frozen in the middle of a commit must not keep its successor waiting forever.
         own.execute(f"SET lock_timeout = {self._wait_s() * 1000:.0f}")
@@ -114,19 +120,40 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _is_immutable(file: Path) -> bool:
-    """True for a database in a folder that takes no new files. SQLite makes files beside a database
-    to read it, unless it knows that nobody writes to it; while somebody does, those files exist."""
+    """True for a database with a write-ahead log in a folder that takes no new files. SQLite makes
+    files beside it to read it, unless it knows that nobody writes to it; while somebody does, those
+    files exist."""
     is_in_use = Path(f"{file}-wal").exists()
-    return file.exists() and not is_in_use and not os.access(file.parent, os.W_OK)
+    takes_no_files = file.exists() and not is_in_use and not os.access(file.parent, os.W_OK)
+    return takes_no_files and _has_log(file)
 
 
-def write_ahead(connection: Connection) -> None:
-    """Have an SQLite file written ahead, so that readers and the writer do not block each other.
-    SQLite waits for a lock everywhere but here, so this function waits itself."""
+def _has_log(file: Path) -> bool:
+    """True if a database is written ahead, by its header (https://sqlite.org/fileformat.html)."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(20)[18:] == b"\2\2"
+    except OSError:
+        return True  # opening it says what is wrong
+
+
+def set_journal(connection: Connection, file: Path) -> None:
+    """Have an SQLite file written ahead, so that readers and the writer do not block each other; on
+    a network file system, where that would damage it, have it keep a rollback journal. SQLite waits
+    for a lock everywhere but here, so this function waits itself. Raises Unreachable where locks
+    do not work."""
+    where = file_system_of(file)
+    if where.is_networked and not where.has_locks:
+        raise Unreachable(
+            f"{file} is on a network file system ({where.kind}) where machines do not see each"
+            " other's locks, which would damage the database",
+            "put it on a local disk, or use PostgreSQL",
+        )
+    journal = "DELETE" if where.is_networked else "WAL"
     give_up = time.monotonic() + wait_s()
     while True:
         try:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            connection.exec_driver_sql(f"PRAGMA journal_mode = {journal}")
         except OperationalError as error:
             if "locked" not in str(error.orig) or time.monotonic() > give_up:
                 raise

@@ -2,8 +2,7 @@
 
 - `queries`: studies and trials; `best`: objectives, and the best trials; `frames`: for pandas
 - `provenance`: the environment that a trial was trained in
-- `filters`: `--where` and `--sort`, as a tree; `conditions`: the tree as SQL; `names`: the names
-  that it may hold
+- `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
 - `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
   report; `trust`: how far its rungs can be trusted
 - `logs`: the files with the output of attempts

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from lark import Token, Transformer, v_args
 from lark.exceptions import VisitError
@@ -27,9 +27,11 @@ from sqlalchemy import (
 from hpsearch.errors import FilterError
 from hpsearch.store.cells import Cell
 from hpsearch.store.codec import clean
-from hpsearch.store.reading.filters import Option, parsed, point_at, value_of
 from hpsearch.store.reading.names import Names, Operand
+from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from trials.settings import nearest
+
+Option = Literal["--where", "--sort"]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EQUAL = ("=", "==")
@@ -40,12 +42,21 @@ def compiled(text: str, option: Option, names: Names) -> Any:
     """A --where expression as a condition, a --sort expression as columns to order by: numbers
     before texts, absent values last. Raises FilterError if it does not parse, names something
     unknown, or compares a column with what it never holds."""
+    start: Literal["where", "sort"] = "where" if option == "--where" else "sort"
     try:
-        return _Compiler(text, option, names).transform(parsed(text, option))
+        return _Compiler(text, names).transform(parsed(text, start))
+    except ExpressionError as error:
+        raise _refusal(option, error) from None
     except VisitError as error:
+        if isinstance(error.orig_exc, ExpressionError):
+            raise _refusal(option, error.orig_exc) from None
         raise error.orig_exc from None
     except RecursionError:
         raise FilterError(f"{option}: the expression is nested too deep") from None
+
+
+def _refusal(option: Option, error: ExpressionError) -> FilterError:
+    return FilterError(f"{option}: {error.what}\n{error.excerpt}", error.hint)
 
 
 @dataclass(frozen=True)
@@ -59,10 +70,9 @@ class _Compiler(Transformer[Token, Any]):
     """Makes SQL of the tree of one expression; keeps its text for errors. The methods are named as
     the rules of the grammar."""
 
-    def __init__(self, text: str, option: Option, names: Names) -> None:
+    def __init__(self, text: str, names: Names) -> None:
         super().__init__()
         self._text = text
-        self._option = option
         self._names = names
 
     def where(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -162,8 +172,8 @@ class _Compiler(Transformer[Token, Any]):
         except (ValueError, OverflowError, OSError):
             raise self._wrong(value, f"{given!r} is not a date", _DATES) from None
 
-    def _wrong(self, token: Token, what: str, hint: str | None = None) -> FilterError:
-        return point_at(self._option, self._text, token.start_pos or 0, what, hint)
+    def _wrong(self, token: Token, what: str, hint: str | None = None) -> ExpressionError:
+        return ExpressionError(what, self._text, token.start_pos or 0, hint)
 
 
 def _bound_number(given: float, column: ColumnElement[Any]) -> ColumnElement[Any]:

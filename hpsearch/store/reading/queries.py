@@ -35,7 +35,7 @@ from trials.contract import Finding
 from trials.descriptions.description import ASK
 
 if TYPE_CHECKING:
-    from hpsearch.store.reading.filters import Option
+    from hpsearch.store.reading.conditions import Option
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,11 +54,19 @@ def _lower_bound(rung: RungTrust) -> float:
 def study_trust(connection: Connection, study: StudyHead) -> StudyTrust:
     """The trust in the rungs of a study."""
     spec = spec_of(study)
-    if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
+    levels = trusted_levels(spec)
+    if spec is None or not levels:
         return StudyTrust([], spec)
-    levels = rung_levels(spec)
     curves = _curves(connection, study, spec, levels[0])
     return StudyTrust(trust(curves, levels), spec)
+
+
+def trusted_levels(spec: StudySpec | None) -> tuple[float, ...]:
+    """The rungs that may be trusted, ascending, the full budget last; empty where nothing can be
+    said."""
+    if spec is None or spec.search.pruner.kind != PROMOTION or len(spec.objectives) > 1:
+        return ()
+    return rung_levels(spec)
 
 
 def spec_of(study: StudyHead) -> StudySpec | None:

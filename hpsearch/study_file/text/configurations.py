@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from hpsearch.errors import UserError
-from hpsearch.study_file.space import Space, contains
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.space import contains
 
 OPTION = "--enqueue "
 """The option of `run` and `resume` before a configuration."""
@@ -17,15 +18,13 @@ _SECOND_NAME = re.compile(r"\s[^\s=]+\s*=")
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def configurations(
-    texts: Iterable[str], space: Space, *, is_open: bool = False
-) -> list[dict[str, Any]]:
+def configurations(texts: Iterable[str], spec: StudySpec) -> list[dict[str, Any]]:
     """The configurations of texts such as ``learning_rate=1e-4, batch_size=32``, which may be
-    incomplete. Raises UserError for any other text, and for a configuration outside the space."""
+    incomplete. Raises UserError for any other text, and for what the study cannot try."""
     found = []
     for text in texts:
         params = parameters_of(text, OPTION)
-        problems = contains(space, params, is_open=is_open)
+        problems = contains(spec, params)
         if problems:
             raise UserError(f'{OPTION}"{text}": {"; ".join(problems)}')
         found.append(params)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 SLOW = {
-    *("alembic", "botorch", "lark", "numpy", "optuna", "pandas", "plotly", "psycopg", "pyarrow"),
+    *("alembic", "botorch", "numpy", "optuna", "pandas", "plotly", "psycopg", "pyarrow"),
     *("ray", "scipy", "sklearn", "starlette", "torch", "transformers"),
 }
 """Packages that take longer to import than a table takes to read and print."""
@@ -51,7 +51,7 @@ def test_what_the_program_says_of_itself_needs_no_database(option: str) -> None:
         ("status", "flowers"),
         ("best", "flowers", "--top", "3"),  # its best trial was repeated
         ("show", "flowers", "2"),
-        ("trials", "flowers"),
+        ("trials", "flowers", "--where", "lr < 0.05", "--sort", "value desc"),
     ],
     ids=lambda command: command[0],
 )
@@ -59,8 +59,3 @@ def test_a_table_needs_no_slow_package(
     command: tuple[str, ...], flowers: str, sqlite_url: str
 ) -> None:
     assert not imported_by(sqlite_url, *command) & SLOW
-
-
-def test_a_filter_needs_a_parser_alone(flowers: str, sqlite_url: str) -> None:
-    command = ("trials", flowers, "--where", "lr < 0.05", "--sort", "value desc")
-    assert imported_by(sqlite_url, *command) & SLOW == {"lark"}

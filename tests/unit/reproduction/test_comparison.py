@@ -64,6 +64,18 @@ def test_a_trial_that_ends_earlier_or_later_is_different() -> None:
     assert shorter.difference == "at 2: it was not reported this time"
 
 
+def test_a_thinned_trial_is_compared_at_the_reports_that_stayed() -> None:
+    reports = {1.0: {"a": 1.0}, 3.0: {"a": 3.0}}
+    recorded = RecordedTraining((0.0,), 3.0, reports, True, None, thinned=True)
+    found = Comparison(recorded)
+    for resource in (1.0, 2.0, 3.0):
+        found.add(Report(resource, {"a": resource}))
+    found.end(Repeated(finished="stopped early"))
+    assert (found.difference, found.reports) == (None, 2)
+    found.add(Report(4.0, {"a": 4.0}))
+    assert found.difference == "at 4: the trial had ended before"
+
+
 def test_the_first_difference_names_its_metric() -> None:
     recorded = RecordedTraining((0.0,), 1.0, {1.0: dict.fromkeys("abcde", 1.0)}, True, None)
     found = Comparison(recorded)

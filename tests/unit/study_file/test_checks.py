@@ -323,6 +323,53 @@ MISTAKES = {
         "  text: text", "  texts: text",
         "study.yaml:7: task.texts: is not a key of a text_classification task",
     ),
+    "condition on an unknown name": (
+        "when: {optimizer: sgd}", "when: optimiser == 'sgd'",
+        "study.yaml:17: space.momentum.when: no other parameter is named 'optimiser'; did you mean",
+    ),
+    "condition on itself in an expression": (
+        "when: {optimizer: sgd}", "when: momentum > 0.6",
+        "space.momentum.when: no other parameter is named 'momentum'",
+    ),
+    "condition that never holds": (
+        "when: {optimizer: sgd}", "when: optimizer == 'sdg'",
+        "space.momentum.when: 'optimizer' is never 'sdg'; did you mean sgd?",
+    ),
+    "condition that cannot be read": (
+        "when: {optimizer: sgd}", "when: optimizer ==",
+        "space.momentum.when: expected a value, found the end",
+    ),
+    "cycle of expressions": (
+        "choices: [adamw, sgd]}", "choices: [adamw, sgd], when: momentum > 0.6}",
+        "the conditions form a cycle",
+    ),
+    "requirement of an unknown name": (
+        "objective:", "requires: [batch_size < freeze_layer]\nobjective:",
+        "study.yaml:19: requires[0]: no parameter or fixed setting is named 'freeze_layer'; did you",
+    ),
+    "requirement between text and a number": (
+        "objective:", "requires: [batch_size < optimizer]\nobjective:",
+        "requires[0]: 'batch_size' is a number, never text",
+    ),
+    "requirement of settings alone": (
+        "objective:", "requires: [max_grad_norm < 2]\nobjective:",
+        "requires[0]: names no parameter of the space",
+    ),
+    "requirement that is not text": (
+        "objective:", "requires: [3]\nobjective:", "requires[0]: must be text, such as",
+    ),
+    "requirement that nothing keeps": (
+        "objective:", "requires: [batch_size > 64 * max_grad_norm]\nobjective:",
+        "requires[0]: none of 10000 random configurations keeps it; loosen it",
+    ),
+    "requirements that exclude each other": (
+        "objective:", "requires: [batch_size > 16, batch_size < 32]\nobjective:",
+        "requires: none of 10000 random configurations keeps all of them; loosen one",
+    ),
+    "enqueued against a requirement": (
+        "objective:", "requires: [batch_size > 32]\nobjective:",
+        "study.yaml:32: enqueue[0]: breaks the requirement batch_size > 32",
+    ),
     "enqueued outside": (
         "5.0e-4,", "5.0,",
         "study.yaml:31: enqueue[0].learning_rate: must be from 1e-05 to 0.001, not 5.0",

@@ -54,9 +54,9 @@ def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it() -> No
     assert spec_with(task=OBJECTIVE, space=None, enqueue=[{"y": 3}]).enqueue == [{"y": 3}]
     assert "enqueue[0].x" in refused(space=SPACE, enqueue=[{"x": 3, "y": 3}])
     spec = spec_with(task=OBJECTIVE, space=SPACE)
-    assert configurations(["y=3"], spec.space, is_open=True) == [{"y": 3}]
+    assert configurations(["y=3"], spec) == [{"y": 3}]
     with pytest.raises(UserError, match="no parameter of the space has this name"):
-        configurations(["y=3"], spec.space)
+        configurations(["y=3"], spec_with(space=SPACE))
 
 
 def test_check_says_what_a_pause_costs() -> None:

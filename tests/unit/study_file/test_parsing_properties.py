@@ -1,5 +1,5 @@
-"""Whatever text or values come in, a study file, a filter and a space are read or refused: never
-anything else."""
+"""Whatever text or values come in, a study file and a space are read or refused: never anything
+else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpsearch.errors import FilterError, SpecError
-from hpsearch.store.reading.filters import parsed
+from hpsearch.errors import SpecError
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
@@ -26,8 +25,12 @@ VALUES = st.recursive(
 )
 WORDS = st.sampled_from(
     [
-        "lr",
-        "state",
+        "batch_size",
+        "learning_rate",
+        "+",
+        "- 1",
+        "*",
+        "%",
         "=",
         "<",
         ">=",
@@ -106,11 +109,8 @@ def test_any_space_is_refused_or_judges_any_configuration(
 
 
 @given(st.text() | st.lists(WORDS, max_size=12).map(" ".join))
-def test_any_filter_is_read_or_refused(text: str) -> None:
-    for option in ("--where", "--sort"):
-        try:
-            assert parsed(text, option)
-            continue
-        except FilterError as error:
-            told = error.message
-        assert told.startswith("--")
+def test_any_condition_and_any_requirement_is_read_or_refused(text: str) -> None:
+    written = yaml.safe_load(GOOD)
+    conditional = {"type": "int", "low": 1, "high": 9, "when": text}
+    written["space"] = {**written["space"], "patience": conditional}
+    read(yaml.safe_dump({**written, "requires": [text]}, allow_unicode=True))

@@ -18,6 +18,7 @@ from optuna.distributions import (
 from optuna.distributions import distribution_to_json as to_json
 
 from hpsearch.study_file import space as spaces
+from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     FloatParameter,
@@ -106,7 +107,7 @@ def test_what_is_suggested_lies_inside_and_honours_every_condition(
         trial = study.ask()
         params = spaces.suggest(trial, space)
         assert params == trial.params
-        assert spaces.contains(space, params) == []
+        assert spaces.problems_with(space, params) == []
         assert set(params) == {name for name in space if condition_holds(space, params, name)}
         assert sorted(spaces.active(space, params)) == sorted(params)
         assert trial.distributions == {name: spaces.distribution_of(space[name]) for name in params}
@@ -130,7 +131,7 @@ def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
 @given(search_spaces())
 def test_a_completed_configuration_is_whole_and_inside(space: dict[str, Parameter]) -> None:
     params = spaces.completed(space, {})
-    assert spaces.contains(space, params) == []
+    assert spaces.problems_with(space, params) == []
     assert sorted(params) == sorted(spaces.active(space, params))
 
 
@@ -177,7 +178,8 @@ def test_a_condition_tells_true_from_one() -> None:
 def test_a_configuration_outside_the_space_says_why(
     params: dict[str, Any], told: str | None
 ) -> None:
-    assert spaces.contains(SPACE, params) == ([] if told is None else [told])
+    problems = spaces.problems_with(SPACE, params)
+    assert [f"{each.where}: {each.what}" for each in problems] == ([] if told is None else [told])
 
 
 def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
@@ -204,7 +206,7 @@ def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
         "optimizer": "adamw",
         "beta1": pytest.approx(0.9),
     }
-    assert spaces.contains(space, found) == []
+    assert spaces.problems_with(space, found) == []
 
 
 def test_a_space_without_defaults_has_none() -> None:
@@ -220,7 +222,7 @@ def test_a_space_without_defaults_has_none() -> None:
 )
 def test_defaults_always_lie_inside(space: dict[str, Parameter], default: Any) -> None:
     table = {name: Setting(name, float, default, "any") for name in space}
-    assert spaces.contains(space, spaces.defaults(space, table) or {}) == []
+    assert spaces.problems_with(space, spaces.defaults(space, table) or {}) == []
 
 
 def test_choices_become_a_categorical_distribution() -> None:
@@ -271,3 +273,51 @@ def test_a_prior_has_a_confidence() -> None:
     }
     for parameter in space.values():
         assert type(parameter).model_validate(parameter.model_dump()) == parameter
+
+
+def test_defaults_that_break_a_requirement_are_left_to_the_sampler() -> None:
+    space = {name: SPACE[name] for name in ("rate", "lora")}
+    table = {name: Setting(name, float, 1e-4, "any") for name in ("rate",)}
+    assert spaces.defaults(space, table, [Expression("rate < 0.0005")]) == {"rate": 1e-4}
+    assert spaces.defaults(space, table, [Expression("rate > 0.0005")]) is None
+
+
+def test_a_configuration_is_completed_within_the_requirements() -> None:
+    space = {"a": whole(1, 8), "b": whole(1, 8)}
+    requires = [Expression("a + b >= 10")]
+    assert spaces.completed(space, {"a": 8, "b": 3}, requires) == {"a": 8, "b": 3}
+    found = spaces.completed(space, {"a": 8}, requires)
+    assert found["a"] == 8
+    assert found["b"] >= 2
+    assert sum(spaces.completed(space, {"a": 1, "b": 1}, requires).values()) >= 10
+
+
+@settings(max_examples=examples(60))
+@given(search_spaces(), st.integers(0, 100))
+def test_a_random_configuration_lies_inside(space: dict[str, Parameter], seed: int) -> None:
+    params = spaces.drawn(space, [], seed)
+    assert params is not None
+    assert spaces.problems_with(space, params) == []
+    assert list(params) == spaces.active(space, params)
+
+
+def test_a_parameter_that_an_expression_excludes_is_refused() -> None:
+    space = {"a": whole(1, 8), "b": whole(1, 8, when=Expression("a > 4"))}
+    (problem,) = spaces.problems_with(space, {"a": 3, "b": 2})
+    assert problem.what == "is only active when a > 4; leave it out"
+    assert spaces.problems_with(space, {"a": 5, "b": 2}) == []
+    assert spaces.problems_with(space, {"b": 2}) == []
+
+
+def test_values_that_leave_nothing_allowed_are_refused() -> None:
+    space = {"a": whole(1, 8), "b": whole(1, 8)}
+    requires = [Expression("a * b == 64")]
+    assert spaces.problems_with(space, {"a": 8}, requires=requires) == []
+    (problem,) = spaces.problems_with(space, {"a": 7}, requires=requires)
+    assert "with these values none keeps all requirements" in problem.what
+    (problem,) = spaces.problems_with(space, {"a": 7, "b": 8}, requires=requires)
+    assert problem.what == "breaks the requirement a * b == 64"
+
+
+def whole(low: int, high: int, **more: Any) -> IntParameter:
+    return IntParameter(type="int", low=low, high=high, **more)

@@ -16,6 +16,7 @@ from optuna.distributions import (
 )
 
 from hpsearch.search.curve_model.encoding import SpaceEncoding
+from hpsearch.study_file.expressions.meaning import Expression
 
 FLOATS = st.floats(1e-6, 1e3)
 
@@ -142,3 +143,23 @@ def test_it_says_which_parameters_are_active() -> None:
         "b": [True, True, False],
         "c": [True, False, False],
     }
+
+
+def test_an_expression_says_what_is_active_and_what_is_allowed() -> None:
+    space: dict[str, BaseDistribution] = {
+        "kind": CategoricalDistribution(("cnn", "mlp")),
+        "width": IntDistribution(8, 64, step=8),
+        "heads": IntDistribution(1, 8),
+    }
+    condition = Expression("kind == 'mlp' and width > 16")
+    encoding = SpaceEncoding(space, {"heads": condition}, [Expression("heads * 16 <= width")])
+    configurations = [
+        {"kind": "mlp", "width": 64, "heads": 4},
+        {"kind": "mlp", "width": 64, "heads": 5},
+        {"kind": "mlp", "width": 16, "heads": 5},
+        {"kind": "cnn", "width": 64, "heads": 5},
+    ]
+    points = np.array([encoding.point(params) for params in configurations])
+    assert encoding.active(points)["heads"].tolist() == [True, True, False, False]
+    assert encoding.allowed(points).tolist() == [True, False, True, True]
+    assert encoding.features(points)[2:, -1].tolist() == [0.5, 0.5]

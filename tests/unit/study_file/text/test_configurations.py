@@ -8,7 +8,7 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.text.configurations import configurations
 from support.studies.small import spec_with
 
-SPACE = spec_with(
+SPEC = spec_with(
     space={
         "rate": {"type": "float", "low": 1.0e-5, "high": 1.0, "log": True},
         "layers": {"type": "int", "low": 1, "high": 4},
@@ -16,12 +16,12 @@ SPACE = spec_with(
         "lora": {"type": "categorical", "choices": [True, False, None]},
         "rank": {"type": "int", "low": 1, "high": 64, "when": {"lora": True}},
     }
-).space
+)
 
 
 def test_values_read_as_what_they_are() -> None:
     texts = ["rate=1e-4, layers=2, optimizer='sgd', lora=true, rank=8", "lora=null", "rate=1"]
-    first, second, third = configurations(texts, SPACE)
+    first, second, third = configurations(texts, SPEC)
     assert first == {"rate": 1e-4, "layers": 2, "optimizer": "sgd", "lora": True, "rank": 8}
     assert (second, third) == ({"lora": None}, {"rate": 1})
 
@@ -41,6 +41,6 @@ def test_values_read_as_what_they_are() -> None:
 )
 def test_a_mistake_is_told_with_the_text_it_is_in(text: str, told: str) -> None:
     with pytest.raises(UserError) as caught:
-        configurations([text], SPACE)
+        configurations([text], SPEC)
     assert f'--enqueue "{text}"' in caught.value.message
     assert told in caught.value.message

@@ -1,34 +1,48 @@
-"""The language of --where and --sort: from text to lark's tree; errors point at the place.
+"""The language of expressions: from text to lark's tree; errors point at the place.
 
 A name is a word such as ``learning_rate`` or ``eval/f1``; one with blanks is put in backticks.
 Every test is true or false, never unknown: an absent value equals nothing and is neither above nor
-below anything, so ``x != 3`` is true where a trial has no x, and ``not (x < 3)`` as well. Nothing
-here knows SQL: see `conditions`.
+below anything, so ``x != 3`` is true where a trial has no x, and ``not (x < 3)`` as well.
+
+A `condition`, of a study file, compares sums and products on both sides. A `where` compares one
+name with values; with `sort` it is the language of the trial database. Nothing here knows SQL.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from hpsearch.errors import FilterError
-
-Option = Literal["--where", "--sort"]
+Start = Literal["where", "sort", "condition"]
 
 GRAMMAR = r"""
-where: any
-any: all (_OR all)*
-all: unary (_AND unary)*
-?unary: NOT unary -> opposite
-    | _OPEN any _CLOSE
-    | test
+where: any{test}
+condition: any{claim}
+any{t}: all{t} (_OR all{t})*
+all{t}: unary{t} (_AND unary{t})*
+?unary{t}: NOT unary{t} -> opposite
+    | _OPEN any{t} _CLOSE
+    | t
 ?test: name SIGN value -> compared
     | name _IS [NOT] _NULL -> absent
     | name [NOT] _IN _OPEN value (_COMMA value)* _CLOSE -> among
+?claim: sum SIGN sum -> compared
+    | sum _IS [NOT] _NULL -> absent
+    | sum [NOT] _IN _OPEN sum (_COMMA sum)* _CLOSE -> among
+?sum: product
+    | sum ADDS product -> calculated
+?product: factor
+    | product SCALES factor -> calculated
+?factor: ADDS factor -> signed
+    | _OPEN sum _CLOSE
+    | reference
+    | value
+reference: WORD | QUOTED | ASC | DESC
 sort: key (_COMMA key)*
 key: name [ASC | DESC]
 name: WORD | QUOTED | INFINITY | ASC | DESC
@@ -49,6 +63,8 @@ DESC.2: /desc(?![\w.\/@:-])/i
 INFINITY.2: /inf(inity)?(?![\w.\/@:-])/i
 WORD: /[^\W\d][\w.\/@:-]*/
 SIGN: /<=|>=|<>|!=|==|[=<>]/
+ADDS: /[+-]/
+SCALES: /[*\/%]/
 _OPEN: "("
 _CLOSE: ")"
 _COMMA: ","
@@ -57,18 +73,30 @@ _COMMA: ","
 _RESERVED = frozenset({"_OR", "_AND", "NOT", "_IS", "_IN", "_NULL", "TRUTH"})
 
 
-def parsed(text: str, option: Option) -> Tree[Token]:
-    """The tree of an expression. Raises FilterError if it does not parse; the message shows the
-    expression with a caret at the place."""
+class ExpressionError(ValueError):
+    """An expression that cannot be read, or that makes no sense: `what` is wrong at character `at`
+    of `text`, and perhaps a `hint` at what to do."""
+
+    def __init__(self, what: str, text: str, at: int, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+        self.excerpt = _excerpt(text, at)
+        """Two lines: the expression, and a caret under the place."""
+
+
+def parsed(text: str, start: Start) -> Tree[Token]:
+    """The tree of an expression. Raises ExpressionError if it does not parse."""
     try:
-        return _grammar().parse(text, start=option.removeprefix("--"))
+        return _grammar().parse(text, start=start)
     except UnexpectedCharacters as error:
         at = error.pos_in_stream or 0
-        raise point_at(option, text, at, *_unreadable(text[at])) from None
+        what, hint = _unreadable(text[at])
     except UnexpectedToken as error:
         is_end = error.token.type == "$END"
         at = len(text) if is_end else error.token.start_pos or 0
-        raise point_at(option, text, at, *_unexpected(error)) from None
+        what, hint = _unexpected(error)
+    raise ExpressionError(what, text, at, hint)
 
 
 def value_of(token: Token) -> float | int | str | bool:
@@ -85,24 +113,39 @@ def value_of(token: Token) -> float | int | str | bool:
     return float(token)
 
 
-def point_at(option: str, text: str, at: int, what: str, hint: str | None = None) -> FilterError:
-    """The error that says `what` is wrong in `text` and draws a caret under character `at`."""
+def _excerpt(text: str, at: int) -> str:
     shown = "".join(c if c.isprintable() else "?" for c in text)
     start = max(0, at - 60)
     end = at + 40
     before = "…" if start else ""
     after = "…" if len(shown) > end else ""
-    excerpt = before + shown[start:end] + after
     indent = len(before) + at - start
-    caret = " " * indent + "^"
-    return FilterError(f"{option}: {what}\n    {excerpt}\n    {caret}", hint)
+    return f"    {before}{shown[start:end]}{after}\n    {' ' * indent}^"
+
+
+class _Signs:
+    """Splits a number with a sign that follows an operand, as in ``a -1``, into the two."""
+
+    always_accept = ()
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        before = ""
+        for token in stream:
+            if token.type == "NUMBER" and token[0] in "+-" and before in _ENDS_OF_OPERANDS:
+                yield token.update("ADDS", token[0])
+                token = token.update(value=token[1:])
+                token.start_pos = (token.start_pos or 0) + 1
+            yield token
+            before = token.type
 
 
 @cache
 def _grammar() -> Lark:
-    return Lark(GRAMMAR, parser="lalr", lexer="basic", start=["where", "sort"])
+    starts = ["where", "sort", "condition"]
+    return Lark(GRAMMAR, parser="lalr", lexer="basic", start=starts, postlex=_Signs())
 
 
+_ENDS_OF_OPERANDS = frozenset({"WORD", "QUOTED", "NUMBER", "INFINITY", "ASC", "DESC", "_CLOSE"})
 _EXPECTED = {
     "SIGN": "a comparison",
     "NUMBER": "a value",
@@ -125,6 +168,8 @@ def _unexpected(error: UnexpectedToken) -> tuple[str, str | None]:
     expected = _EXPECTED[known[0]] if known else "the end"
     found = "the end" if token.type == "$END" else f"'{token}'"
     what = f"expected {expected}, found {found}"
+    if token.type in ("ADDS", "SCALES") and "ADDS" not in wanted:
+        return what, "only conditions in a study file calculate"
     if "SIGN" in known:
         return what, "such as: = true, < 0.1, in (1, 2), is null"
     if "NUMBER" in known and token.lower() in ("null", "nan", "none"):

@@ -1,4 +1,4 @@
-"""The language of --where and --sort: what it reads, and how it says what it cannot."""
+"""The language of expressions: what it reads, and how it says what it cannot."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpsearch.errors import FilterError
-from hpsearch.store.reading.filters import parsed, value_of
+from hpsearch.study_file.expressions.grammar import ExpressionError, Start, parsed, value_of
 
 WORDS = [
     *(
@@ -51,19 +50,20 @@ WORDS = [
 ]
 
 
-def error_of(text: str) -> str:
-    with pytest.raises(FilterError) as caught:
-        parsed(text, "--where")
-    return str(caught.value)
+def error_of(text: str, start: Start = "where") -> str:
+    with pytest.raises(ExpressionError) as caught:
+        parsed(text, start)
+    error = caught.value
+    return "\n".join([error.what, error.excerpt, error.hint or ""])
 
 
 def test_and_binds_closer_than_or() -> None:
-    (either,) = parsed("a = 1 or b = 2 and c = 3", "--where").children
+    (either,) = parsed("a = 1 or b = 2 and c = 3", "where").children
     assert [len(both.children) for both in either.children] == [1, 2]
 
 
 def test_parentheses_and_not() -> None:
-    (either,) = parsed("NOT (a = 1 OR b = 2)", "--where").children
+    (either,) = parsed("NOT (a = 1 OR b = 2)", "where").children
     (opposite,) = either.children[0].children
     assert opposite.data == "opposite"
     assert len(opposite.children[1].children) == 2
@@ -80,7 +80,7 @@ def test_parentheses_and_not() -> None:
     ],
 )
 def test_values_are_read_as_written(written: str, value: object) -> None:
-    (token,) = next(parsed(f"x = {written}", "--where").find_data("value")).children
+    (token,) = next(parsed(f"x = {written}", "where").find_data("value")).children
     read = value_of(token)
     assert read == value
     assert type(read) is type(value)
@@ -88,18 +88,18 @@ def test_values_are_read_as_written(written: str, value: object) -> None:
 
 def test_names_may_have_dots_slashes_dashes_and_anything_in_backticks() -> None:
     names = ["params.lr", "eval/f1@5", "top-1", "`learning rate`", "`in`", "größe"]
-    found = parsed(" and ".join(f"{name} = 1" for name in names), "--where").find_data("name")
+    found = parsed(" and ".join(f"{name} = 1" for name in names), "where").find_data("name")
     assert sorted(str(name.children[0]) for name in found) == sorted(names)
 
 
 def test_sorting() -> None:
-    keys = parsed("value desc, lr, `odd name` ASC", "--sort").children
+    keys = parsed("value desc, lr, `odd name` ASC", "sort").children
     assert [str(key.children[1]) for key in keys] == ["desc", "None", "ASC"]
 
 
 def test_an_error_shows_the_place() -> None:
     assert error_of("lr < and value = 1").splitlines()[:3] == [
-        "--where: expected a value, found 'and'",
+        "expected a value, found 'and'",
         "    lr < and value = 1",
         "         ^",
     ]
@@ -127,17 +127,37 @@ def test_the_caret_stays_in_sight_in_a_long_expression() -> None:
         ("(x = 1", "expected ')'"),
         ("x = 1 y = 2", "'and', 'or' or the end"),
         ("", "expected a name, found the end"),
+        ("x * 2 < 3", "only conditions in a study file calculate"),
     ],
 )
 def test_errors_say_what_to_write(text: str, told: str) -> None:
     assert told in error_of(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x == null", "is null"),
+        ("or < 3", "`or`"),
+        ("lora", "= true"),
+        ("a <= b <= c", "'and', 'or' or the end"),
+        ("a + < 3", "expected a value"),
+        ("(a + b", "expected a comparison"),
+        ("a ** 2 < 3", "expected a value, found '*'"),
+        ("a < 3 && b < 3", "and, or"),
+        ("", "expected a value, found the end"),
+    ],
+)
+def test_errors_of_conditions_say_what_to_write(text: str, told: str) -> None:
+    assert told in error_of(text, "condition")
+
+
 @given(st.one_of(st.text(), st.lists(st.sampled_from(WORDS)).map(" ".join)))
 @example("x = " + "9" * 4000)
 @example("x = '\ud800'")
 @example("`" * 3)
-def test_nothing_but_a_filter_error_ever_comes_of_any_text(text: str) -> None:
-    for option in ("--where", "--sort"):
-        with contextlib.suppress(FilterError):
-            parsed(text, option)
+def test_nothing_but_an_expression_error_ever_comes_of_any_text(text: str) -> None:
+    starts: tuple[Start, ...] = ("where", "sort", "condition")
+    for start in starts:
+        with contextlib.suppress(ExpressionError):
+            parsed(text, start)

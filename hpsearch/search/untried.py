@@ -1,0 +1,148 @@
+"""The configurations of a search space that a study has tried, and those that it has not.
+
+A configuration is that of its active parameters: numbers are the same on the same place of their
+grid, or else to full precision. It is tried from the moment that a trial has it, whatever becomes
+of the trial; only one whose workers were lost gives its configuration a second chance. Repeats do
+not count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hpsearch.domain.facts import ErrorKind, Role
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.study_file.expressions.meaning import Expression
+from hpsearch.study_file.space import Space, broken, draws, is_active, ordered
+
+MOST = 100_000
+"""The most configurations of a space that are listed; a larger one is never used up."""
+DRAWS = 100
+"""The most points that are drawn of a space that cannot be listed."""
+
+Places: TypeAlias = tuple[Any, ...]
+"""A configuration: by parameter, parents first, the place of its value; None if inactive."""
+
+
+class Untried:
+    """The tried and untried configurations of one study; a trial is read again when it changes."""
+
+    def __init__(self, space: Space, requires: Sequence[Expression], history: History) -> None:
+        self._space = {name: space[name] for name in ordered(space)}
+        self._requires = requires
+        self._history = history
+        self._clock = 0
+        self._places: dict[int, Places] = {}
+        """By trial, its configuration."""
+        self._counts: Counter[Places] = Counter()
+        """The number of trials of each configuration."""
+        self._tried: set[Places] = set()
+        always = [each.size for each in space.values() if not each.when]
+        self._fewest = 1 if requires else math.prod(always)
+        """Configurations that there are at least, without those that conditions add."""
+
+    def refresh(self) -> None:
+        """Read the trials that have changed; before a new one has parameters, so that it does not
+        count itself."""
+        self._clock, changed = self._history.changed_since(self._clock)
+        for number in changed:
+            self._read(self._history.trials[number])
+
+    def knows(self, params: Mapping[str, Any]) -> bool:
+        """True if a configuration was tried at the last `refresh`; inactive parameters do not
+        count."""
+        return self._places_of(params) in self._tried
+
+    @property
+    def exhausted(self) -> bool:
+        """True if no configuration is left."""
+        self.refresh()
+        if len(self._tried) < self._fewest or self._all is None:
+            return False
+        return len(self._tried) >= len(self._all)
+
+    def anywhere(self, seed: int) -> dict[str, Any] | None:
+        """One of the untried configurations, all with equal chances: of a space that is too large
+        to be listed, the first of a few random ones that is untried, or else the last one. None if
+        no random one keeps the requirements."""
+        if self._all is not None:
+            order = np.random.default_rng(seed).permutation(len(self._all))
+            for index in order:
+                if self._all[index] not in self._tried:
+                    return self._params_at(self._all[index])
+        params = None
+        for params in islice(draws(self._space, self._requires, seed), DRAWS):
+            if not self.knows(params):
+                break
+        return params
+
+    def _read(self, trial: Trial) -> None:
+        number = trial.number
+        if number not in self._places:
+            places = None if trial.role is Role.CONFIRM else self._places_of(trial.params)
+            if places is None or not trial.params:
+                return
+            self._places[number] = places
+            self._counts[places] += 1
+        places = self._places[number]
+        if not _is_lost(trial) or self._counts[places] > 1:
+            self._tried.add(places)
+        else:
+            self._tried.discard(places)
+
+    def _places_of(self, params: Mapping[str, Any]) -> Places | None:
+        """The places of the active parameters; None for a configuration outside the space."""
+        active: dict[str, Any] = {}
+        places: list[Any] = []
+        for name, parameter in self._space.items():
+            if not is_active(parameter, active):
+                places.append(None)
+                continue
+            if name not in params or parameter.problem_with(params[name]) is not None:
+                return None
+            active[name] = params[name]
+            places.append(parameter.place_of(params[name]))
+        return tuple(places)
+
+    def _params_at(self, places: Places) -> dict[str, Any]:
+        pairs = zip(self._space.items(), places, strict=True)
+        return {name: each.value_at(place) for (name, each), place in pairs if place is not None}
+
+    @cached_property
+    def _all(self) -> list[Places] | None:
+        """All configurations; None if they are too many to be listed."""
+        has_end = all(math.isfinite(each.size) for each in self._space.values())
+        if not has_end or self._fewest > MOST:
+            return None
+        found = list(islice(self._listed((), {}), MOST + 1))
+        return found if len(found) <= MOST else None
+
+    def _listed(self, places: Places, params: dict[str, Any]) -> Iterator[Places]:
+        """All configurations that begin with these places, whose values are `params`."""
+        if broken(self._requires, params) is not None:
+            return
+        if len(places) == len(self._space):
+            yield places
+            return
+        name = list(self._space)[len(places)]
+        parameter = self._space[name]
+        if not is_active(parameter, params):
+            yield from self._listed((*places, None), params)
+            return
+        for place in range(int(parameter.size)):
+            value = parameter.value_at(place)
+            yield from self._listed((*places, place), {**params, name: value})
+
+
+def _is_lost(trial: Trial) -> bool:
+    """True if a trial failed because its workers died."""
+    return trial.state is State.FAILED and trial.error_kind is ErrorKind.LOST
