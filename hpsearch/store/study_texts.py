@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hpsearch.errors import Damaged
 from hpsearch.study_file.models import StudyBudget
 
-Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """PyYAML's in C, several times as fast, where it was built with that."""
 
 
@@ -24,7 +24,7 @@ def content_of(spec: str) -> dict[str, Any]:
 @lru_cache(maxsize=1024)
 def _content_of(spec: str) -> dict[str, Any]:
     try:
-        content = yaml.load(spec, Loader)  # noqa: S506 - both are safe
+        content = _Loader(spec).get_single_data()
     except yaml.YAMLError:
         raise Damaged("studies.spec holds a study file that is not YAML") from None
     return content if isinstance(content, dict) else {}
