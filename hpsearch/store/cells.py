@@ -7,16 +7,18 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Annotated, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
 
-from optuna.distributions import BaseDistribution, json_to_distribution
 from pydantic import PlainValidator, TypeAdapter, ValidationError
 from sqlalchemy import JSON, BigInteger, Boolean, Dialect, Double, Integer, Text, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
 from hpsearch.errors import Damaged
 from hpsearch.store import codec
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 SHOWN_CHARACTERS = 60  # of a damaged cell
 
@@ -31,10 +33,18 @@ _SCALARS: dict[type, type[TypeEngine[Any]]] = {
 @lru_cache(maxsize=4096)
 def distribution_of(text: str) -> BaseDistribution:
     """A distribution of Optuna's from its JSON, shared by all trials that have the same."""
+    from optuna.distributions import json_to_distribution  # slow to import
+
     return json_to_distribution(text)
 
 
-Distributions = dict[str, Annotated[BaseDistribution, PlainValidator(distribution_of)]]
+StoredDistribution = Annotated[Any, PlainValidator(distribution_of)]
+"""A distribution of Optuna's, as a cell holds it."""
+
+
+@cache
+def _adapter_of(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
 
 
 def _number(value: float | None) -> float | None:
@@ -70,7 +80,7 @@ class Cell(TypeDecorator[Any]):
             self.impl = JSON(none_as_null=True)  # type: ignore[assignment]  # an instance has one
         else:
             self.impl = BigInteger() if big else stored()  # type: ignore[assignment]
-        self._adapter: TypeAdapter[Any] = TypeAdapter(of)
+        self._adapter = _adapter_of(of)
 
     @property
     def is_number(self) -> bool:

@@ -22,6 +22,7 @@ class Prepared:
     Args:
         columns: By field of the record, the column that takes it.
         more: Columns whose values stand beside a record, such as its study's.
+        computed: Columns whose values follow from a record, and how.
         dialect: Of the database's engine.
     """
 
@@ -30,16 +31,20 @@ class Prepared:
         statement: Insert,
         columns: Mapping[str, str],
         more: Collection[str],
+        computed: Mapping[str, Callable[[Any], Any]],
         dialect: Dialect,
     ) -> None:
-        compiled = statement.compile(dialect=dialect, column_keys=[*columns.values(), *more])
+        names = [*columns.values(), *more, *computed]
+        compiled = statement.compile(dialect=dialect, column_keys=names)
         self._text = compiled.string
         self._is_positional = compiled.positional
         self._names = list((compiled.positional and compiled.positiontup) or compiled.params)
         """The parameters, in the order of their columns."""
-        self._more = [(place, name) for place, name in enumerate(self._names) if name in more]
+        self._computed = computed
         field_of = {column: field for field, column in columns.items()}
-        self._fields = attrgetter(*[field_of[name] for name in self._names if name not in more])
+        places = enumerate(self._names)
+        self._beside = [(place, name) for place, name in places if name not in field_of]
+        self._fields = attrgetter(*[field_of[name] for name in self._names if name in field_of])
         self._processors: list[tuple[int, Process]] = []
         for place, name in enumerate(self._names):
             process = statement.table.c[name].type.bind_processor(dialect)
@@ -59,8 +64,9 @@ class Prepared:
 
     def _row(self, record: Any, more: Mapping[str, Any]) -> tuple[Any, ...]:
         values = list(self._fields(record))
-        for place, name in self._more:
-            values.insert(place, more[name])
+        for place, name in self._beside:
+            compute = self._computed.get(name)
+            values.insert(place, more[name] if compute is None else compute(record))
         for place, process in self._processors:
             values[place] = process(values[place])
         return tuple(values)
