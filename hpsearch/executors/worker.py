@@ -228,7 +228,9 @@ class Worker:
             if self._is_over:
                 return
             self._is_over = is_last
+            is_first = not self._events
             self._events += [*self._held_back, *events]
             self._held_back = []
             self._urgent |= urgent
-            self._news.notify_all()
+            if is_first or urgent:  # `poll` waits for nothing else
+                self._news.notify_all()
