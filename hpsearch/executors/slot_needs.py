@@ -30,6 +30,8 @@ class SlotNeeds:
         self._cpu = resources.cpu
         self._is_short = False
         self.has_autoscaler = has_autoscaler()
+        if not self.has_autoscaler:
+            head.await_node()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         if not self.gpus:
