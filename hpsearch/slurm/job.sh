@@ -69,7 +69,7 @@ join() { # be a Ray node of whichever cluster the head's job has
             silent=0
             start_ray --address="$address" "${trains[@]}"
             ended "$ray"
-        elif [[ $address && $head_job == "$SLURM_JOB_ID" ]] && ((++silent > 20)); then
+        elif [[ $address && $head_job == "$SLURM_JOB_ID" ]] && ((++silent > 12)); then
             # The first node died, and its script with it. SLURM keeps the job for the others.
             break
         fi
