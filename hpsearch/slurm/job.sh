@@ -11,7 +11,7 @@ export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token
 export RAY_worker_niceness=0                         # SLURM has shared out the cores
 export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
 tmp=$(mktemp -d /tmp/hps-XXXXXX)                     # a short path: it holds sockets
-trap 'rm -rf "$tmp"' EXIT
+trap 'kill $ray 2>/dev/null; wait $ray; rm -rf "$tmp"' EXIT
 trains=(--num-cpus="$SLURM_CPUS_ON_NODE" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
 is_over= ray=
 
@@ -43,7 +43,8 @@ drive() { # drive the study to its end, or to that of this job
     ended "$driver"
     code=$?
     rm -f "$address_file"
-    kill $(jobs -p)
+    [[ $role == all ]] && scancel --signal=TERM "$SLURM_JOB_ID" # the steps on other nodes
+    kill "$ray"
     wait
     if [[ $is_over && $code -ne 0 ]]; then
         scontrol requeue "$SLURM_JOB_ID"
