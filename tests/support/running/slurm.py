@@ -88,7 +88,9 @@ class Slurm:
     def call(self, *command: str) -> str:
         """What one of SLURM's commands prints."""
         environment = {**os.environ, **self.environment, "PATH": path_with_daemons()}
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
         return done.stdout.strip()
 
     def power_on(self, node: str) -> None:

@@ -1,4 +1,4 @@
-"""What a study's files say, and how sbatch is called: by programs that write down their arguments."""
+"""The files of a study, and the calls of sbatch, by a program that writes down its arguments."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ number=$(wc -l < {folder}/calls)
 if [ "$number" = "$FAILS_AT" ]; then echo "sbatch: error: no such thing" >&2; exit 1; fi
 echo "10$number;cluster"
 """
+SQUEUE = """
+if [ -z "$QUEUE" ]; then echo "squeue: error: no answer" >&2; exit 1; fi
+echo "$QUEUE"
+"""
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyJob:
     programs = {
         "sbatch": SBATCH.format(folder=tmp_path),
         "scancel": f'echo "scancel $*" >> {tmp_path}/calls',
-        "squeue": '[ "$QUEUE" ] && echo "$QUEUE" || { echo "squeue: error: no answer" >&2; exit 1; }',
+        "squeue": SQUEUE,
     }
     (tmp_path / "bin").mkdir()
     for name, text in programs.items():
