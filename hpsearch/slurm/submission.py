@@ -17,7 +17,6 @@ _OF_NODES = re.compile(
     r"-[aNGncC]|--(array|nodes|ntasks|gres|gpu|cpus-per|mem|tres-per|exclusive|constraint)"
 )
 """The beginnings of the options that say what a job of nodes takes; a driver alone takes less."""
-_FOR_DRIVER = ("--mem=4G",)
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def submit(job: StudyJob, options: Sequence[str], for_driver: Sequence[str]) -> 
     if not is_array:
         return Submitted(sbatch([*options, script]))
     shared = [word for group in groups if not _OF_NODES.match(group[0]) for word in group]
-    driver = sbatch([*_FOR_DRIVER, *shared, *for_driver, script, "head"])
+    driver = sbatch([*shared, *for_driver, script, "head"])
     together = (f"--job-name={job.name}-{driver}", f"--dependency=after:{driver}")
     try:
         nodes = sbatch([*options, *together, script, "node", driver])

@@ -64,7 +64,7 @@ def test_an_array_is_nodes_and_the_job_of_the_driver_takes_less(
     submitted = submit(job, options, ["--time=9:00"])
     assert (submitted.driver, submitted.nodes) == ("101", "102")
     driver, nodes = calls(tmp_path)
-    assert driver == f"--parsable --mem=4G -pgpu --time 1:00 --time=9:00 {job.script} head"
+    assert driver == f"--parsable -pgpu --time 1:00 --time=9:00 {job.script} head"
     together = "--job-name=hpsearch-s-101 --dependency=after:101"
     assert nodes == f"--parsable {' '.join(options)} {together} {job.script} node 101"
 
