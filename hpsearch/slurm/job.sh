@@ -5,18 +5,17 @@ role=${1:-all}
 head_job=${2:-$SLURM_JOB_ID}
 address_file=$folder/$head_job.address # where the head listens; there is none if it has left
 
-umask 077
 unset RAY_ADDRESS
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token
 export RAY_worker_niceness=0                         # SLURM has shared out the cores
 export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
-tmp=$(mktemp -d /tmp/hps-XXXXXX)                     # a short path: it holds sockets
-trap 'kill $ray 2>/dev/null; wait $ray; rm -rf "$tmp"' EXIT
+tmp=$(mktemp -d /tmp/hps-XXXXXX)                     # closed to others, which Ray's own folder is not
+trap 'kill $ray 2>/dev/null; wait; rm -rf "$tmp"' EXIT
 trains=(--num-cpus="$SLURM_CPUS_ON_NODE" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
 is_over= ray=
 
 start_ray() { # what it says is of interest if it does not start
-    ray start --block --temp-dir="$tmp" --disable-usage-stats "$@" \
+    ray start --block --temp-dir="$tmp/r" --disable-usage-stats "$@" \
         >"$folder/ray-$SLURM_JOB_ID-$SLURMD_NODENAME.log" 2>&1 &
     ray=$!
 }
@@ -30,11 +29,11 @@ ended() { # wait for a process to its end, whatever signals arrive; returns its 
 drive() { # drive the study to its end, or to that of this job
     rm -f "$address_file"
     start_ray --head --port=0 --include-dashboard=false "$@"
-    until [[ -s $tmp/ray_current_cluster ]]; do
+    until [[ -s $tmp/r/ray_current_cluster ]]; do
         kill -0 "$ray" || exit 1
         sleep 1
     done
-    address=$(<"$tmp/ray_current_cluster")
+    address=$(<"$tmp/r/ray_current_cluster")
     echo "$address" >"$address_file"
     [[ $role == all ]] && start_others
     hpsearch run "$study_file" --resume --address "$address" &
