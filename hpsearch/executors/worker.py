@@ -185,7 +185,9 @@ class Worker:
 
     def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool) -> None:
         with self._news:
+            is_first = not self._events
             self._events += [*self._held_back, *events]
             self._held_back = []
             self._urgent |= urgent
-            self._news.notify_all()
+            if is_first or urgent:  # `poll` waits for nothing else
+                self._news.notify_all()

@@ -7,16 +7,18 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Annotated, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
 
-from optuna.distributions import BaseDistribution, json_to_distribution
 from pydantic import PlainValidator, TypeAdapter, ValidationError
 from sqlalchemy import JSON, BigInteger, Boolean, Dialect, Double, Integer, Text, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
 from hpsearch.errors import Damaged
 from hpsearch.store import codec
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 SHOWN_CHARACTERS = 60  # of a damaged cell
 
@@ -31,10 +33,27 @@ _SCALARS: dict[type, type[TypeEngine[Any]]] = {
 @lru_cache(maxsize=4096)
 def distribution_of(text: str) -> BaseDistribution:
     """A distribution of Optuna's from its JSON, shared by all trials that have the same."""
+    from optuna.distributions import json_to_distribution  # slow to import
+
     return json_to_distribution(text)
 
 
-Distributions = dict[str, Annotated[BaseDistribution, PlainValidator(distribution_of)]]
+StoredDistribution = Annotated[Any, PlainValidator(distribution_of)]
+"""A distribution of Optuna's, as a cell holds it."""
+
+
+@cache
+def _adapter_of(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+def _number(value: float | None) -> float | None:
+    """NULL for NaN, which SQLite does not have."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else codec.clean(str(value))
 
 
 class Cell(TypeDecorator[Any]):
@@ -61,20 +80,20 @@ class Cell(TypeDecorator[Any]):
             self.impl = JSON(none_as_null=True)  # type: ignore[assignment]  # an instance has one
         else:
             self.impl = BigInteger() if big else stored()  # type: ignore[assignment]
-        self._adapter: TypeAdapter[Any] = TypeAdapter(of)
+        self._adapter = _adapter_of(of)
 
     @property
     def is_number(self) -> bool:
         """True for whole and other numbers."""
         return self.of in (int, float)
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """The value to store; NULL for NaN, which SQLite does not have."""
-        if isinstance(value, str):
-            return codec.clean(str(value))
-        if value is None or self.of is not float:
-            return value
-        return None if math.isnan(value) else float(value)
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        """The function that makes the value to store; None where values stay as they are."""
+        if self.is_json:
+            return super().bind_processor(dialect)
+        if self.of is float:
+            return _number
+        return None if self.of in _SCALARS and self.of is not str else _text
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """The function that reads a cell of a result."""

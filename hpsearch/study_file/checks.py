@@ -213,6 +213,8 @@ def _problem_with_expression(
 
 
 def _requirement_problems(draft: Draft) -> Iterator[Problem]:
+    if not draft.requires:
+        return
     wrong = False
     for i, requirement in enumerate(draft.requires):
         what = _problem_with_expression(requirement, draft.space, "parameter or fixed setting")

@@ -183,10 +183,7 @@ class Agenda:
             return False
         if room.reaches(self._searcher.last_rung):
             return True
-        if not self._none_ends(room):
-            return False
-        furthest = max((trial.resource for trial in self._history.trials), default=0.0)
-        return room.reaches(max(furthest, self._searcher.first_stretch))
+        return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
 
     def _none_ends(self, room: Headroom) -> bool:
         """True if no trial has been trained in full, and none can be any more."""
