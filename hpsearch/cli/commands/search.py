@@ -121,7 +121,7 @@ def resume(name: StudyName, options: RunOptions, limits: BudgetLimits) -> None:
 @app.command(
     rich_help_panel=SEARCH,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    epilog="All other options go to sbatch: --nodes 4 for one job, --array 1-8 for one a node.",
+    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node.",
 )
 def submit(
     context: typer.Context,

@@ -109,6 +109,15 @@ class Slurm:
         """The state of a job, such as RUNNING; empty if it has left the queue."""
         return self.call("squeue", "-h", "-o", "%T", f"--jobs={job}")
 
+    def has_requeued(self, job: str) -> bool:
+        """True if a job that ran waits to start again."""
+        is_waiting = self.state_of(job) == "PENDING"
+        return is_waiting and "Restarts=1" in self.call("scontrol", "show", "job", job)
+
+    def start_now(self, job: str) -> None:
+        """Start a job that SLURM would let wait for two minutes."""
+        self.call("scontrol", "update", f"jobid={job}", "StartTime=now")
+
     def stop(self) -> None:
         """Cancel all jobs, and end all daemons."""
         self.call("scancel", f"--user={getpass.getuser()}")
