@@ -10,9 +10,13 @@ export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token
 export RAY_worker_niceness=0                         # SLURM has shared out the cores
 export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
 tmp=$(mktemp -d /tmp/hps-XXXXXX)                     # closed to others, which Ray's own folder is not
-trap 'kill $ray 2>/dev/null; wait; rm -rf "$tmp"' EXIT
+trap 'kill $ray 2>/dev/null; wait; clear_up' EXIT
 trains=(--num-cpus="$SLURM_CPUS_ON_NODE" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
 is_over= ray=
+
+clear_up() { # again, as Ray's last processes may still write
+    rm -rf "$tmp" 2>/dev/null || { sleep 3; rm -rf "$tmp"; }
+}
 
 start_ray() { # what it says is of interest if it does not start
     ray start --block --temp-dir="$tmp/r" --disable-usage-stats "$@" \
@@ -45,6 +49,7 @@ drive() { # drive the study to its end, or to that of this job
     [[ $role == all ]] && scancel --signal=TERM "$SLURM_JOB_ID" # the steps on other nodes
     kill "$ray"
     wait
+    clear_up
     if [[ $is_over && $code -ne 0 ]]; then
         scontrol requeue "$SLURM_JOB_ID"
     elif [[ $role == head ]]; then
@@ -75,6 +80,7 @@ join() { # be a Ray node of whichever cluster the head's job has
         fi
         sleep 5
     done
+    clear_up # a requeue ends this script
     is_wanted && scontrol requeue "$SLURM_JOB_ID"
 }
 

@@ -152,16 +152,14 @@ def test_a_study_comes_back_where_the_node_of_its_driver_dies(slurm: Slurm, tmp_
 
 @pytest.mark.thorough
 def test_a_job_that_is_warned_of_its_end_saves_and_continues(slurm: Slurm, tmp_path: Path) -> None:
-    login = Login(tmp_path, slurm, trials=40)
+    login = Login(tmp_path, slurm, trials=50)
     job = login.submit("--nodes=2", "--time=2")
     wait_until(lambda: slurm.has_requeued(job))
     assert "interrupted; everything is saved" in login.log_of(job)
     slurm.start_now(job)
     login.wait_for("study naps goes on as it was created", job)
-    login.run("stop", "naps")
-    login.wait_for("interrupted; everything is saved", job)
-    wait_until(lambda: not slurm.state_of(job))
-    assert login.run("db", "check").returncode == 0
+    login.wait_for(ENDED, job)
+    login.has_lost_nothing()
 
 
 @pytest.mark.thorough

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from support.patience import wait_until
+from support.running.command_runs import is_gone
 
 DAEMONS = ("slurmctld", "slurmd", "munged")
 
@@ -122,9 +123,11 @@ class Slurm:
         """Cancel all jobs, and end all daemons."""
         self.call("scancel", f"--user={getpass.getuser()}")
         wait_until(lambda: not self.call("squeue", "-h"))
-        for file in self._folder.glob("*.pid"):
+        daemons = [int(file.read_text()) for file in self._folder.glob("*.pid")]
+        for daemon in daemons:
             with suppress(ProcessLookupError):
-                os.kill(int(file.read_text()), signal.SIGTERM)
+                os.kill(daemon, signal.SIGTERM)
+        wait_until(lambda: all(map(is_gone, daemons)))
 
 
 def _processes_on(node: str) -> list[int]:
