@@ -218,6 +218,17 @@ class HeadNode:
         """The nodes that work can go to."""
         return [node for name, node in self.nodes.items() if self.stays(name)]
 
+    def await_node(self) -> None:
+        """Wait until a node offers CPUs; a head that runs no trials may be alone at first."""
+        if not self._offers_cpus():
+            log.warning("waiting for the first node of the cluster that runs trials")
+        while not self._offers_cpus():
+            self.check()
+            self._closed.wait(ASK_S)
+
+    def _offers_cpus(self) -> bool:
+        return any(node.resources.get("CPU") for node in self.staying)
+
     def close(self) -> None:
         self._closed.set()
         self._thread.join(ASK_S)

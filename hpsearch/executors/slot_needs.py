@@ -31,6 +31,8 @@ class SlotNeeds:
         self._processes = resources.processes
         self._is_short = False
         self.has_autoscaler = has_autoscaler()
+        if not self.has_autoscaler:
+            head.await_node()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         if not self.gpus:
