@@ -52,7 +52,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Request, StudyState
-from hpsearch.search.searcher import FOLLOWED, FOLLOWED_LAST, Searcher
+from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
@@ -139,7 +139,7 @@ class Study:
         self._launcher.fill_slots(now)
         if self.finished or now - self._noted >= EXPECT_EVERY_S:
             self._noted = now
-            self._expect(FOLLOWED_LAST if self.finished else FOLLOWED)
+            self._expect()
         self._drop_checkpoints(now)
         return self._attempts.commands()
 
@@ -176,9 +176,9 @@ class Study:
         is_outgrown = self.spending.is_outgrown(live.attempt, now, live.slot.gpus)
         return not is_outgrown or self.spending.extend(live.attempt)
 
-    def _expect(self, leading: int = FOLLOWED) -> None:
-        """Record what is expected of trials by now, and of so many that lead."""
-        for trial, *expected in self._searcher.expectations(leading):
+    def _expect(self) -> None:
+        """Record what is expected of trials by now."""
+        for trial, *expected in self._searcher.expectations():
             self._log.expects(trial, *expected)
         self._searcher.noted()
 

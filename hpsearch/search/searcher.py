@@ -46,11 +46,11 @@ MOST_COMPARED = 64
 """The most paused trials that the forecast compares; `rough_order` chooses them."""
 
 LEADERS = 16
-"""The number of leading trials among which the forecast finds the first one."""
+"""The number of leading trials whose expectation is kept up to date."""
 
-FOLLOWED, FOLLOWED_LAST = 64, 1_000
-"""The number of leading trials whose expectation is kept up to date: while a study runs, and at its
-end. Of others it is what was expected when they last reported."""
+LARGE, FOLLOWED = 1_000, 64
+"""In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
+may go on; of others the expectation is the one after their last report."""
 
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
@@ -85,7 +85,9 @@ class Searcher:
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
         self._noted_at, _ = history.changed_since(0)
-        self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
+        self._due = set(range(len(history.trials)))
+        if self._is_large:
+            self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
         """Trials whose expectation is to be found again."""
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
@@ -267,18 +269,18 @@ class Searcher:
 
     # --------------------------------------------------------------------------------- expectations
 
-    def expectations(
-        self, leading: int = FOLLOWED
-    ) -> list[tuple[Trial, float, float, float, float]]:
-        """The expectations in full of so many trials that lead and of those that have changed since
-        the last call: the value of the objective, its standard deviation and its 90% interval. Once
-        they are recorded, `noted` is to be called."""
+    def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
+        """The expectations in full of the trials that lead and of those that have changed since the
+        last call, also by their expectation: the value of the objective, its standard deviation and
+        its 90% interval. Once they are recorded, `noted` is to be called."""
         outlook = self._outlook(fit=False)
         self._noted_at, changed = self._history.changed_since(self._noted_at)
         self._due.update(changed)
         if outlook is None:
             return []
-        found = self._due.union(self._rough.leaders(leading, outlook.known))
+        found = self._due.union(self._leaders(outlook))
+        if self._is_large:
+            found.update(self._rough.leaders(FOLLOWED, outlook.known), self._history.open)
         self._due = set()
         may_lead = [number for number in found if self._rough.may_lead(number)]
         numbers = sorted(number for number in may_lead if number in outlook.known)
@@ -289,9 +291,14 @@ class Searcher:
         return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
 
     def noted(self) -> None:
-        """Take expectations that have just been recorded for no change of their trials: else all
-        trials would be looked at again, whenever the model has learnt something."""
-        self._noted_at, _ = self._history.changed_since(self._noted_at)
+        """Take expectations that were just recorded, in a large study, for no changes: else all
+        trials would be looked at again whenever the model has learnt something."""
+        if self._is_large:
+            self._noted_at, _ = self._history.changed_since(self._noted_at)
+
+    @property
+    def _is_large(self) -> bool:
+        return len(self._history.trials) > LARGE
 
     def _outlook(self, *, fit: bool = True) -> Outlook | None:
         return None if self._forecast is None else self._forecast.outlook(fit=fit)
