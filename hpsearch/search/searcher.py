@@ -56,6 +56,10 @@ STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
 
 
+BATCH = 1_024
+"""The number of trials whose expectations are computed at a time: their covariances take memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """The worth of one report, and the next step of its trial."""
@@ -287,7 +291,9 @@ class Searcher:
         if not numbers:
             return []
         trials = [self._history.trials[number] for number in numbers]
-        values = outlook.values(numbers)
+        values = []
+        for start in range(0, len(numbers), BATCH):
+            values += outlook.values(numbers[start : start + BATCH])
         return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
 
     def noted(self) -> None:
