@@ -57,6 +57,7 @@ class HistoryStorage(BaseStorage):
         """By number, those read last, the latest one last."""
         self._kept = KEPT
         self._distributions: dict[str, BaseDistribution] = {}
+        self._known: dict[tuple[tuple[str, int], ...], dict[str, BaseDistribution]] = {}
         self._seen = 0
 
     # ------------------------------------------------------------------------------------ the study
@@ -121,12 +122,19 @@ class HistoryStorage(BaseStorage):
             if known is not None:
                 check_distribution_compatibility(known, distribution)
             trial.params[param_name] = value
-            trial.distributions[param_name] = distribution
+            # The very same object for all trials: there may be very many.
+            of_all = known if known == distribution else distribution
+            trial.distributions = self._shared({**trial.distributions, param_name: of_all})
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._editing(trial_id) as trial:
             trial.system_attrs[key] = stored
+
+    def _shared(self, distributions: dict[str, BaseDistribution]) -> dict[str, BaseDistribution]:
+        """The same distributions, in an object that is shared by trials and not changed."""
+        key = tuple((name, id(each)) for name, each in distributions.items())
+        return self._known.setdefault(key, distributions)
 
     def get_trial_id_from_study_id_trial_number(self, study_id: int, trial_number: int) -> int:
         an_id = trial_id(study_id, trial_number)

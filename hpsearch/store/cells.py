@@ -41,6 +41,7 @@ _adapter_of_distributions: TypeAdapter[dict[str, BaseDistribution]] = TypeAdapte
 
 @lru_cache(maxsize=1024)
 def _distributions_of(text: str) -> dict[str, BaseDistribution]:
+    """The distributions of a trial, shared by all that have the same: nobody changes them."""
     return _adapter_of_distributions.validate_python(codec.decode(text))
 
 
@@ -100,7 +101,7 @@ class Cell(TypeDecorator[Any]):
         if it is not of the column's type."""
         try:
             if self.of is Distributions and isinstance(cell, str):
-                return dict(_distributions_of(cell))
+                return _distributions_of(cell)
             value = codec.decode(cell) if self.is_json else cell
             return value if self._is_plain(value) else self._adapter.validate_python(value)
         except ValidationError as error:
