@@ -157,7 +157,7 @@ class Proposals:
         return SamplerView(self._history.study.name, storage, sampler, limits)
 
     def _shown(self, best_first: InOrder) -> list[int]:
-        """The best, the open and the latest trials, ascending, MOST_SHOWN or a few more."""
+        """The best, the open and the latest trials, ascending: about MOST_SHOWN."""
         count = len(self._history.trials)
         shown = {*islice(best_first, BEST_SHOWN), *self._history.open}
         latest = max(0, MOST_SHOWN - len(shown))
