@@ -103,7 +103,7 @@ def watch_study(task: Task, terms: Terms, seed: int, seen: Seen) -> None:
         trials = [
             trial
             for trial in history.trials
-            if trial.number in outlook.points
+            if trial.number in outlook.known
             and trial.reports
             and trial.role is not Role.CONFIRM
             and trial.state is not State.FAILED

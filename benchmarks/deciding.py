@@ -1,12 +1,13 @@
-"""What the decisions of a large study cost: a report, a promotion, a proposal, what is expected.
+"""What a large study costs its driver: each decision, memory, a resume, and how this grows.
 
     python benchmarks/deciding.py [--trials 1000 10000] [--repeats 30] [--quick] [--json FILE]
 
 The studies are made, not run: every trial has 9 reports, on curves that fall towards an end which
-its configuration sets. A tenth of the trials were trained in full, the others wait at the highest
-rung, so that always one may go on. Before each decision one trial reports, which is not measured,
-so that nothing which was kept from the decision before answers it. Everything runs in one thread,
-and the times are those of the processor: other programs on the machine do not count.
+its configuration sets. A tenth of the trials were trained in full, the latest ones wait at the
+highest rung, so that always one may go on, and the others were pruned there. Before each decision
+one trial reports, which is not measured, so that nothing which was kept from the decision before
+answers it. Everything runs in one thread, and the times are those of the processor: other programs
+on the machine do not count.
 
     resume           the standings and curves are read from the records, once for each driver
     fit              the hyperparameters of the forecast are fitted, each time when the number of
@@ -16,6 +17,11 @@ and the times are those of the processor: other programs on the machine do not c
     last promotions  the same after the last new trial: which may still turn out the best
     proposal         the configuration of a new trial, by curve_gp
     expectations     what is written down of the leading trials
+
+The calls of functions are counted beside the times, since they are the same on every machine. Then
+the driver's own growth is measured: what it takes to load a study from a database and to build its
+brain, and a simulated study in which nothing is trained, by tenths of its trials. The memory of a
+trial is that of a simulated one with a single report, with the sampler at random.
 
 The limits are those that the project keeps to: 10 ms at up to 1,000 trials, and 20 ms at 10,000.
 With `--check` the command fails if the median of a decision is above its limit.
@@ -28,17 +34,24 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported: decisions are timed on one core
 
 import argparse
+import bisect
+import cProfile
+import gc
 import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import yaml
 
+from hpsearch.brain.study import Study
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -48,15 +61,20 @@ from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.search.curve_model import forecast
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.searcher import Searcher
+from hpsearch.simulation.running import simulate
+from hpsearch.store.store import Store
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from hpsearch.study_run.brain import build_study
 from tables import show
 
 EPOCHS = 27
 PAUSED_AT = tuple(range(1, 10))
 """Epochs at which a trial that waits has reported."""
 COMPLETE_AT = (1, 3, 6, 9, 12, 16, 20, 24, 27)
+WAITING = 400
+"""The latest trials, of which those that are not complete wait at a rung."""
 FULL = 10
 """One trial in so many was trained in full, so that more may go on."""
 LIMITS = {1_000: 10.0, 10_000: 20.0}
@@ -96,9 +114,9 @@ class MadeStudy:
         self.history = History(record)
         self._rng = np.random.default_rng(trials)
         for number in range(trials):
-            self._add(number)
+            self._add(number, trials)
 
-    def _add(self, number: int) -> None:
+    def _add(self, number: int, trials: int) -> None:
         complete = number % FULL == 0
         trial = self.new_trial()
         epochs = COMPLETE_AT if complete else PAUSED_AT
@@ -106,8 +124,11 @@ class MadeStudy:
         trial.distributions = space.distributions(self.spec.space)
         for epoch in epochs:
             self.report(trial, epoch)
-        trial.state = State.COMPLETE if complete else State.PAUSED
+        trial.state = State.COMPLETE if complete else State.PRUNED
         trial.rung = 2
+        if number >= trials - WAITING and not complete:
+            trial.state = State.PAUSED
+        self.history.touch(trial)
 
     def new_trial(self) -> Trial:
         """A further trial, without parameters."""
@@ -251,10 +272,19 @@ def rows_of(trials: int, repeats: int) -> Iterator[dict[str, Any]]:
     for name, decide in decisions.kinds().items():
         decide()  # the first one reads what the others keep
         times = [decide() for _ in range(repeats)]
-        yield row(name, trials, times, limit)
+        yield row(name, trials, times, limit, calls_of(decide))
 
 
-def row(name: str, trials: int, times: list[float], limit: float | None) -> dict[str, Any]:
+def calls_of(decide: Callable[[], float]) -> int:
+    """The calls of functions in one decision, with the event before it."""
+    profile = cProfile.Profile()
+    profile.runcall(decide)
+    return sum(entry.callcount for entry in profile.getstats())  # type: ignore[attr-defined]
+
+
+def row(
+    name: str, trials: int, times: list[float], limit: float | None, calls: int | None = None
+) -> dict[str, Any]:
     """A row of the table."""
     return {
         "decision": name,
@@ -262,8 +292,91 @@ def row(name: str, trials: int, times: list[float], limit: float | None) -> dict
         "median_ms": statistics.median(times),
         "slowest_ms": max(times),
         "limit_ms": limit,
+        "calls": calls,
         "repeats": len(times),
     }
+
+
+# ------------------------------------------------------------------------------ the driver's growth
+
+
+class Untrained:
+    """Curves of configurations that take no training."""
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        """The accuracy, by the configuration alone."""
+        return {"accuracy": 1 / (1 + abs(math.log10(params["lr"]) + 3) + params["dropout"])}
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        """A second for an epoch."""
+        return resource
+
+
+def untrained(trials: int) -> StudySpec:
+    """A study of so many trials that report once each, drawn at random."""
+    budget = {"trials": trials, "per_trial": {"epochs": 1}}
+    search = {"sampler": "random", "pruner": {"kind": "none"}}
+    return parse(yaml.safe_dump({**STUDY, "budget": budget, "search": search}), base=Path())
+
+
+def resumed(trials: int) -> dict[str, Any]:
+    """The time that it takes to load a study and build its brain, and the memory of that."""
+    made = MadeStudy(trials)
+    with TemporaryDirectory() as folder, closing(Store.open(f"sqlite:///{folder}/a.db")) as store:
+        whole = made.history.drain()
+        store.create_study(made.history.study, whole)
+        started = time.process_time()
+        build_study(store.load(made.spec.study), made.spec)
+        took = _ms_since(started)
+        tracemalloc.start()
+        study = build_study(store.load(made.spec.study), made.spec)
+        memory, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        del study
+    return growth_row("resume", trials, took / trials, memory / trials)
+
+
+def tenths(trials: int) -> Iterator[dict[str, Any]]:
+    """The first and the last tenth of a simulated study, with its database."""
+    passed: list[tuple[int, float]] = []
+
+    def watch(study: Study, changes: object, now: float) -> None:
+        passed.append((len(study.history.trials), time.process_time()))
+
+    simulate(untrained(trials), Untrained(), 4, watch=watch)
+    numbers = [number for number, _ in passed]
+    for name, low in (("first tenth", 0), ("last tenth", trials - trials // 10)):
+        begin, end = (bisect.bisect_left(numbers, at) for at in (low, low + trials // 10))
+        took = 1000 * (passed[end][1] - passed[begin][1])
+        yield growth_row(name, trials, took / (trials // 10), None)
+
+
+def remembered(trials: int) -> dict[str, Any]:
+    """The memory that each of so many further trials takes in the driver."""
+    at: list[int] = []
+
+    def watch(study: Study, changes: object, now: float) -> None:
+        if len(study.history.trials) >= trials * (1 + len(at)):
+            if not tracemalloc.is_tracing():
+                tracemalloc.start()
+            gc.collect()
+            mine = tracemalloc.take_snapshot().filter_traces(NOT_OF_THE_DRIVER)
+            at.append(sum(trace.size for trace in mine.traces))
+
+    simulate(untrained(2 * trials), Untrained(), 4, watch=watch)
+    tracemalloc.stop()
+    return growth_row("a finished trial", 2 * trials, None, (at[1] - at[0]) / trials)
+
+
+NOT_OF_THE_DRIVER = [
+    tracemalloc.Filter(False, f"*/{part}/*") for part in ("simulation", "benchmarks", "sqlalchemy")
+]
+"""What the simulated cluster and its database in memory keep."""
+
+
+def growth_row(name: str, trials: int, ms: float | None, size: float | None) -> dict[str, Any]:
+    """A row of the table on growth."""
+    return {"what": name, "trials": trials, "ms_a_trial": ms, "bytes_a_trial": size}
 
 
 def main() -> None:
@@ -273,13 +386,19 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--quick", action="store_true", help="ten repeats")
+    parser.add_argument("--course", type=int, default=10_000, help="trials of the simulated study")
+    parser.add_argument("--quick", action="store_true", help="ten repeats, smaller studies")
     parser.add_argument("--check", action="store_true", help="fail above a limit")
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     repeats = 10 if arguments.quick else arguments.repeats
     rows = [row for trials in arguments.trials for row in rows_of(trials, repeats)]
     show("What a decision takes, on one core", rows, arguments.json)
+    course = 2_000 if arguments.quick else arguments.course
+    largest = min(arguments.trials) if arguments.quick else max(arguments.trials)
+    growth = [resumed(largest), *tenths(course), remembered(course // 4)]
+    beside = arguments.json and arguments.json.with_suffix(".growth.json")
+    show("How a study's driver grows", growth, beside)
     if arguments.check:
         slow = [row for row in rows if row["limit_ms"] and row["median_ms"] > row["limit_ms"]]
         if slow:

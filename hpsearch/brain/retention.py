@@ -14,13 +14,15 @@ Where a record names no checkpoint, the driver removes the files of its trial.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.ranking.in_order import InOrder
 from hpsearch.ranking.pareto import foremost, pareto_front
-from hpsearch.ranking.selection import place_of, rank
+from hpsearch.ranking.selection import counts, place_of, rank
 from hpsearch.study_file.models import GB, StudySpec
 
 BEST = 10
@@ -45,6 +47,9 @@ class Retention:
         self._best = BEST if confirm is None else max(BEST, confirm.top)
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
+        self._held: set[int] = set()
+        """The trials that run or have a checkpoint."""
+        self._ranked = InOrder(history, self._place_if_ranked)
 
     def drop(self) -> list[tuple[Trial, str]]:
         """Take from the records every checkpoint that is not kept.
@@ -55,7 +60,9 @@ class Retention:
         if not changed:
             return []
         trials = self._history.trials
-        held = [each for each in trials if each.checkpoint or each.state is State.RUNNING]
+        for number in changed:
+            self._note(trials[number])
+        held = [trials[number] for number in sorted(self._held)]
         dropped = [(trial, "") for trial in self._useless(held)]
         dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(held)]
         left = _without(held, [trial for trial, _ in dropped])
@@ -66,6 +73,12 @@ class Retention:
             trial.checkpoint_bytes = None
             self._history.touch(trial)
         return dropped
+
+    def _note(self, trial: Trial) -> None:
+        if trial.checkpoint or trial.state is State.RUNNING:
+            self._held.add(trial.number)
+        else:
+            self._held.discard(trial.number)
 
     def _useless(self, held: list[Trial]) -> list[Trial]:
         ended = [each for each in held if each.state.terminal and each.left_as is None]
@@ -115,20 +128,27 @@ class Retention:
         trials = self._history.trials
         if self._several:
             candidates = [trial for trial in trials if _may_be_best(trial)]
-            first = pareto_front(candidates, self._directions)
-        else:
-            first = rank(trials, self._directions[0])[:1]
-        return {ranked.trial.number for ranked in first}
+            return {each.trial.number for each in pareto_front(candidates, self._directions)}
+        repeats = [trials[number] for number in self._history.repeats]
+        numbers = {trial.repeats for trial in repeats} - {None}
+        # All others rank in this order, so that no further one can be the best.
+        numbers.update(islice((each for each in self._ranked if each not in numbers), 1))
+        candidates = [trials[number] for number in numbers if number is not None]
+        best = rank([*candidates, *repeats], self._directions[0])[:1]
+        return {each.trial.number for each in best}
 
     def _ordered(self, trials: list[Trial]) -> list[Trial]:
         """Trials, the best first, those without a value last."""
         if self._several:
             return foremost(trials, self._directions, len(trials))
 
-        def place(trial: Trial) -> tuple[float, ...]:
-            return (trial.violation, trial.value is None, *place_of(trial, self._sign))
+        return sorted(trials, key=self._place)
 
-        return sorted(trials, key=place)
+    def _place(self, trial: Trial) -> tuple[float, ...]:
+        return (trial.violation, trial.value is None, *place_of(trial, self._sign))
+
+    def _place_if_ranked(self, trial: Trial) -> tuple[float, ...] | None:
+        return self._place(trial) if counts(trial) else None
 
 
 def in_gb(amount: float) -> str:

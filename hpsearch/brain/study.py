@@ -180,6 +180,7 @@ class Study:
         """Record what is expected of trials by now."""
         for trial, *expected in self._searcher.expectations():
             self._log.expects(trial, *expected)
+        self._searcher.noted()
 
     def _drop_checkpoints(self, now: float) -> None:
         """Drop the checkpoints that are not kept; a paused trial cannot continue without its own,

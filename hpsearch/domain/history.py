@@ -6,9 +6,12 @@ it in one transaction. Loading a study from the database gives the same history 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -39,7 +42,9 @@ class Changes:
 class History:
     """The records of one study, and those that were touched since the last `drain`.
 
-    Trials are numbered from 0 without gaps: `trials[n].number == n`.
+    Trials are numbered from 0 without gaps: `trials[n].number == n`. There may be very many.
+    Whatever is decided often therefore never goes through all of them: it reads those that have
+    changed, and what is counted here.
     """
 
     def __init__(self, study: StudyRecord, trials: list[Trial] | None = None) -> None:
@@ -55,6 +60,14 @@ class History:
         self._clock = 0
         # By the number of a trial, the clock of its last change; the latest change last.
         self._changed: dict[int, int] = {}
+        self.states: Counter[State] = Counter()
+        """The number of trials in each state."""
+        self.open: set[int] = set()
+        """The trials that have not ended."""
+        self.repeats: list[int] = []
+        """The repeats (role `confirm`), ascending."""
+        self._counted: list[State] = []
+        """By trial, the state that it is counted in."""
         for trial in self.trials:
             self._mark(trial.number)
 
@@ -127,6 +140,24 @@ class History:
         self._clock += 1
         self._changed.pop(number, None)
         self._changed[number] = self._clock
+        self._count(self.trials[number])
+
+    def _count(self, trial: Trial) -> None:
+        number, state = trial.number, trial.state
+        if number == len(self._counted):
+            self._counted.append(state)
+            if trial.role is Role.CONFIRM:
+                self.repeats.append(number)
+        elif state is self._counted[number]:
+            return
+        else:
+            self.states[self._counted[number]] -= 1
+            self._counted[number] = state
+        self.states[state] += 1
+        if state.terminal:
+            self.open.discard(number)
+        else:
+            self.open.add(number)
 
     def touch_attempt(self, attempt: Attempt) -> None:
         """Mark an attempt's row as changed."""

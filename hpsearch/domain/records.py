@@ -214,6 +214,7 @@ class Trial:
     forgiven: int = 0
     """The number of its first attempts that do not count: its study gave up after them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
+    """Shared by trials that have the same, and never changed in place."""
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     reports: dict[float, ReportRecord] = field(default_factory=dict, metadata=ELSEWHERE)

@@ -29,15 +29,18 @@ from hpsearch.optuna_storage.frozen import (
 )
 from hpsearch.store import codec
 
+KEPT = 2_000
+"""The number of frozen trials that are kept where nothing reads all of them."""
+
 
 def _refused(self: Any, *args: Any, **named: Any) -> NoReturn:
     raise NotImplementedError("this storage shows one study, which only its own search changes")
 
 
 class HistoryStorage(BaseStorage):
-    """An Optuna storage of one study. Safe to share between threads; a trial is frozen again only
-    when it has changed. Methods that only a study of Optuna's own needs, such as those that create
-    and end trials, raise NotImplementedError."""
+    """An Optuna storage of one study. Safe to share between threads; a trial is frozen when it is
+    read, and again only when it has changed. Methods that only a study of Optuna's own needs, such
+    as those that create and end trials, raise NotImplementedError."""
 
     create_new_study = _refused
     delete_study = _refused
@@ -50,8 +53,11 @@ class HistoryStorage(BaseStorage):
     def __init__(self, history: History) -> None:
         self.history = history
         self._lock = threading.RLock()
-        self._frozen: list[FrozenTrial] = []
+        self._frozen: dict[int, FrozenTrial] = {}
+        """By number, those read last, the latest one last."""
+        self._kept = KEPT
         self._distributions: dict[str, BaseDistribution] = {}
+        self._known: dict[tuple[tuple[str, int], ...], dict[str, BaseDistribution]] = {}
         self._seen = 0
 
     # ------------------------------------------------------------------------------------ the study
@@ -116,12 +122,19 @@ class HistoryStorage(BaseStorage):
             if known is not None:
                 check_distribution_compatibility(known, distribution)
             trial.params[param_name] = value
-            trial.distributions[param_name] = distribution
+            # The very same object for all trials: there may be very many.
+            of_all = known if known == distribution else distribution
+            trial.distributions = self._shared({**trial.distributions, param_name: of_all})
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._editing(trial_id) as trial:
             trial.system_attrs[key] = stored
+
+    def _shared(self, distributions: dict[str, BaseDistribution]) -> dict[str, BaseDistribution]:
+        """The same distributions, in an object that is shared by trials and not changed."""
+        key = tuple((name, id(each)) for name, each in distributions.items())
+        return self._known.setdefault(key, distributions)
 
     def get_trial_id_from_study_id_trial_number(self, study_id: int, trial_number: int) -> int:
         an_id = trial_id(study_id, trial_number)
@@ -131,14 +144,17 @@ class HistoryStorage(BaseStorage):
     def get_trial(self, trial_id: int) -> FrozenTrial:
         with self._lock:
             number = self._trial(trial_id).number
-            return self._refresh()[number]
+            self._refresh()
+            return self._read(number)
 
     def get_all_trials(
         self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
     ) -> list[FrozenTrial]:
         with self._lock:
             self._study(study_id)
-            trials = self._refresh()
+            self._refresh()
+            self._kept = max(KEPT, len(self.history.trials))
+            trials = [self._read(trial.number) for trial in self.history.trials]
             chosen = [trial for trial in trials if states is None or trial.state in states]
             if deepcopy:
                 return copy.deepcopy(chosen)
@@ -160,15 +176,22 @@ class HistoryStorage(BaseStorage):
             raise KeyError(f"No trial {number} in the study {study.name}.")
         return self.history.trials[number]
 
-    def _refresh(self) -> list[FrozenTrial]:
-        """All trials as they are now; the caller holds the lock, and changes none of them."""
+    def _refresh(self) -> None:
+        """Forget what has changed; the caller holds the lock."""
         self._seen, changed = self.history.changed_since(self._seen)
         for number in sorted(changed):
-            trial = self.history.trials[number]
-            frozen = freeze(self.history.study, trial)
-            self._frozen[number : number + 1] = [frozen]  # in its place, or at the end
-            self._distributions.update(trial.distributions)
-        return self._frozen
+            self._frozen.pop(number, None)
+            self._distributions.update(self.history.trials[number].distributions)
+
+    def _read(self, number: int) -> FrozenTrial:
+        """A trial as it is now, which the caller does not change."""
+        frozen = self._frozen.pop(number, None)
+        if frozen is None:
+            frozen = freeze(self.history.study, self.history.trials[number])
+        self._frozen[number] = frozen
+        if len(self._frozen) > self._kept:
+            del self._frozen[next(iter(self._frozen))]
+        return frozen
 
 
 def as_stored(value: Any) -> Any:

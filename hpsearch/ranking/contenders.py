@@ -7,8 +7,10 @@ reports differ, every trial has learnt something.
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
@@ -30,21 +32,31 @@ CLEARLY = 1.645
 """The standard deviations by which a trial is clearly ahead, with a probability of 95%."""
 
 
+First: TypeAlias = tuple[float, int]
+
+
 class Contenders:
     """The trials of one study that its leading configurations are chosen from.
 
     Args:
         trials: All of its trials, repeats included, with their reports.
         direction: ``minimize`` or ``maximize``.
+        firsts: The scores of all first reports (`first_of`), ascending. With them, `trials` may be
+            the repeats, what they repeat, and the first of the others that have learnt something.
     """
 
-    def __init__(self, trials: Iterable[Trial], direction: str) -> None:
+    def __init__(
+        self, trials: Iterable[Trial], direction: str, firsts: Sequence[First] | None = None
+    ) -> None:
         everyone = list(trials)
         self._sign = sign_of(direction)
         self._runs = runs_of(everyone)
         self._standing = Repeats(self._runs, direction)
         self._direction = direction
-        self._before_learning = _shared(self._first_scores(everyone))
+        if firsts is None:
+            known = [first_of(trial, self._sign) for trial in everyone]
+            firsts = sorted(first for first in known if first is not None)
+        self._before_learning = guess_of(firsts)
         complete = [trial for trial in everyone if trial.state is State.COMPLETE]
         learnt = [
             trial for trial in complete if trial.role is Role.CONFIRM or self.has_learnt(trial)
@@ -65,11 +77,7 @@ class Contenders:
 
     def has_learnt(self, trial: Trial) -> bool:
         """True if a trial has shown a better value than most trials begin with."""
-        value = trial.value
-        if value is None or not math.isfinite(value):
-            return False
-        guess = self._before_learning
-        return guess is None or self._sign * value < guess - _tolerance(guess)
+        return has_learnt(trial, self._sign, self._before_learning)
 
     def may_win(self, trial: Trial, best: Trial) -> bool:
         """True if a complete trial may be better than the best one.
@@ -119,33 +127,58 @@ class Contenders:
         value = standing(trial) if mean is None else mean
         return self._sign * value
 
-    def _first_scores(self, trials: Iterable[Trial]) -> list[float]:
-        scores = []
-        for trial in trials:
-            if trial.role is Role.CONFIRM or not trial.reports:
-                continue
-            value = trial.reports[min(trial.reports)].value
-            if value is not None and math.isfinite(value):
-                scores.append(self._sign * value)
-        return scores
+
+def first_of(trial: Trial, sign: float) -> First | None:
+    """The score of a trial's first report, smaller is better and infinite without a value, and the
+    trial's number; None without a report, and for a repeat."""
+    if trial.role is Role.CONFIRM or not trial.reports:
+        return None
+    value = trial.reports[min(trial.reports)].value
+    if value is None or not math.isfinite(value):
+        return math.inf, trial.number
+    return sign * value, trial.number
 
 
-def _shared(scores: Sequence[float]) -> float | None:
-    """The score that most trials begin with, smaller is better; None if they begin differently."""
-    ordered = sorted(scores)
-    number = len(ordered)
+def guess_of(firsts: Sequence[First]) -> float | None:
+    """The score that most trials begin with; None if they begin differently.
+
+    Half of all share it and at most a quarter begin worse, so that the trials from the middle to
+    the third quarter do.
+    """
+    number = bisect.bisect_left(firsts, (math.inf, -1))
+    if number < FEWEST:
+        return None
+    middle, quarter = number // 2, math.ceil(number * (1 - WORSE))
+    reached = firsts[quarter - 1][0]
+    place = bisect.bisect_left(firsts, reached, 0, middle + 1, key=_reach)
     enough = max(FEWEST, number / 2)
-    last = 0
     found: float | None = None
-    for place, score in enumerate(ordered):
-        while last < number and ordered[last] - score <= _tolerance(score):
-            last += 1
-        sharing = last - place
-        worse = number - last
-        if sharing >= enough and worse <= WORSE * number:
+    while place <= middle:
+        score = firsts[place][0]
+        last = bisect.bisect_right(firsts, _reach(firsts[place]), place, number, key=_score)
+        if last - place >= enough and last >= quarter:
             found = score
-            enough = sharing + 1
+            enough = last - place + 1
+        place = bisect.bisect_right(firsts, score, place, number, key=_score)
     return found
+
+
+def has_learnt(trial: Trial, sign: float, guess: float | None) -> bool:
+    """True if a trial has shown a better value than the one that most begin with, if there is
+    one."""
+    value = trial.value
+    if value is None or not math.isfinite(value):
+        return False
+    return guess is None or sign * value < guess - _tolerance(guess)
+
+
+def _score(first: First) -> float:
+    return first[0]
+
+
+def _reach(first: First) -> float:
+    """The worst score that is the same as a first one."""
+    return first[0] + _tolerance(first[0])
 
 
 def _tolerance(score: float) -> float:

@@ -42,6 +42,7 @@ class FrontRung(Rung):
             self._points, self._fronts = {}, []
             for other in known.keys() - {number}:
                 self._enter(other, known[other])
+        self._enter_number(number)
         self.scores[number] = math.inf
         if score is not None:
             self._enter(number, score)

@@ -7,9 +7,13 @@ may change them, and with them the methods that `samplers.view.SamplerView`,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from optuna import Study
 from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.search_space import IntersectionSearchSpace
 
 
 def contains(distribution: BaseDistribution, value: Any) -> bool:
@@ -18,3 +22,19 @@ def contains(distribution: BaseDistribution, value: Any) -> bool:
         return distribution._contains(distribution.to_internal_repr(value))
     except (ValueError, TypeError):
         return False
+
+
+def know_space(sampler: BaseSampler, space: Mapping[str, BaseDistribution]) -> None:
+    """Tell a sampler the parameters that every trial has, which it would find in all trials."""
+    if isinstance(getattr(sampler, "_search_space", None), IntersectionSearchSpace):
+        vars(sampler)["_search_space"] = _Known(space)
+
+
+class _Known:
+    """A search space as it is calculated, once known."""
+
+    def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
+        self._space = dict(sorted(space.items()))
+
+    def calculate(self, study: Study, use_cache: bool = False) -> dict[str, BaseDistribution]:
+        return self._space

@@ -10,22 +10,28 @@ is taken at random. One that was asked for is never refused.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import islice
 from typing import Any, cast
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.pruners import NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
+from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
+from hpsearch.search.optuna_private import know_space
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
-from hpsearch.search.samplers.view import SamplerView, id_of, without_repeats
+from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
 from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
@@ -37,6 +43,10 @@ LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is untried and keeps the
 study's requirements."""
+
+MOST_SHOWN, BEST_SHOWN = 1_000, 64
+"""TPE is shown so many trials of a larger study, the best ones and the latest: it models at most
+the best 25 as good, and gives the others the less weight the older they are."""
 
 STEADY = methods.AVERAGING | {"BruteForceSampler", methods.CURVE_GP}
 """Samplers that see to that by themselves, or that would draw the same again."""
@@ -57,6 +67,11 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
+        self._best_first: InOrder | None = None
+        """For a sampler that is shown only a part of a large study."""
+        if self._class in methods.SHOWN_PART and len(spec.objectives) == 1:
+            sign = spec.objective.sign
+            self._best_first = InOrder(history, lambda trial: _tpe_place(trial, sign))
         self._untried: Untried | None = None
         """None if trials may ask for more than the space has, so that they cannot be compared."""
         if not space.is_open(spec.task):
@@ -137,9 +152,18 @@ class Proposals:
         name = methods.class_name(method)
         limits = self._spec.constraints if name in methods.CONSTRAINED else None
         storage = self._storage
+        if self._best_first is not None and len(self._history.trials) > MOST_SHOWN:
+            storage = only(storage, self._history, self._shown(self._best_first))
         if name not in methods.AVERAGING:
             storage = without_repeats(storage, self._history)
         return SamplerView(self._history.study.name, storage, sampler, limits)
+
+    def _shown(self, best_first: InOrder) -> list[int]:
+        """The best, the open and the latest trials, ascending: about MOST_SHOWN."""
+        count = len(self._history.trials)
+        shown = {*islice(best_first, BEST_SHOWN), *self._history.open}
+        latest = max(0, MOST_SHOWN - len(shown))
+        return sorted(shown.union(range(count - latest, count)))
 
     def _sampler_for(self, trial: Trial, attempt: int) -> BaseSampler:
         again = (attempt,) if attempt else ()
@@ -148,7 +172,18 @@ class Proposals:
             seed = derived_seed(self._spec.seed, "design", "sampler", *again)
             encoding = encoding_of(self._spec)
             return Design(encoding, trial.number, seed, **self._method.arguments)
-        return cast(BaseSampler, methods.sampler(self._method, seed))
+        sampler = cast(BaseSampler, methods.sampler(self._method, seed))
+        if self._in_all_trials is not None:
+            know_space(sampler, self._in_all_trials)
+        return sampler
+
+    @cached_property
+    def _in_all_trials(self) -> dict[str, BaseDistribution] | None:
+        """The space, if each trial has all its parameters and no other."""
+        parameters = self._spec.space
+        if space.is_open(self._spec.task) or any(each.when for each in parameters.values()):
+            return None
+        return space.distributions(parameters)
 
     @cached_property
     def curve_gp(self) -> CurveGPSampler:
@@ -157,6 +192,16 @@ class Proposals:
         seed = derived_seed(self._spec.seed, "sampler")
         believed = space.priors(self._spec.space)
         return CurveGPSampler(self._forecast, self._history, seed, believed, self._untried)
+
+
+def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:
+    """The key by which TPE finds good trials: of those that keep the limits the complete ones, by
+    their values, and then those that trained farthest."""
+    if trial.value is None or trial.state is State.FAILED or trial.role is Role.CONFIRM:
+        return None
+    is_complete = trial.state is State.COMPLETE
+    far = 0.0 if is_complete else -trial.resource
+    return (trial.violation, not is_complete, far, sign * trial.value, trial.number)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:

@@ -25,8 +25,9 @@ from __future__ import annotations
 import bisect
 import enum
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,8 @@ class Rung:
         self.waiting: set[int] = set()
         """The trials that pause here."""
         self._standing: list[tuple[float, int]] = []
+        self._numbers: list[int] = []
+        """The trials, ascending."""
         self._excused: set[int] = set()
         self._stopped: set[int] = set()
 
@@ -93,9 +96,19 @@ class Rung:
         one."""
         before = self.scores.get(number)
         if before is not None:
-            self._standing.remove((before, number))
+            del self._standing[self._place((before, number))]
+        self._enter_number(number)
         self.scores[number] = score
         bisect.insort(self._standing, (score, number))
+
+    def _enter_number(self, number: int) -> None:
+        if number not in self.scores:
+            bisect.insort(self._numbers, number)
+
+    def latest(self, count: int, among: Container[int]) -> list[int]:
+        """The latest few of its trials that are among some, ascending."""
+        found = (number for number in reversed(self._numbers) if number in among)
+        return sorted(islice(found, count))
 
     def rank(self, number: int) -> int:
         """The trial's place by score, from 0 for the best."""
@@ -278,8 +291,7 @@ class Rungs:
         """The rank correlation of a rung's values with those at the next level, as far as known."""
         rung = self.rungs[index]
         following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self._end
-        both = [number for number in following.scores if number in rung.scores]
-        numbers = sorted(both)[-COMPARED:]
+        numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
         found = _foretold(rung, following, numbers) if count else 0.0
         return (count * found + WEIGHT * ASSUMED) / (count + WEIGHT)

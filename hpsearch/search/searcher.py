@@ -48,8 +48,16 @@ MOST_COMPARED = 64
 LEADERS = 16
 """The number of leading trials whose expectation is kept up to date."""
 
+LARGE, FOLLOWED = 1_000, 64
+"""In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
+may go on; of others the expectation is the one after their last report."""
+
 STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
 """Pruners that guess their first and last step from finished trials unless they are given."""
+
+
+BATCH = 1_024
+"""The number of trials whose expectations are computed at a time: their covariances take memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +88,11 @@ class Searcher:
         self._rungs: Rungs | None = None
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
-        self._noted_at = 0
+        self._noted_at, _ = history.changed_since(0)
+        self._due = set(range(len(history.trials)))
+        if self._is_large:
+            self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
+        """Trials whose expectation is to be found again."""
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
@@ -253,7 +265,7 @@ class Searcher:
             number, level = found
             why = f"no trial beats it in all objectives at {level:g}"
             return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
-        if any(trial.state is State.COMPLETE for trial in self._history.trials):
+        if self._history.states[State.COMPLETE]:
             return None
         number, level = rungs.ahead([trial.number for trial in waiting])
         why = f"it is ahead of all that wait at {level:g}, and none is complete"
@@ -263,30 +275,47 @@ class Searcher:
 
     def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
         """The expectations in full of the trials that lead and of those that have changed since the
-        last call: the value of the objective, its standard deviation and its 90% interval."""
+        last call, also by their expectation: the value of the objective, its standard deviation and
+        its 90% interval. Once they are recorded, `noted` is to be called."""
         outlook = self._outlook(fit=False)
+        self._noted_at, changed = self._history.changed_since(self._noted_at)
+        self._due.update(changed)
         if outlook is None:
             return []
-        self._noted_at, changed = self._history.changed_since(self._noted_at)
-        known = {number for number in changed if number in outlook.points}
-        numbers = sorted(known.union(self._leaders(outlook)))
-        numbers = [number for number in numbers if self._rough.may_lead(number)]
+        found = self._due.union(self._leaders(outlook))
+        if self._is_large:
+            found.update(self._rough.leaders(FOLLOWED, outlook.known), self._history.open)
+        self._due = set()
+        may_lead = [number for number in found if self._rough.may_lead(number)]
+        numbers = sorted(number for number in may_lead if number in outlook.known)
         if not numbers:
             return []
         trials = [self._history.trials[number] for number in numbers]
-        values = outlook.values(numbers)
+        values = []
+        for start in range(0, len(numbers), BATCH):
+            values += outlook.values(numbers[start : start + BATCH])
         return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
+
+    def noted(self) -> None:
+        """Take expectations that were just recorded, in a large study, for no changes: else all
+        trials would be looked at again whenever the model has learnt something."""
+        if self._is_large:
+            self._noted_at, _ = self._history.changed_since(self._noted_at)
+
+    @property
+    def _is_large(self) -> bool:
+        return len(self._history.trials) > LARGE
 
     def _outlook(self, *, fit: bool = True) -> Outlook | None:
         return None if self._forecast is None else self._forecast.outlook(fit=fit)
 
     def _leaders(self, outlook: Outlook) -> list[int]:
-        return self._rough.leaders(LEADERS, outlook.points)
+        return self._rough.leaders(LEADERS, outlook.known)
 
     def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
         """Trials by what is expected of them in full; None where nothing is."""
         outlook = self._outlook()
-        if outlook is None or not all(number in outlook.points for number in numbers):
+        if outlook is None or not all(number in outlook.known for number in numbers):
             return None
         some = self._rough.first(MOST_COMPARED, numbers)
         means, _ = outlook.in_full(some)
@@ -319,6 +348,11 @@ def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
     """The index of the rung that a report of a trial counts at; None if it counts at no rung, as of
     a repeat."""
     return None if trial.role is Role.CONFIRM else rungs.enter(trial.number, resource)
+
+
+def _awaits_expectation(trial: Trial) -> bool:
+    """True if a trial on record may have reported since its expectation was noted."""
+    return not trial.state.terminal or trial.expected is None
 
 
 def _is_exempt(trial: Trial) -> bool:

@@ -45,7 +45,8 @@ class Untried:
         """By trial, its configuration."""
         self._counts: Counter[Places] = Counter()
         """The number of trials of each configuration."""
-        self._tried: set[Places] = set()
+        self._lost: set[Places] = set()
+        """Those whose only trial lost its workers."""
         always = [each.size for each in space.values() if not each.when]
         self._fewest = 1 if requires else math.prod(always)
         """Configurations that there are at least, without those that conditions add."""
@@ -60,15 +61,17 @@ class Untried:
     def knows(self, params: Mapping[str, Any]) -> bool:
         """True if a configuration was tried at the last `refresh`; inactive parameters do not
         count."""
-        return self._places_of(params) in self._tried
+        places = self._places_of(params)
+        return places is not None and self._is_tried(places)
 
     @property
     def exhausted(self) -> bool:
         """True if no configuration is left."""
         self.refresh()
-        if len(self._tried) < self._fewest or self._all is None:
+        tried = len(self._counts) - len(self._lost)
+        if tried < self._fewest or self._all is None:
             return False
-        return len(self._tried) >= len(self._all)
+        return tried >= len(self._all)
 
     def anywhere(self, seed: int) -> dict[str, Any] | None:
         """One of the untried configurations, all with equal chances: of a space that is too large
@@ -77,7 +80,7 @@ class Untried:
         if self._all is not None:
             order = np.random.default_rng(seed).permutation(len(self._all))
             for index in order:
-                if self._all[index] not in self._tried:
+                if not self._is_tried(self._all[index]):
                     return self._params_at(self._all[index])
         params = None
         for params in islice(draws(self._space, self._requires, seed), DRAWS):
@@ -94,10 +97,13 @@ class Untried:
             self._places[number] = places
             self._counts[places] += 1
         places = self._places[number]
-        if not _is_lost(trial) or self._counts[places] > 1:
-            self._tried.add(places)
+        if _is_lost(trial) and self._counts[places] == 1:
+            self._lost.add(places)
         else:
-            self._tried.discard(places)
+            self._lost.discard(places)
+
+    def _is_tried(self, places: Places) -> bool:
+        return places in self._counts and places not in self._lost
 
     def _places_of(self, params: Mapping[str, Any]) -> Places | None:
         """The places of the active parameters; None for a configuration outside the space."""

@@ -77,11 +77,16 @@ def _escaped(value: Any) -> Any:
 
 
 def _number_of(value: dict[str, Any]) -> Any:
-    return float(value["$float"]) if value.keys() == {"$float"} else value
+    return float(value["$float"]) if len(value) == 1 and "$float" in value else value
 
 
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
 ).encode
-decode = json.JSONDecoder(object_hook=_number_of).decode
-"""The value of a JSON text that `encode` wrote. Raises ValueError for a text that is not JSON."""
+_decode = json.JSONDecoder().decode
+_decode_all = json.JSONDecoder(object_hook=_number_of).decode
+
+
+def decode(text: str) -> Any:
+    """The value of a text that `encode` wrote. Raises ValueError for one that is not JSON."""
+    return _decode_all(text) if "$float" in text else _decode(text)

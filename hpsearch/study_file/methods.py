@@ -51,6 +51,9 @@ AVERAGING = frozenset({"GPSampler"})
 CONSTRAINED = frozenset({"TPESampler", "GPSampler", "NSGAIISampler", "NSGAIIISampler"})
 """Samplers of Optuna that take constraints into account."""
 
+SHOWN_PART = frozenset({"TPESampler"})
+"""Samplers of Optuna that lose nothing if of very many trials they see the best and the latest."""
+
 LAID_OUT = frozenset({"QMCSampler", "BruteForceSampler"})
 """Samplers of Optuna that need the whole space in advance."""
 

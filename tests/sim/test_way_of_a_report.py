@@ -37,7 +37,7 @@ UP = ["driver -> brain Study.on_event", "brain -> search Searcher.assess"]
 """How a report comes in: each room asks the next one once."""
 
 TICK, COMMIT = "driver -> brain Study.on_tick", "driver -> store Store.commit"
-NOTES = "brain -> search Searcher.expectations"
+NOTES = ["brain -> search Searcher.expectations", "brain -> search Searcher.noted"]
 DOWN = [TICK, COMMIT, "driver -> simulation SimulatedExecutor.recorded"]
 """How it comes to the database: the tick is ended and committed, and the executor is told so."""
 
@@ -143,8 +143,8 @@ def commands_of(entries: Sequence[str]) -> list[str]:
 def without_notes(entries: Sequence[str]) -> list[str]:
     """The entries without what is noted of the whole study, from time to time and not for a
     report."""
-    assert entries.count(NOTES) <= 1
-    return [entry for entry in entries if entry != NOTES]
+    assert all(entries.count(note) <= 1 for note in NOTES)
+    return [entry for entry in entries if entry not in NOTES]
 
 
 def test_a_report_after_which_its_trial_goes_on_enters_each_room_once(reports: list[Round]) -> None:

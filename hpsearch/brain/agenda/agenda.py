@@ -189,15 +189,14 @@ class Agenda:
         """True if no trial has been trained in full, and none can be any more."""
         if room.reaches(self._total):
             return False
-        trials = self._history.trials
-        if any(trial.state is State.COMPLETE for trial in trials):
+        history = self._history
+        if history.states[State.COMPLETE]:
             return False
-        return not any(self._may_end(trial, room) for trial in trials)
+        return not any(self._may_end(history.trials[number], room) for number in history.open)
 
     def _may_end(self, trial: Trial, room: Headroom) -> bool:
-        """True if a trial can still be trained in full; what runs has its share of the budget."""
-        if trial.state.terminal:
-            return False
+        """True if an open trial can still be trained in full; what runs has its share of the
+        budget."""
         distance = self._total - trial.resource
         if trial.state is State.RUNNING:
             return room.under_way().in_time(distance, trial)

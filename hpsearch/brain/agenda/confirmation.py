@@ -21,14 +21,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial
-from hpsearch.ranking.contenders import Contenders
+from hpsearch.domain.records import Trial, sign_of
+from hpsearch.ranking.contenders import Contenders, first_of, guess_of, has_learnt
+from hpsearch.ranking.in_order import InOrder
 from hpsearch.ranking.repeats import Repeats, runs_of
+from hpsearch.ranking.selection import counts, place_of
 from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FURTHER = 4
@@ -59,8 +62,11 @@ class Confirmation:
         self._contenders = Contenders([], self._direction)
         self._seen = 0
         """The history's clock at which the contenders were last looked for."""
-        self._reported: set[int] = set()
-        """The trials whose first report the contenders were found by."""
+        sign = sign_of(self._direction)
+        self._firsts = InOrder(history, lambda trial: first_of(trial, sign))
+        self._reported = 0
+        """The number of first reports that the contenders were found by."""
+        self._complete = InOrder(history, lambda trial: _place_if_complete(trial, sign))
 
     def keep_to(self, budget: StudyBudget) -> None:
         """Promise the repeats of a budget; a larger one promises its own."""
@@ -93,11 +99,22 @@ class Confirmation:
         history = self._history
         trials = history.trials
         self._seen, changed = history.changed_since(self._seen)
-        if any(self._may_matter(trials[number]) for number in changed):
+        is_new = len(self._firsts) != self._reported
+        if is_new or any(_may_matter(trials[number]) for number in changed):
             self._expect()
             self._seen, _ = history.changed_since(self._seen)
-            self._contenders = Contenders(trials, self._direction)
-            self._reported.update(trial.number for trial in trials if trial.reports)
+            self._contenders = self._found()
+            self._reported = len(self._firsts)
+
+    def _found(self) -> Contenders:
+        trials, firsts = self._history.trials, self._firsts.keys
+        sign, guess = sign_of(self._direction), guess_of(firsts)
+        repeats = self._repeats()
+        numbers = {repeat.repeats for repeat in repeats if repeat.repeats is not None}
+        others = (trials[number] for number in self._complete if number not in numbers)
+        learnt = (trial for trial in others if has_learnt(trial, sign, guess))
+        leading = [*islice(learnt, self._top), *(trials[number] for number in sorted(numbers))]
+        return Contenders([*leading, *repeats], self._direction, firsts)
 
     @property
     def runs(self) -> int:
@@ -179,7 +196,7 @@ class Confirmation:
         return sorted(racing, key=lambda leader: given[leader.number])
 
     def _repeats(self) -> list[Trial]:
-        return [trial for trial in self._history.trials if trial.role is Role.CONFIRM]
+        return [self._history.trials[number] for number in self._history.repeats]
 
     def _is_used_up(self) -> bool:
         """True if the race has taken the repeats that are promised: those of its leaders, and all
@@ -199,13 +216,6 @@ class Confirmation:
         out = self._out([repeat for repeat in self._repeats() if repeat.repeats in numbers])
         return [leader for leader in leaders if leader.number not in out]
 
-    def _may_matter(self, trial: Trial) -> bool:
-        """True if a change of this trial may change the leaders: if it is complete, a repeat, or
-        has reported for the first time."""
-        if trial.role is Role.CONFIRM or trial.state is State.COMPLETE:
-            return True
-        return bool(trial.reports) and trial.number not in self._reported
-
     def _out(self, repeats: list[Trial]) -> set[int]:
         """The leaders that are clearly behind, or of whose repeats most failed."""
         standing = Repeats(runs_of(repeats), self._direction)
@@ -213,6 +223,17 @@ class Confirmation:
         complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)
         leaders = _by_leader(repeats)
         return {each for each in leaders if failed[each] > complete[each] or standing.behind(each)}
+
+
+def _may_matter(trial: Trial) -> bool:
+    """True if a change of this trial may change the leaders, besides by its first report."""
+    return trial.role is Role.CONFIRM or trial.state is State.COMPLETE
+
+
+def _place_if_complete(trial: Trial, sign: float) -> tuple[float, ...] | None:
+    if trial.state is not State.COMPLETE or not counts(trial):
+        return None
+    return (trial.violation, *place_of(trial, sign))
 
 
 def _by_leader(repeats: Iterable[Trial]) -> Counter[int]:

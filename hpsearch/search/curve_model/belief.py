@@ -82,10 +82,10 @@ class Belief:
             total += np.where(active[name], np.log(density), 0.0)
         return total
 
-    def weighed(self, points: Floats, shown: Floats) -> Floats:
-        """(n,) The weight in log scores of (n, parameters) points; `shown` are (m, parameters)
-        points that have a value, the best first."""
-        weight = self.credibility(shown) * WEIGHT / max(1, len(shown))
+    def weighed(self, points: Floats, shown: Floats, results: int) -> Floats:
+        """(n,) The weight in log scores of (n, parameters) points after so many results; `shown`
+        are (m, parameters) of their points, evenly by rank, the best first."""
+        weight = self.credibility(shown) * WEIGHT / max(1, results)
         return self.log_density(points) * weight
 
     def credibility(self, shown: Floats) -> float:

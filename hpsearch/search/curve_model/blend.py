@@ -34,8 +34,8 @@ class LossBlend:
 
     def leave(self, share: float, value: float, loss: float) -> None:
         """Take back an `enter`."""
-        self._values[share].remove(value)
-        self._losses[share].remove(loss)
+        for known, gone in ((self._values[share], value), (self._losses[share], loss)):
+            del known[bisect.bisect_left(known, gone)]
 
     def value(self, share: float, value: float, loss: float) -> float:
         """The value that counts for a trial that has entered at this share."""

@@ -109,34 +109,55 @@ class CurveReader:
         self._blend = LossBlend()
         self._sign = sign_of(history.study.directions[0])
         self._clock = 0
-        self._known: dict[int, ShownCurve] = {}
+        self.known: dict[int, ShownCurve] = {}
+        """By trial, its curve at the last call of `curves`."""
         self._ordered: list[ShownCurve] = []
         """All of them, the best first."""
+        self.values = 0
+        """The number of values of all curves."""
+        self._bests: list[float] = []
+        self._worsts: list[float] = []
+        """The best and the worst finite value of each curve, ascending."""
         self.changes = 0
         """The number of changes of all curves."""
 
-    def curves(self) -> list[ShownCurve]:
+    def curves(self) -> Sequence[ShownCurve]:
         """The curves of all trials with a finite value, those that keep the limits first, each by
-        its best value; and of those that failed."""
+        its best value; and of those that failed. The list changes with the next call."""
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
-            before, now = self._known.get(number), self.read(self._history.trials[number])
+            before, now = self.known.get(number), self.read(self._history.trials[number])
             if _shown(before) != _shown(now):
                 self._replace(number, before, now)
-        return self._ordered.copy()
+        return self._ordered
 
     def _replace(self, number: int, before: ShownCurve | None, now: ShownCurve | None) -> None:
         self.changes += 1
         if before is not None:
             place = bisect.bisect_left(self._ordered, before.goodness, key=_goodness)
-            del self._ordered[place], self._known[number]
+            del self._ordered[place], self.known[number]
+            self.values -= len(before.values)
+            for ends, end in self._ends(before):
+                del ends[bisect.bisect_left(ends, end)]
             for row in before.with_losses():
                 self._blend.leave(*row)
         if now is not None:
             bisect.insort(self._ordered, now, key=_goodness)
-            self._known[number] = now
+            self.known[number] = now
+            self.values += len(now.values)
+            for ends, end in self._ends(now):
+                bisect.insort(ends, end)
             for row in now.with_losses():
                 self._blend.enter(*row)
+
+    def _ends(self, curve: ShownCurve) -> list[tuple[list[float], float]]:
+        finite = [value for value in curve.values if math.isfinite(value)]
+        return [(self._bests, min(finite)), (self._worsts, max(finite))] if finite else []
+
+    @property
+    def seen(self) -> tuple[float, float]:
+        """The best and the worst value of all curves, of which one has a value."""
+        return self._bests[0], self._worsts[-1]
 
     def blended(self, curve: ShownCurve) -> ShownCurve:
         """A curve with the values that count, in which the validation loss has its part."""

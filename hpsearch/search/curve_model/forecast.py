@@ -56,7 +56,11 @@ class Outlook:
     """The forecast at one moment."""
 
     curves: Sequence[ShownCurve]
-    """Of all trials, the best first."""
+    """Of all trials, the best first; as `known`, as they are now."""
+    known: Mapping[int, ShownCurve]
+    """By trial, its curve."""
+    seen: tuple[float, float]
+    """The best and the worst value of all curves."""
     warp: Warp
     level: float
     """The mean that was taken off the stretched values."""
@@ -69,11 +73,6 @@ class Outlook:
     """(studies,) Of each earlier study with this one."""
     metric: str = ""
 
-    @cached_property
-    def points(self) -> Mapping[int, Floats]:
-        """By trial, (parameters,) its configuration."""
-        return {curve.number: curve.point for curve in self.curves}
-
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
         means, deviations = self.posterior.predict(self._ends(numbers))
@@ -81,7 +80,7 @@ class Outlook:
 
     def _ends(self, numbers: Sequence[int]) -> Points:
         """The ends of trials' curves."""
-        points = np.array([self.points[number] for number in numbers])
+        points = np.array([self.known[number].point for number in numbers])
         features = self.encoding.features(points)
         return Points(features, np.ones(len(numbers)), np.array(numbers))
 
@@ -118,9 +117,8 @@ class Outlook:
     def _possible(self) -> tuple[float, float]:
         """The best value that the metric can have and the worst one that was seen; smaller is
         better."""
-        seen = [value for curve in self.curves for value in curve.values if math.isfinite(value)]
-        low, high = range_of(self.metric, [self.sign * value for value in seen])
-        return min(self.sign * low, self.sign * high), max(seen)
+        low, high = range_of(self.metric, [self.sign * value for value in self.seen])
+        return min(self.sign * low, self.sign * high), self.seen[1]
 
     def chances(self, numbers: Sequence[int], leader: int) -> Floats:
         """(n,) The probability that each trial turns out better than the leader. Both are uncertain
@@ -181,7 +179,7 @@ class Forecast:
             self._outlook = self._made(curves, fit)
         return self._outlook
 
-    def _made(self, curves: list[ShownCurve], fit: bool) -> Outlook | None:
+    def _made(self, curves: Sequence[ShownCurve], fit: bool) -> Outlook | None:
         seen = seen_of(curves)
         if seen < LEAST or not self.encoding.dimensions:
             return None
@@ -189,15 +187,24 @@ class Forecast:
         earlier_rows = self.earlier.rows(seen)
         own = MOST_ROWS - earlier_rows
         evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
-        values = sum(len(curve.values) for curve in curves)
-        model = self._model(evidence, values, fit)
+        model = self._model(evidence, self.reader.values, fit)
         agreements = faded(model.agreements, seen)
         if self.earlier:
             model = model.with_agreements(agreements)
             evidence = self.earlier.beside(evidence, agreements, earlier_rows)
         posterior = model.condition(evidence)
-        known = (self.encoding, self._sign, agreements, self._metric)
-        return Outlook(curves, warp, level, posterior, *known)
+        return Outlook(
+            curves,
+            self.reader.known,
+            self.reader.seen,
+            warp,
+            level,
+            posterior,
+            self.encoding,
+            self._sign,
+            agreements,
+            self._metric,
+        )
 
     def _model(self, evidence: Evidence, values: int, fit: bool) -> CurveModel:
         """The model with the study's hyperparameters, fitted again if there are enough new

@@ -14,7 +14,8 @@ Unreasonable Effectiveness of Quasirandom Sequences" (2018).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,10 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
+from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.belief import Belief
-from hpsearch.search.curve_model.curves import FLOOR, HORIZON, tau_of
+from hpsearch.search.curve_model.curves import FLOOR, HORIZON, ShownCurve, tau_of
+from hpsearch.search.curve_model.earlier import OPENINGS
 from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
@@ -44,6 +47,8 @@ UNIFORM, LOCAL, AROUND = 32, 80, 8
 BELIEVED = 24
 """Candidates that follow the priors, if there are any; so does every other one of the first
 proposals."""
+MOST_SHOWN = 1_000
+"""The most results by which the priors are judged."""
 WARM = 24
 """Candidates around the best configurations of earlier studies, if there are any."""
 SHIFTS = 8
@@ -81,10 +86,8 @@ class CurveGPSampler(BaseSampler):
         self._history = history
         self._untried = untried
         self._seed = seed
-        self._clock = 0
-        self._has_failed: dict[int, bool] = {}
-        """By trial, true if it failed because of its configuration or exceeds a limit, and false if
-        it has reported and did not."""
+        self._failed = InOrder(history, _failed_key)
+        self._worked = InOrder(history, _worked_key)
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -140,8 +143,7 @@ class CurveGPSampler(BaseSampler):
         features = self._encoding.features(points)
         score = _improvement(rng, outlook, features)
         if belief is not None:
-            shown = np.array([curve.point for curve in outlook.curves])
-            score = score + belief.weighed(points, shown)
+            score = score + belief.weighed(points, _spread(outlook.curves), len(outlook.curves))
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points), len(uniform))
         failures = self._failures()
@@ -183,16 +185,25 @@ class CurveGPSampler(BaseSampler):
         """True if trial `number` is the first that is drawn, and none before it is at this
         point."""
         encoding = self._encoding
-        earlier = self._history.trials[:number]
-        if any(trial.role is Role.SEARCH for trial in earlier):
+        if self._drawn_before(number, 1):
             return False
+        earlier = self._history.trials[:number]
         points = np.array([mode] + [encoding.point(trial.params) for trial in earlier])
         first, *others = encoding.features(points)
         return not any(np.allclose(each, first) for each in others)
 
     def _opening(self, number: int) -> Floats | None:
-        drawn = sum(trial.role is Role.SEARCH for trial in self._history.trials[:number])
-        return self._forecast.earlier.opening(drawn, self._designed(number))
+        earlier = self._forecast.earlier
+        if not earlier:
+            return None
+        drawn = self._drawn_before(number, OPENINGS)
+        return earlier.opening(drawn, self._designed(number))
+
+    def _drawn_before(self, number: int, most: int) -> int:
+        """The number of trials before another one that were drawn, counted up to `most`."""
+        earlier = islice(self._history.trials, number)
+        drawn = (trial for trial in earlier if trial.role is Role.SEARCH)
+        return sum(1 for _ in islice(drawn, most))
 
     def _candidates(self, rng: np.random.Generator, best: Floats) -> tuple[Floats, Floats]:
         """(at most UNIFORM, parameters) Allowed points anywhere, and (LOCAL, parameters) points
@@ -220,28 +231,19 @@ class CurveGPSampler(BaseSampler):
         return np.where(moving, moved, near)
 
     def _failures(self) -> SurvivalModel | None:
-        self._clock, changed = self._history.changed_since(self._clock)
-        for number in changed:
-            trial = self._history.trials[number]
-            failed = _is_outside(trial)
-            if trial.params and (failed or trial.reports):
-                self._has_failed[number] = failed
-            else:
-                self._has_failed.pop(number, None)
-        numbers = sorted(self._has_failed)
-        failed_ones = [number for number in numbers if self._has_failed[number]]
-        if not failed_ones:
+        failed, worked = self._failed, self._worked
+        if not len(failed):
             return None
-        worked = [number for number in numbers if not self._has_failed[number]]
-        share = share_of(len(failed_ones), len(numbers))
-        features = self._features_of(failed_ones), self._features_of(worked)
+        share = share_of(len(failed), len(failed) + len(worked))
+        features = self._features_of(failed), self._features_of(worked)
         return SurvivalModel(*features, share, self._encoding.parameters)
 
-    def _features_of(self, numbers: list[int]) -> Floats:
+    def _features_of(self, some: InOrder) -> Floats:
+        """(at most half of MOST, dimensions) The features of the latest of some trials."""
         encoding = self._encoding
-        if not numbers:
+        trials = [self._history.trials[number] for number in some.last(MOST // 2)]
+        if not trials:
             return np.zeros((0, encoding.dimensions))
-        trials = [self._history.trials[number] for number in numbers[-MOST // 2 :]]
         return encoding.features(np.array([encoding.point(trial.params) for trial in trials]))
 
 
@@ -249,6 +251,22 @@ def _is_outside(trial: Trial) -> bool:
     """True if a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
+
+
+def _failed_key(trial: Trial) -> tuple[int] | None:
+    return (trial.number,) if trial.params and _is_outside(trial) else None
+
+
+def _worked_key(trial: Trial) -> tuple[int] | None:
+    has_worked = trial.params and trial.reports and not _is_outside(trial)
+    return (trial.number,) if has_worked else None
+
+
+def _spread(curves: Sequence[ShownCurve]) -> Floats:
+    """(at most MOST_SHOWN, parameters) The points of curves, evenly by rank, the best first."""
+    count = len(curves)
+    ranks = np.linspace(0, count - 1, min(count, MOST_SHOWN)).round()
+    return np.array([curves[int(rank)].point for rank in ranks])
 
 
 def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -> Floats:

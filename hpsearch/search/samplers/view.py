@@ -7,13 +7,14 @@ Samplers are shown:
 * With several objectives, no intermediate values: those are of the first objective alone.
 * A queued trial as one that runs, so that no other trial tries the same.
 
-Repeats of a trial are not shown to those that count trials (`without_repeats`).
+To TPE a large study is shown in part (`proposals`). Repeats of a trial are not shown to those that
+count trials (`without_repeats`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import optuna
@@ -107,6 +108,29 @@ def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
         return (trial for trial in trials if records[trial.number].role is not Role.CONFIRM)
 
     return cast(BaseStorage, _Shown(storage, show))
+
+
+def only(storage: BaseStorage, history: History, numbers: Sequence[int]) -> BaseStorage:
+    """A storage with some of the trials."""
+    return cast(BaseStorage, _Some(storage, history.study.id, numbers))
+
+
+class _Some:
+    def __init__(self, storage: BaseStorage, study_id: int, numbers: Sequence[int]) -> None:
+        self._storage = storage
+        find = storage.get_trial_id_from_study_id_trial_number
+        self._ids = [find(study_id, number) for number in numbers]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def get_all_trials(
+        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
+    ) -> list[FrozenTrial]:
+        """As Optuna's own."""
+        return _selected(map(self._storage.get_trial, self._ids), deepcopy, states)
+
+    get_best_trial = BaseStorage.get_best_trial
 
 
 def _selected(

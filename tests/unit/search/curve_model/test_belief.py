@@ -139,7 +139,8 @@ def test_a_belief_counts_less_with_every_result_and_never_endlessly(
     belief = belief_in({"x": FloatDistribution(0.0, 1.0)}, {"x": prior})
     point = np.array([[u]])
     shown = np.full((2 * results, 1), prior)
-    now, later = belief.weighed(point, shown[:results])[0], belief.weighed(point, shown)[0]
+    now = belief.weighed(point, shown[:results], results)[0]
+    later = belief.weighed(point, shown, 2 * results)[0]
     assert later == pytest.approx(now / 2)
     assert -30 < now < 30
 
@@ -148,7 +149,7 @@ def test_a_belief_is_dropped_where_what_it_favours_is_in_the_worse_half() -> Non
     belief = belief_in({"x": FloatDistribution(0.0, 1.0)}, {"x": 0.9})
     best_is_low = np.linspace(0.0, 1.0, 20)[:, None]
     assert belief.credibility(best_is_low) == 0.0
-    assert np.all(belief.weighed(best_is_low, best_is_low) == 0.0)
+    assert np.all(belief.weighed(best_is_low, best_is_low, 20) == 0.0)
     assert belief.credibility(best_is_low[::-1]) == 1.0
     best_is_in_the_middle = np.array([[0.5], [0.3], [0.8], [0.1], [0.95], [0.0]])
     assert 0.0 < belief.credibility(best_is_in_the_middle) < 1.0
