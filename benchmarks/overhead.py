@@ -1,30 +1,43 @@
-"""What a trial costs beyond its training: null trials with five reports, compared with Ray Tune.
+"""What a trial costs beyond its training: null trials with five reports, beside other searchers.
 
-    python benchmarks/overhead.py [--trials 300] [--repeats 5] [--quick] [--json FILE]
+    python benchmarks/overhead.py [--trials 1000,10000] [--slots 2,32] [--repeats 3]
+                                  [--samplers random,tpe,curve_gp] [--contenders A,B]
+                                  [--storage URL] [--json FILE] [--quick]
 
-Every measurement runs in its own process with a new local Ray, and the two contenders take turns.
-Both use two slots, the same Optuna sampler and no pruner. hpsearch writes every trial, attempt,
-report and decision durably to an SQLite file. Tune has its fastest settings: a class Trainable with
-actors reused, loggers off and as many concurrent trials as slots. The time per trial is measured
-from the end of trial 10 to the end of the last one, so start-up does not count.
+Every measurement runs in a process of its own, with a new local Ray, and the contenders take turns.
+
+- hpsearch writes every trial, attempt, report and decision durably, to an SQLite file or to the
+  database at URL (an empty one of PostgreSQL, which it fills).
+- Ray Tune has its fastest settings: a class Trainable with actors reused, loggers off and as many
+  concurrent trials as slots; the same sampler of Optuna, and no memory beyond the process.
+- Optuna has its RDBStorage, on a database as above, and a process for each slot that calls
+  `study.optimize`.
+
+No contender prunes. Time is measured from the end of trial 10 to the end of the last one, so that
+start-up does not count. Columns: milliseconds a trial, reports a second, how the last tenth of the
+study's trials compares with the first, the share of a core that the driver's process took, its peak
+memory in MB, and the time as a multiple of hpsearch's.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tables import show
 
-SLOTS = 2
 REPORTS = 5
 WARM_UP = 10
 """Trials before the measurement starts."""
@@ -36,8 +49,48 @@ def train(params, trial):
 """
 
 
-def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
-    """Run a study of hpsearch, and return when each trial ended."""
+class Load(NamedTuple):
+    """What a contender is to do."""
+
+    contender: str
+    sampler: str
+    trials: int
+    slots: int
+    storage: str
+    """The URL of an empty database; empty for an SQLite file."""
+
+
+class Clock:
+    """Notes when trials end, and the processor time that this process has used by then."""
+
+    def __init__(self) -> None:
+        self.ends: list[float] = []
+        self._processor_s: list[float] = []
+
+    def note(self) -> None:
+        """A trial has ended."""
+        self.ends.append(time.perf_counter())
+        self._processor_s.append(time.process_time())
+
+    def row(self) -> dict[str, float]:
+        """What was measured."""
+        count = len(self.ends)
+        span = self.ends[-1] - self.ends[WARM_UP - 1]
+        used = self._processor_s[-1] - self._processor_s[WARM_UP - 1]
+        tenth = max(1, (count - WARM_UP) // 10)
+        first = self.ends[WARM_UP - 1 + tenth] - self.ends[WARM_UP - 1]
+        last = self.ends[-1] - self.ends[-1 - tenth]
+        return {
+            "ms_a_trial": 1000 * span / (count - WARM_UP),
+            "reports_a_second": REPORTS * (count - WARM_UP) / span,
+            "last_to_first_tenth": last / first,
+            "core": used / span,
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+
+
+def with_hpsearch(load: Load, folder: Path, clock: Clock) -> None:
+    """Run a study of hpsearch."""
     import yaml
 
     from hpsearch.checkpoint_folders import folder_of_new
@@ -50,23 +103,24 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
     (folder / "null_task.py").write_text(NULL_TASK)
     text = yaml.safe_dump(
         {
-            "study": "overhead",
+            "study": folder.name,
             "task": {"kind": "null_task:train"},
             "space": {"x": {"type": "float", "low": 0.0, "high": 1.0}},
             "objective": {"metric": "loss", "direction": "minimize"},
-            "budget": {"trials": trials, "per_trial": {"steps": REPORTS, "report_every": 1}},
-            "search": {"sampler": sampler, "pruner": "none"},
-            "resources": {"workers": SLOTS},
+            "budget": {"trials": load.trials, "per_trial": {"steps": REPORTS, "report_every": 1}},
+            "search": {"sampler": load.sampler, "pruner": "none"},
+            "resources": {"workers": load.slots, "cpu": 2 / load.slots},
         }
     )
     spec = parse(text, base=folder)
-    store = Store.open(f"sqlite:///{folder}/study.db")
-    ended: dict[int, float] = {}
+    store = Store.open(load.storage or f"sqlite:///{folder}/study.db")
+    ended: set[int] = set()
 
     def watch(study: Any, changes: Any, now: float) -> None:
         for trial in changes.trials:  # some of them again, with a new expectation
-            if trial.state is State.COMPLETE:
-                ended.setdefault(trial.number, time.perf_counter())
+            if trial.state is State.COMPLETE and trial.number not in ended:
+                ended.add(trial.number)
+                clock.note()
 
     home = folder_of_new(spec, str(folder))
     on_ray.drive(
@@ -77,15 +131,13 @@ def with_hpsearch(sampler: str, trials: int, folder: Path) -> list[float]:
         on_driver=lambda driver: None,
     )
     store.close()
-    assert len(ended) == trials, f"{len(ended)} of {trials} trials completed"
-    return list(ended.values())
 
 
-def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
-    """Run Ray Tune with its fastest settings, and return when each trial ended."""
+def with_tune(load: Load, folder: Path, clock: Clock) -> None:
+    """Run Ray Tune with its fastest settings."""
     os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
     os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1000000"
-    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(SLOTS)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(load.slots)
     import optuna
     import ray
     from ray import tune
@@ -109,37 +161,37 @@ def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
         def load_checkpoint(self, checkpoint: Any) -> None:
             """There is nothing to load."""
 
-    ended: list[float] = []
-
-    class Clock(tune.Callback):
+    class Ends(tune.Callback):
         def on_trial_complete(
             self, iteration: int, trials: list[Any], trial: Any, **info: Any
         ) -> None:
-            ended.append(time.perf_counter())
+            clock.note()
 
-    samplers = {"random": optuna.samplers.RandomSampler, "tpe": optuna.samplers.TPESampler}
     search = OptunaSearch(
         {"x": optuna.distributions.FloatDistribution(0.0, 1.0)},
         metric="loss",
         mode="min",
-        sampler=samplers[sampler](seed=0),
+        sampler=optuna_sampler(load.sampler),
     )
     ray.init(
         address="local",
-        num_cpus=SLOTS,
+        num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
     )
     tuner = tune.Tuner(
-        Null,
+        tune.with_resources(Null, {"cpu": 2 / load.slots}),
         tune_config=tune.TuneConfig(
-            num_samples=trials, search_alg=search, max_concurrent_trials=SLOTS, reuse_actors=True
+            num_samples=load.trials,
+            search_alg=search,
+            max_concurrent_trials=load.slots,
+            reuse_actors=True,
         ),
         run_config=tune.RunConfig(
             storage_path=str(folder),
             verbose=0,
-            callbacks=[Clock()],
+            callbacks=[Ends()],
             checkpoint_config=tune.CheckpointConfig(
                 checkpoint_frequency=0, checkpoint_at_end=False
             ),
@@ -147,73 +199,154 @@ def with_tune(sampler: str, trials: int, folder: Path) -> list[float]:
     )
     tuner.fit()
     ray.shutdown()
-    assert len(ended) == trials, f"{len(ended)} of {trials} trials completed"
-    return ended
 
 
-CONTENDERS = {"hpsearch": with_hpsearch, "ray tune": with_tune}
+def with_optuna(load: Load, folder: Path, clock: Clock) -> None:
+    """Run a process of Optuna for each slot, all on one database."""
+    import optuna
 
-
-def measured(contender: str, sampler: str, trials: int) -> float:
-    """Milliseconds per trial, measured in a new process."""
-    call = [
-        sys.executable,
-        __file__,
-        "--one",
-        contender,
-        "--sampler",
-        sampler,
-        "--trials",
-        str(trials),
+    url = load.storage or f"sqlite:///{folder}/optuna.db"
+    optuna.create_study(storage=url, study_name=folder.name)
+    context = multiprocessing.get_context("spawn")
+    ends = context.Queue()
+    shares = [len(range(slot, load.trials, load.slots)) for slot in range(load.slots)]
+    workers = [
+        context.Process(target=_optimize, args=(url, folder.name, load.sampler, slot, share, ends))
+        for slot, share in enumerate(shares)
     ]
+    for worker in workers:
+        worker.start()
+    for _ in range(load.trials):
+        ends.get()
+        clock.note()
+    for worker in workers:
+        worker.join()
+
+
+def _optimize(url: str, name: str, sampler: str, seed: int, trials: int, ends: Any) -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def objective(trial: Any) -> float:
+        x: float = trial.suggest_float("x", 0.0, 1.0)
+        for step in range(1, REPORTS + 1):
+            trial.report(x / step, step)
+        return x / REPORTS
+
+    study = optuna.load_study(study_name=name, storage=url, sampler=optuna_sampler(sampler, seed))
+    study.optimize(objective, n_trials=trials, callbacks=[lambda study, trial: ends.put(None)])
+
+
+def optuna_sampler(name: str, seed: int = 0) -> Any:
+    """A sampler of Optuna by our name for it."""
+    import optuna
+
+    samplers = {"random": optuna.samplers.RandomSampler, "tpe": optuna.samplers.TPESampler}
+    return samplers[name](seed=seed)
+
+
+CONTENDERS: dict[str, Callable[[Load, Path, Clock], None]] = {
+    "hpsearch": with_hpsearch,
+    "ray tune": with_tune,
+    "optuna": with_optuna,
+}
+OURS = "hpsearch"
+OURS_ALONE = {"curve_gp"}
+"""Samplers that the other contenders do not have."""
+
+
+def measured(load: Load) -> dict[str, float]:
+    """What a contender needs, in a new process."""
+    call = [sys.executable, __file__, "--one", json.dumps(load)]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{contender} failed:\n{done.stderr}")
-    return float(json.loads(done.stdout.splitlines()[-1]))
+        raise SystemExit(f"{load.contender} failed:\n{done.stderr}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def measure(load: Load) -> None:
+    """Run one contender here, and print what it needs."""
+    clock = Clock()
+    with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
+        CONTENDERS[load.contender](load, Path(folder), clock)
+    count = len(clock.ends)
+    assert count == load.trials, f"{count} of {load.trials} trials completed"
+    print(json.dumps(clock.row()))
+
+
+def rows_of(
+    contenders: Sequence[str], loads: Sequence[Load], repeats: int
+) -> Iterator[dict[str, Any]]:
+    """A row for each contender and load: medians over the repeats, in which contenders take
+    turns."""
+    for load in loads:
+        taking_part = [
+            each for each in contenders if each == OURS or load.sampler not in OURS_ALONE
+        ]
+        found: dict[str, list[dict[str, float]]] = {each: [] for each in taking_part}
+        for _ in range(repeats):
+            for contender in taking_part:
+                found[contender].append(measured(load._replace(contender=contender)))
+        medians = {each: _median(rows) for each, rows in found.items()}
+        ours = medians.get(OURS, {}).get("ms_a_trial")
+        for contender, row in medians.items():
+            times = [each["ms_a_trial"] for each in found[contender]]
+            yield {
+                "contender": contender,
+                "sampler": load.sampler,
+                "trials": load.trials,
+                "slots": load.slots,
+                **row,
+                "fastest": min(times),
+                "slowest": max(times),
+                "times_ours": row["ms_a_trial"] / ours if ours else None,
+                "repeats": repeats,
+            }
+
+
+def _median(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
 def main() -> None:
-    """Measure both contenders with both samplers in turn, and print medians and ratios."""
+    """Measure all contenders in turn, and print medians and ratios."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--trials", type=int, default=300)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="one repeat of 60 trials")
+    parser.add_argument("--trials", type=_numbers, default=[1000, 10_000], metavar="N,N")
+    parser.add_argument("--slots", type=_numbers, default=[2, 32], metavar="N,N")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--samplers", default="random,tpe,curve_gp")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS))
+    parser.add_argument("--storage", default="", metavar="URL")
+    parser.add_argument(
+        "--quick", action="store_true", help="one repeat of 60 trials on two slots, without Optuna"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--one", choices=CONTENDERS, help=argparse.SUPPRESS)
-    parser.add_argument("--sampler", choices=["random", "tpe"], help=argparse.SUPPRESS)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        with tempfile.TemporaryDirectory() as folder:
-            ended = CONTENDERS[arguments.one](arguments.sampler, arguments.trials, Path(folder))
-        span = ended[-1] - ended[WARM_UP - 1]
-        print(json.dumps(span / (len(ended) - WARM_UP) * 1000))
+        measure(Load(*json.loads(arguments.one)))
         return
-    trials, repeats = (60, 1) if arguments.quick else (arguments.trials, arguments.repeats)
-    rows = []
-    for sampler in ("random", "tpe"):
-        times: dict[str, list[float]] = {contender: [] for contender in CONTENDERS}
-        for _ in range(repeats):
-            for contender in CONTENDERS:
-                times[contender].append(measured(contender, sampler, trials))
-        ours, theirs = (statistics.median(times[contender]) for contender in CONTENDERS)
-        for contender in CONTENDERS:
-            median = statistics.median(times[contender])
-            rows.append(
-                {
-                    "contender": contender,
-                    "sampler": sampler,
-                    "ms_a_trial": median,
-                    "fastest": min(times[contender]),
-                    "slowest": max(times[contender]),
-                    "times_ours": median / ours,
-                    "repeats": repeats,
-                    "trials": trials,
-                }
-            )
-        assert theirs > 0
-    show("Overhead of a null trial with five reports, two slots", rows, arguments.json)
+    contenders = arguments.contenders.split(",")
+    if arguments.quick:
+        arguments.trials, arguments.slots, arguments.repeats = [60], [2], 1
+        arguments.samplers = "random,tpe"
+        contenders = [each for each in contenders if each != "optuna"]
+    loads = [
+        Load("", sampler, trials, slots, arguments.storage)
+        for trials, slots, sampler in product(
+            arguments.trials, arguments.slots, arguments.samplers.split(",")
+        )
+    ]
+    rows = list(rows_of(contenders, loads, arguments.repeats))
+    show("Overhead of a null trial with five reports", rows, arguments.json)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,13 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
 
 
 class Unit(enum.StrEnum):
@@ -61,6 +64,26 @@ class Goal:
     maximize: bool
 
 
+class Ranks(Protocol):
+    """The processes that train one trial together, seen from one of them."""
+
+    rank: int
+    """This process's, from 0."""
+
+    size: int
+    """The number of ranks."""
+
+    def told(self, subject: str, decide: Callable[[], T]) -> T:
+        """The result of rank 0's `decide`, on all ranks, or its error. Others get it as JSON has
+        it, and a path as text."""
+
+    def require_equal(self, what: str, value: object) -> None:
+        """Raise a ValueError if a value is not the same here as on rank 0."""
+
+    def joined(self, device: str, *, connects: bool) -> AbstractContextManager[None]:
+        """The environment that torchrun sets and, if it `connects`, the process group."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """The configuration of one run, and its surroundings.
@@ -77,6 +100,7 @@ class Setup:
         log: The file for the output of the run's programs; None for standard error.
         number: The trial's number in its study; 0 without a study.
         goals: All objectives, `goal` first; empty without one.
+        ranks: The processes that train it together; None where this one trains it alone.
     """
 
     params: Mapping[str, Any]
@@ -90,6 +114,7 @@ class Setup:
     log: Path | None = None
     number: int = 0
     goals: tuple[Goal, ...] = ()
+    ranks: Ranks | None = None
 
 
 @dataclass(frozen=True)

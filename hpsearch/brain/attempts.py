@@ -128,8 +128,7 @@ class Attempts:
     @property
     def stated_gpus(self) -> float:
         """GPUs a slot, as far as the study file states them; 0 where it does not."""
-        gpus = self._spec.resources.gpu
-        return 0.0 if gpus == "auto" else float(gpus)
+        return self._spec.resources.stated_gpus
 
     def current(self, trial: int, attempt: int) -> Live | None:
         """The attempt of a trial with that number; None if it is not current."""

@@ -42,7 +42,8 @@ def simulate_study(
     worker_count = _workers(spec, workers)
     for line in _remarks(recorded, spec):
         note(f"{curves}: {line}")
-    gpus = 1.0 if spec.resources.gpu == "auto" else float(spec.resources.gpu)
+    resources = spec.resources
+    gpus = float(resources.processes) if resources.gpu == "auto" else resources.stated_gpus
     history = simulate(spec, recorded.curves, worker_count, gpus=gpus)
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")

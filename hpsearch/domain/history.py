@@ -68,7 +68,6 @@ class History:
         """The repeats (role `confirm`), ascending."""
         self._counted: list[State] = []
         """By trial, the state that it is counted in."""
-        self._farthest_ended = 0.0
         for trial in self.trials:
             self._mark(trial.number)
 
@@ -157,15 +156,8 @@ class History:
         self.states[state] += 1
         if state.terminal:
             self.open.discard(number)
-            self._farthest_ended = max(self._farthest_ended, trial.resource)
         else:
             self.open.add(number)
-
-    @property
-    def farthest(self) -> float:
-        """The largest resource that any trial has trained for."""
-        resources = [self.trials[number].resource for number in self.open]
-        return max(self._farthest_ended, *resources, 0.0)
 
     def touch_attempt(self, attempt: Attempt) -> None:
         """Mark an attempt's row as changed."""

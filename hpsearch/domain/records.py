@@ -11,9 +11,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from optuna.distributions import BaseDistribution
+from typing import TYPE_CHECKING, Any
 
 from hpsearch.domain.facts import (
     DecisionKind,
@@ -25,6 +23,9 @@ from hpsearch.domain.facts import (
 )
 from hpsearch.domain.lifecycle import State
 from trials.contract import Finding
+
+if TYPE_CHECKING:  # Optuna takes longer to import than most commands take to answer
+    from optuna.distributions import BaseDistribution
 
 
 class StudyState(enum.StrEnum):

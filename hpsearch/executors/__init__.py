@@ -1,6 +1,7 @@
 """Executors, which run attempts on slots. Each one passes the same contract suite.
 
 - `ray`: slots on a Ray cluster; `ray_slot`: one of them
+- `ranks`: several processes for one trial
 - `slot_needs`: the resources of a slot, and the wait for them
 - `ray_cluster`: being part of a Ray cluster, and the nodes that its head knows
 - `address`: a check of a cluster's address

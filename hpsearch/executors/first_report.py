@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.domain import events as ev
@@ -19,7 +20,7 @@ from hpsearch.executors.attempt.printing import printing_into
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.search.questions import first_value
-from trials.contract import Problem
+from trials.contract import Problem, Ranks
 from trials.descriptions.command import COMMAND, GRACE_S
 
 STOP_S = 5.0
@@ -42,13 +43,20 @@ class Tried:
 
 
 def try_out(
-    config: WorkerConfig, order: ev.Launch, device: str, share: float, limit_s: float
+    config: WorkerConfig,
+    order: ev.Launch,
+    device: str,
+    share: float,
+    limit_s: float,
+    *,
+    has_ranks: bool = False,
 ) -> Tried:
     """Begin an attempt in a new process, and end it after its first report or `limit_s` seconds.
-    The folder of `config` takes the log and the checkpoints."""
+    The folder of `config` takes the log and the checkpoints. A task that `has_ranks` finds a group
+    of processes, of which this one is the only one."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    trial = context.Process(target=_serve, args=(theirs, config, order, device, share))
+    trial = context.Process(target=_serve, args=(theirs, config, order, device, share, has_ranks))
     began = time.monotonic()
     trial.start()
     theirs.close()
@@ -75,8 +83,27 @@ def try_out(
             trial.join()
 
 
+class _Alone:
+    """No other process (a `worker.Team`)."""
+
+    def begin(self, order: ev.Launch, data: Any) -> Ranks:
+        from trials.devices.ranks import ConnectedRanks, Meeting, places, serve
+
+        here = "127.0.0.1"
+        store = serve(here)
+        return ConnectedRanks(places([here])[0], Meeting(here, store.port), store)
+
+    def verdict(self, ending: Ending) -> tuple[Ending, str | None]:
+        return ending, None
+
+
 def _serve(
-    pipe: Connection, config: WorkerConfig, order: ev.Launch, device: str, share: float
+    pipe: Connection,
+    config: WorkerConfig,
+    order: ev.Launch,
+    device: str,
+    share: float,
+    has_ranks: bool,
 ) -> None:
     worker_process.let_children_die_with_us()
     workers: list[Worker] = []
@@ -96,7 +123,8 @@ def _serve(
         os._exit(0)
     pipe.send(None)
     data = config.load_task().prepare(config.params(order)) if config.prepares else None
-    worker = Worker(config, lambda given: given, device, share, prints_into_logs=True)
+    team = _Alone() if has_ranks else None
+    worker = Worker(config, lambda given: given, device, share, prints_into_logs=True, team=team)
     worker.launch(order, data)
     workers.append(worker)
     while True:

@@ -33,6 +33,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
+from hpsearch.executors.ranks.follower import FollowerActor
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
 from hpsearch.executors.slot_needs import SlotNeeds
@@ -94,17 +95,23 @@ class RayExecutor:
         self._prepare = ray.remote(num_cpus=0)(_prepare)
         self._actor = ray.remote(
             num_cpus=resources.cpu,
-            num_gpus=self.gpus,
+            num_gpus=self._needs.gpus,
             max_restarts=0,
             concurrency_groups={"poll": 1, "command": 1},
         )(WorkerActor)
+        self._follower = ray.remote(
+            num_cpus=resources.cpu,
+            num_gpus=self._needs.gpus,
+            max_restarts=0,
+            concurrency_groups={"life": 1, "command": 1, "train": 1},
+        )(FollowerActor)
         self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
         self._follow_cluster()
 
     @property
     def gpus(self) -> float:
-        """The GPUs of a slot."""
-        return self._needs.gpus
+        """The GPUs of a slot, of all its processes."""
+        return self._needs.gpus * self._resources.processes
 
     def launch(self, order: ev.Launch) -> None:
         """Start an attempt on its slot."""
@@ -195,9 +202,9 @@ class RayExecutor:
         self._false_starts = 0
         slot.ready = slot.placed = True
         self._head.awaited.pop(name, None)
-        slot.process = hello.process
-        slot.node = hello.node
-        where = f"{hello.address} ({hello.device}, process {hello.process})"
+        slot.processes = hello.processes
+        numbers = ", ".join(str(each.number) for each in hello.processes)
+        where = f"{hello.address} ({hello.device}, process {numbers})"
         log.info("worker %s is ready on %s", name, where)
         return ev.SlotUp(name, hello.address, hello.device, self.gpus)
 
@@ -218,7 +225,8 @@ class RayExecutor:
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
         if fault is not None:
-            events += self._replace(name, fault)
+            replace = self._replace_by_force if self._slots[name].followers else self._gone
+            events += replace(name, fault)
         return events
 
     def _gone(self, name: str, why: str) -> list[ev.Event]:
@@ -227,11 +235,12 @@ class RayExecutor:
         for attempt in slot.attempts:
             self._slot_names.pop(attempt, None)
         self._followed = 0.0  # look for a replacement at once
+        slot.kill()
         if not slot.ready:
             self._left.append(slot.room)
             self._count_false_start(name, why)
             return []
-        if self._head.stays(slot.node):
+        if all(self._head.stays(node) for node in slot.nodes):
             self._start_worker(slot.room)
         else:
             self._left.append(slot.room)
@@ -247,17 +256,13 @@ class RayExecutor:
         hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
         raise Unreachable(what, hint)
 
-    def _replace(self, name: str, why: str) -> list[ev.Event]:
-        ray.kill(self._slots[name].actor)
-        return self._gone(name, why)
-
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
         """Replace a worker that does not answer. Ray only asks a process to end, which has no
         effect on one that is stopped."""
-        slot = self._slots[name]
-        on_its_node = NodeAffinitySchedulingStrategy(slot.node, soft=False)
-        self._kill.options(scheduling_strategy=on_its_node).remote(slot.process)
-        return self._replace(name, why)
+        for process in self._slots[name].processes:
+            on_its_node = NodeAffinitySchedulingStrategy(process.node, soft=False)
+            self._kill.options(scheduling_strategy=on_its_node).remote(process.number)
+        return self._gone(name, why)
 
     def _replace_stuck(self) -> list[ev.Event]:
         """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
@@ -287,7 +292,7 @@ class RayExecutor:
         self._give_back()
         leaving = self._head.leaving
         for slot in self._slots.values():
-            if slot.node in leaving:
+            if slot.nodes & leaving:
                 slot.actor.retire.remote()  # repeating this has no effect
         waiting = self._without_place(now)
         more = self._missing(len(waiting), now)
@@ -317,7 +322,7 @@ class RayExecutor:
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting
-        free = sum(self._needs.fitting(node.free) for node in self._head.staying)
+        free = self._needs.fitting(node.free for node in self._head.staying)
         if free <= waiting:
             self._free_since = math.inf
         elif has_place:
@@ -331,16 +336,25 @@ class RayExecutor:
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
         name = f"w{self._made}"
         self._made += 1
-        room = room or ray.util.placement_group([self._needs.takes])
+        count = self._resources.processes
+        room = room or ray.util.placement_group([self._needs.takes] * count)
+        followers = []
+        for number in range(1, count):
+            place = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=number)
+            follower = self._follower.options(scheduling_strategy=place)
+            followers.append(follower.remote(self._config))
         there = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=0)
-        actor = self._actor.options(scheduling_strategy=there).remote(self._config, self.gpus)
+        actor = self._actor.options(scheduling_strategy=there).remote(
+            self._config, self._needs.gpus, followers, self._resources.worker_timeout_s
+        )
         self._head.awaited[name] = room
-        self._slots[name] = RaySlot(actor, room, actor.hello.remote(), time.monotonic())
+        hello = actor.hello.remote()
+        self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
 
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
-        ray.kill(slot.actor)
+        slot.kill()
         self._left.append(slot.room)
 
     def _give_back(self) -> None:

@@ -84,7 +84,7 @@ def _make_local(resources: Resources) -> None:
     cpus = os.cpu_count() or 1
     if isinstance(resources.workers, int):
         # An explicit number of workers is followed even where there are not as many cores.
-        cpus = max(cpus, math.ceil(resources.workers * resources.cpu))
+        cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
     with _without_secrets():
         ray.init(address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
 
@@ -217,6 +217,17 @@ class HeadNode:
     def staying(self) -> list[Node]:
         """The nodes that work can go to."""
         return [node for name, node in self.nodes.items() if self.stays(name)]
+
+    def await_node(self) -> None:
+        """Wait until a node offers CPUs; a head that runs no trials may be alone at first."""
+        if not self._offers_cpus():
+            log.warning("waiting for the first node of the cluster that runs trials")
+        while not self._offers_cpus():
+            self.check()
+            self._closed.wait(ASK_S)
+
+    def _offers_cpus(self) -> bool:
+        return any(node.resources.get("CPU") for node in self.staying)
 
     def close(self) -> None:
         self._closed.set()

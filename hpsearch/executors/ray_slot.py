@@ -7,8 +7,8 @@ the database. Commands that come while a poll is out are sent at once, in a call
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from ray.util.placement_group import PlacementGroup
 
 from hpsearch.domain import events as ev
 from hpsearch.executors import worker_process
+from hpsearch.executors.ranks.follower import Process, this_process
+from hpsearch.executors.ranks.followers import Followers
 from hpsearch.executors.worker import ReplaceWorker, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 
@@ -38,33 +40,45 @@ class Hello(NamedTuple):
 
     address: str
     device: str
-    process: int
-    node: str  # the node's id
+    processes: list[Process]  # of all ranks, the worker's first
 
 
 class WorkerActor:
-    """A worker inside a Ray actor, which takes polls and commands in a thread each."""
+    """A worker inside a Ray actor, which takes polls and commands in a thread each.
 
-    def __init__(self, config: WorkerConfig, gpus: float) -> None:
+    Where several processes train a trial, `followers` are the actors of the others, and one that
+    is silent for `silent_s` seconds counts as lost."""
+
+    def __init__(
+        self, config: WorkerConfig, gpus: float, followers: Sequence[Any], silent_s: float
+    ) -> None:
         has_gpu = gpus > 0
         self._device = "cuda:0" if has_gpu else "cpu"
         share = gpus if has_gpu else 1.0
         worker_process.let_children_die_with_us()
+        self._followers = Followers(followers, silent_s) if followers else None
         self._worker = Worker(
-            config, lambda box: ray.get(box[0]), self._device, share, prints_into_logs=True
+            config,
+            lambda box: ray.get(box[0]),
+            self._device,
+            share,
+            prints_into_logs=True,
+            team=self._followers,
         )
         worker_process.on_notice(self._worker.retire)
 
     @ray.method(concurrency_group="command")
     def hello(self) -> Hello:
-        """Answer once the worker is ready."""
+        """Answer once the worker is ready, and those that follow it."""
+        processes = [this_process()]
+        if self._followers is not None:
+            processes = self._followers.meet(self._worker)
         device = self._device
         if device != "cpu":
             import torch
 
             device = torch.cuda.get_device_name(0)
-        node = ray.get_runtime_context().get_node_id()
-        return Hello(ray.util.get_node_ip_address(), device, os.getpid(), node)
+        return Hello(ray.util.get_node_ip_address(), device, processes)
 
     @ray.method(concurrency_group="poll")
     def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | ReplaceWorker]:
@@ -96,17 +110,17 @@ class WorkerActor:
 
 @dataclass
 class RaySlot:
-    """An actor as its executor knows it."""
+    """An actor as its executor knows it, with the actors that follow it."""
 
     actor: Any
+    followers: list[Any]
     room: PlacementGroup  # what it takes, reserved in Ray
     pending: Any
     """The call that is out: first `hello`, then one poll after another; None between two."""
     asked: float  # when that call was sent, by the monotonic clock
     placed: bool = False  # true if its room has a place on a node
     ready: bool = False
-    process: int = 0
-    node: str = ""
+    processes: list[Process] = field(default_factory=list)
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
     """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
     by the monotonic clock."""
@@ -135,6 +149,16 @@ class RaySlot:
         self.recorded = {}
         self.orders = []
         self.asked = time.monotonic()
+
+    @property
+    def nodes(self) -> set[str]:
+        """The ids of its nodes; empty before it is ready."""
+        return {process.node for process in self.processes}
+
+    def kill(self) -> None:
+        """End all its actors. Those that have ended are not affected."""
+        for actor in (self.actor, *self.followers):
+            ray.kill(actor)
 
     def is_late(self, now: float) -> bool:
         """True if an attempt should have stopped by now."""

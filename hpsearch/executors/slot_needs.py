@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import ray
 from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lacks it
@@ -12,7 +12,7 @@ from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
 from hpsearch.errors import UserError
-from hpsearch.executors.ray_cluster import HeadNode, Node
+from hpsearch.executors.ray_cluster import HeadNode
 from hpsearch.study_file.models import Resources
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
@@ -23,25 +23,33 @@ log = logging.getLogger("hpsearch")
 
 
 class SlotNeeds:
-    """The CPUs and GPUs of one slot, on the cluster of `head`; raises UserError if no node of it
-    has that, and no autoscaler could bring one."""
+    """The CPUs and GPUs of each process of a slot, on the cluster of `head`; raises UserError if
+    its nodes do not have that, and no autoscaler could bring them."""
 
     def __init__(self, resources: Resources, head: HeadNode) -> None:
         self._cpu = resources.cpu
+        self._processes = resources.processes
         self._is_short = False
         self.has_autoscaler = has_autoscaler()
+        if not self.has_autoscaler:
+            head.await_node()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         if not self.gpus:
             del self.takes["GPU"]
         if not isinstance(resources.workers, int) and not self.has_autoscaler:
-            self._refuse_too_large(head.staying)
+            self._refuse_too_large(node.resources for node in head.staying)
 
     def __str__(self) -> str:
-        return f"{self._cpu:g} CPU and {self.gpus:g} GPU"
+        each = f"{self._cpu:g} CPU and {self.gpus:g} GPU"
+        return each if self._processes == 1 else f"{self._processes} times {each}"
 
-    def fitting(self, has: Mapping[str, float]) -> int:
-        """The number of slots that fit into resources."""
+    def fitting(self, nodes: Iterable[Mapping[str, float]]) -> int:
+        """The number of slots that fit into the resources of nodes. The processes of one may be on
+        several nodes."""
+        return sum(map(self._fitting_processes, nodes)) // self._processes
+
+    def _fitting_processes(self, has: Mapping[str, float]) -> int:
         by_cpu = has.get("CPU", 0.0) / self._cpu
         if not self.gpus:
             return int(by_cpu)
@@ -71,12 +79,15 @@ class SlotNeeds:
             )
         return 0.0
 
-    def _refuse_too_large(self, nodes: list[Node]) -> None:
-        if not any(self.fitting(node.resources) for node in nodes):
-            raise UserError(
-                f"no node of the cluster has the {self} that a worker takes",
-                "lower resources.cpu or resources.gpu in the study file",
-            )
+    def _refuse_too_large(self, nodes: Iterable[Mapping[str, float]]) -> None:
+        if self.fitting(nodes):
+            return
+        where, keys = "no node of the cluster has", "resources.cpu or resources.gpu"
+        if self._processes > 1:
+            where, keys = "the nodes of the cluster do not have", "resources.processes, cpu or gpu"
+        raise UserError(
+            f"{where} the {self} that a worker takes", f"lower {keys} in the study file"
+        )
 
 
 def has_autoscaler() -> bool:

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from hpsearch.domain import events as ev
 from hpsearch.executors.attempt.control import Control
@@ -23,7 +23,9 @@ from hpsearch.executors.attempt.log_lines import note_beginning, note_end
 from hpsearch.executors.attempt.printing import logged
 from hpsearch.executors.attempt.worker_state import WorkerState
 from hpsearch.executors.worker_config import WorkerConfig
+from trials.contract import Ranks
 from trials.devices.memory import allocated_bytes, release_memory
+from trials.disk.log_file import LogFile
 
 GATHER_S = 0.004
 """How long `poll` waits for more events after the first one, so that they go out in one message. It
@@ -41,6 +43,17 @@ class ReplaceWorker:
     why: str
 
 
+class Team(Protocol):
+    """The other processes that train each attempt together with a worker."""
+
+    def begin(self, order: ev.Launch, data: Any) -> Ranks:
+        """Let them train an attempt, with `launch`'s argument; returns all ranks."""
+
+    def verdict(self, ending: Ending) -> tuple[Ending, str | None]:
+        """The ending of the attempt on all ranks, by the worker's own, and why the worker has to be
+        replaced, if it has to."""
+
+
 class Worker:
     """Trains attempts, one after another.
 
@@ -49,6 +62,7 @@ class Worker:
         device: The torch device that attempts train on.
         share: This worker's share of the device's memory; 1 and more for all of it.
         prints_into_logs: Whether this process prints into the log of an attempt while it runs.
+        team: The other processes of each attempt; None without any.
     """
 
     def __init__(
@@ -59,7 +73,9 @@ class Worker:
         share: float = 1.0,
         *,
         prints_into_logs: bool = False,
+        team: Team | None = None,
     ) -> None:
+        self._team = team
         self._prints_into_logs = prints_into_logs
         self._state = WorkerState(config, fetch, device, share)
         self._device = device
@@ -71,6 +87,8 @@ class Worker:
         self._news = threading.Condition()
         self._urgent = False
         self._retiring = False
+        self._log: LogFile | None = None  # of the attempt that runs
+        self._is_over = False  # true if nothing is said any more: another worker takes its place
         threading.Thread(target=self._work, name="trials", daemon=True).start()
 
     def launch(self, order: ev.Launch, data: Any) -> None:
@@ -117,6 +135,18 @@ class Worker:
         if not controls:
             self._emit(ReplaceWorker(RETIRED), urgent=True)
 
+    def give_up(self, why: str) -> None:
+        """Lose the attempt that runs, if any: this process cannot go on."""
+        self._emit(ReplaceWorker(why), urgent=True, is_last=True)
+
+    def fail(self, order: ev.Launch, failure: ev.Failed) -> None:
+        """Fail an attempt that another process has failed, even if it hangs in this one."""
+        if (order.trial, order.attempt) not in self._controls:
+            return
+        if self._log is not None:
+            note_end(self._log, self._state.config, None, failure)
+        self._emit(failure, ReplaceWorker(failure.text), urgent=True, is_last=True)
+
     def poll(self, timeout_s: float) -> list[ev.Event | ReplaceWorker]:
         """Events since the last call; waits for the first one."""
         with self._news:
@@ -144,15 +174,22 @@ class Worker:
         before = allocated_bytes(self._device)
         target = self._state.config.log(order.trial, order.attempt)
         ending: Ending | None = None
+        why: str | None = None
         try:
             # Its log is whole before its end is known: a study that ends may end this process.
             with logged(target, redirects=self._prints_into_logs) as log:
+                self._log = log
                 if log is not None:
                     note_beginning(log, order, self._device)
-                execution = Execution(self._state, order, control, self._hold_back, self._send, log)
+                ranks = None if self._team is None else self._team.begin(order, data)
+                execution = Execution(
+                    self._state, order, control, self._hold_back, self._send, log, ranks
+                )
                 ending = execution.run(data)
                 try:
                     ending = execution.settled(ending)
+                    if self._team is not None:
+                        ending, why = self._team.verdict(ending)
                 finally:
                     reached = execution.reached
                     del execution
@@ -162,19 +199,22 @@ class Worker:
                         note_end(log, self._state.config, reached, ending)
         finally:
             if ending is not None:
-                self._emit(ending, *self._replacement(before), urgent=True)
+                self._log = None
+                self._emit(ending, *self._replacement(before, why), urgent=True)
 
-    def _replacement(self, before: int | None) -> list[ReplaceWorker]:
-        """The request to replace this process, if it is to end or has leaked GPU memory. `before`
-        are the bytes allocated before the attempt; None without a GPU."""
+    def _replacement(self, before: int | None, why: str | None) -> list[ReplaceWorker]:
+        """The request to replace this process, if it is to end, has to by its team, or has leaked
+        GPU memory. `before` are the bytes allocated before the attempt; None without a GPU."""
         if self._retiring:
             return [ReplaceWorker(RETIRED)]
+        if why is not None:
+            return [ReplaceWorker(why)]
         now = allocated_bytes(self._device)
         if before is None or now is None or now - before <= LEAK_BYTES:
             return []
         left = now - before
-        why = f"{left >> 20} MiB of GPU memory were not freed after its last trial"
-        return [ReplaceWorker(why)]
+        leak = f"{left >> 20} MiB of GPU memory were not freed after its last trial"
+        return [ReplaceWorker(leak)]
 
     def _hold_back(self, event: ev.Event) -> None:
         with self._news:
@@ -183,9 +223,14 @@ class Worker:
     def _send(self, event: Message, waits: bool) -> None:
         self._emit(event, urgent=waits)
 
-    def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool) -> None:
+    def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool, is_last: bool = False) -> None:
         with self._news:
+            if self._is_over:
+                return
+            self._is_over = is_last
+            is_first = not self._events
             self._events += [*self._held_back, *events]
             self._held_back = []
             self._urgent |= urgent
-            self._news.notify_all()
+            if is_first or urgent:  # `poll` waits for nothing else
+                self._news.notify_all()

@@ -55,7 +55,7 @@ def plan(
 
 def fitting_workers(resources: Resources, capacity: Capacity) -> int:
     """The number of workers that fit on a machine, by its cores and GPU shares; 0 if none does."""
-    by_cores = int(capacity.cpus / resources.cpu + 1e-9)
+    by_cores = int(capacity.cpus / resources.cpu + 1e-9) // resources.processes
     share = min(1, capacity.gpus) if resources.gpu == "auto" else float(resources.gpu)
     if share == 0:
         return by_cores
@@ -64,7 +64,7 @@ def fitting_workers(resources: Resources, capacity: Capacity) -> int:
     else:
         workers_per_gpu = int(1 / share + 1e-9)
         by_gpus = capacity.gpus * workers_per_gpu
-    return min(by_cores, by_gpus)
+    return min(by_cores, by_gpus // resources.processes)
 
 
 def _search(spec: StudySpec) -> dict[str, str]:

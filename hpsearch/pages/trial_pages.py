@@ -15,7 +15,7 @@ from hpsearch.errors import FilterError, UserError
 from hpsearch.pages.forms import EMPTY, Form, PagesWithForms, number_in
 from hpsearch.pages.rendering import html, page_tables
 from hpsearch.report.charts.curves import side_by_side
-from hpsearch.store.reading.history_frames import goals_of
+from hpsearch.store.reading.best import goals_of
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (
     StudyHead,

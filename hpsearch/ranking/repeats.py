@@ -22,6 +22,7 @@ from typing import Protocol
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
+from hpsearch.ranking import student
 from hpsearch.ranking.ranges import range_of
 
 CONFIDENCE = 0.90
@@ -121,10 +122,7 @@ class Repeats:
         error = self.deviation * math.sqrt(variances)
         if error == 0:
             return 1.0 if ahead > 0 else 0.0
-        # Imported here, because that takes longer than most readings take to run.
-        from scipy.special import stdtr
-
-        return float(stdtr(self.freedom, ahead / error))
+        return student.below(self.freedom, ahead / error)
 
     def behind(self, number: int) -> bool:
         """True if a trial is clearly behind the first one."""
@@ -148,11 +146,9 @@ class Repeats:
     @cached_property
     def _quantile(self) -> float:
         """The standard errors that an interval reaches to either side."""
-        from scipy.special import stdtrit
-
         first = self.first
         assert first is not None
         chances = [self.chance(number, first) for number in self.means]
         rivals = sum(chance >= RIVAL for chance in chances)
         level = 0.5 + CONFIDENCE / 2 if rivals == 1 else CONFIDENCE ** (1 / rivals)
-        return float(stdtrit(self.freedom, level))
+        return student.quantile(self.freedom, level)

@@ -22,17 +22,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpsearch.domain.lifecycle import State
-
-Floats = NDArray[np.float64]
 
 QUANTILE = 1.6448536269514722
 """The standard deviations that a 90% interval of a normal variable reaches to either side."""
@@ -160,8 +156,8 @@ def _correlation(at: Mapping[int, float], end: Mapping[int, float]) -> Correlati
     if found is None:
         return None
     places = dict(zip(at, normal_scores(list(at.values())), strict=True))
-    selected = np.std([places[number] for number in end])
-    wider = float(np.std(list(places.values())) / selected)
+    selected = _deviation([places[number] for number in end])
+    wider = _deviation(list(places.values())) / selected
     low, high = interval(found, len(end))
     value, least, most = (unrestricted(each, wider) for each in (found, low, high))
     return Correlation(value, least, most, len(end))
@@ -170,30 +166,35 @@ def _correlation(at: Mapping[int, float], end: Mapping[int, float]) -> Correlati
 # ------------------------------------------------------------------------------------- statistics
 
 
-def ranks(values: Sequence[float]) -> Floats:
+def ranks(values: Sequence[float]) -> list[float]:
     """The places of values, from 1 for the smallest; equal ones share the mean of their places.
 
-    scipy.stats has the same, but takes longer to import than a reading takes to run.
+    numpy and scipy have this and what follows, but take longer to import than a reading to run.
     """
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    mean_places = last - (counts - 1) / 2
-    return np.asarray(mean_places[which], dtype=float)
+    first: dict[float, int] = {}
+    last: dict[float, int] = {}
+    for place, value in enumerate(sorted(values), start=1):
+        first.setdefault(value, place)
+        last[value] = place
+    return [(first[value] + last[value]) / 2 for value in values]
 
 
-def normal_scores(values: Sequence[float]) -> Floats:
+def normal_scores(values: Sequence[float]) -> list[float]:
     """The van der Waerden scores of values: the normal quantiles of rank / (n + 1)."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(ranks(values) / (len(values) + 1)))
+    normal = statistics.NormalDist()
+    return [normal.inv_cdf(rank / (len(values) + 1)) for rank in ranks(values)]
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Spearman's rank correlation; None where all values of one side are equal."""
-    a, b = ranks(one), ranks(other)
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
+    if len(set(one)) == 1 or len(set(other)) == 1:
         return None
-    return float(np.corrcoef(a, b)[0, 1])
+    return statistics.correlation(ranks(one), ranks(other))
+
+
+def _deviation(values: Sequence[float]) -> float:
+    mean = statistics.fmean(values)
+    return math.sqrt(statistics.fmean([(value - mean) ** 2 for value in values]))
 
 
 def interval(correlation: float, n: int) -> tuple[float, float]:

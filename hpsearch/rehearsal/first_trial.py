@@ -49,6 +49,8 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     known = space.defaults(spec.space, table, spec.requires) or {}
     params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known, spec.requires)
     note(f"trying one trial until its first report, for at most {duration(LIMIT_S)} ...")
+    if spec.resources.processes > 1:
+        note(f"in one process; in the study, {spec.resources.processes} train each trial")
     if params:
         note(f"with {pairs(params)}")
     share = spec.resources.gpu
@@ -56,7 +58,8 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         config = worker_config(spec, folder)
         order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
         of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
-        tried = try_out(config, order, device, of_device, LIMIT_S)
+        has_ranks = spec.resources.processes > 1
+        tried = try_out(config, order, device, of_device, LIMIT_S, has_ranks=has_ranks)
         log = Path(str(config.log(0, 1)))
         printed = _printed(log) if log.is_file() else []
     if isinstance(tried.news, ev.Reported):

@@ -13,7 +13,8 @@ from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
 from hpsearch.report.frames.progress import known_until
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames, history_frames
+from hpsearch.store.reading.best import GoalColumns
+from hpsearch.store.reading.history_frames import HistoryFrames, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.study_file.models import StudySpec

@@ -5,15 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection
 
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.history_frames import goals_of
-from hpsearch.store.reading.queries import (
-    COMPARED,
-    StudyHead,
-    TrialRow,
-    best_trials,
-    seen_at,
-    trial_rows,
-)
+from hpsearch.store.reading.best import COMPARED, best_trials, goals_of
+from hpsearch.store.reading.queries import StudyHead, default_trial, seen_at
 from hpsearch.store.reading.trust import study_trust
 
 
@@ -40,11 +33,6 @@ def study_result(
         objectives=list(zip(metrics, study.directions, strict=True)),
         ranked=ranked,
         seen_at=seen_at(connection, study, ranked),
-        default=_default(connection, study) if study.has_best and where is None else None,
+        default=default_trial(connection, study) if study.has_best and where is None else None,
         trust=study_trust(connection, study),
     )
-
-
-def _default(connection: Connection, study: StudyHead) -> TrialRow | None:
-    rows = trial_rows(connection, study, where="role = 'default'", limit=1)
-    return rows[0] if rows else None

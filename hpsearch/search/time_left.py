@@ -90,8 +90,7 @@ class TimeLeft:
         limits = []
         if budget.wall_clock_s is not None:
             limits.append(max(0.0, budget.wall_clock_s - active_s))
-        gpus = self._spec.resources.gpu
-        share = float(gpus) if isinstance(gpus, int | float) and gpus else 1.0
+        share = self._spec.resources.stated_gpus or 1.0
         for gpu_hours in (budget.gpu_hours, _hours_paid(budget.cost, budget.cost_per_gpu_hour)):
             if gpu_hours is not None:
                 left_s = max(0.0, gpu_hours * 3600 / share - held_s)

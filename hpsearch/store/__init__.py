@@ -6,6 +6,7 @@ owners: who drives a study, by process and host; `heartbeats`, who asks for its 
 connecting: connections to a database, by its URL.
 contents: a study read into a history, and what a history has touched, written by `prepared`
     statements.
+tallies: trials by state and role, with what they took.
 cells: the types of columns, which check what they read; `codec`, values as JSON.
 study_texts: the text of a study file, as far as it can be read.
 reading: questions about studies and trials (`queries`, `standing`, `frames`, `course`).

@@ -7,16 +7,18 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Annotated, Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Annotated, Any
 
-from optuna.distributions import BaseDistribution, json_to_distribution
 from pydantic import PlainValidator, TypeAdapter, ValidationError
 from sqlalchemy import JSON, BigInteger, Boolean, Dialect, Double, Integer, Text, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
 from hpsearch.errors import Damaged
 from hpsearch.store import codec
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 FLOAT = frozenset({float})
 SHOWN_CHARACTERS = 60  # of a damaged cell
@@ -32,17 +34,34 @@ _SCALARS: dict[type, type[TypeEngine[Any]]] = {
 @lru_cache(maxsize=4096)
 def distribution_of(text: str) -> BaseDistribution:
     """A distribution of Optuna's from its JSON, shared by all trials that have the same."""
+    from optuna.distributions import json_to_distribution  # slow to import
+
     return json_to_distribution(text)
 
 
-Distributions = dict[str, Annotated[BaseDistribution, PlainValidator(distribution_of)]]
-_adapter_of_distributions: TypeAdapter[dict[str, BaseDistribution]] = TypeAdapter(Distributions)
+StoredDistribution = Annotated[Any, PlainValidator(distribution_of)]
+"""A distribution of Optuna's, as a cell holds it."""
+Distributions = dict[str, StoredDistribution]
 
 
 @lru_cache(maxsize=1024)
-def _distributions_of(text: str) -> dict[str, BaseDistribution]:
+def _distributions_of(text: str) -> Any:
     """The distributions of a trial, shared by all that have the same: nobody changes them."""
-    return _adapter_of_distributions.validate_python(codec.decode(text))
+    return _adapter_of(Distributions).validate_python(codec.decode(text))
+
+
+@cache
+def _adapter_of(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+def _number(value: float | None) -> float | None:
+    """NULL for NaN, which SQLite does not have."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else codec.clean(str(value))
 
 
 class Cell(TypeDecorator[Any]):
@@ -69,20 +88,20 @@ class Cell(TypeDecorator[Any]):
             self.impl = JSON(none_as_null=True)  # type: ignore[assignment]  # an instance has one
         else:
             self.impl = BigInteger() if big else stored()  # type: ignore[assignment]
-        self._adapter: TypeAdapter[Any] = TypeAdapter(of)
+        self._adapter = _adapter_of(of)
 
     @property
     def is_number(self) -> bool:
         """True for whole and other numbers."""
         return self.of in (int, float)
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """The value to store; NULL for NaN, which SQLite does not have."""
-        if isinstance(value, str):
-            return codec.clean(str(value))
-        if value is None or self.of is not float:
-            return value
-        return None if math.isnan(value) else float(value)
+    def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
+        """The function that makes the value to store; None where values stay as they are."""
+        if self.is_json:
+            return super().bind_processor(dialect)
+        if self.of is float:
+            return _number
+        return None if self.of in _SCALARS and self.of is not str else _text
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
         """The function that reads a cell of a result."""
@@ -100,7 +119,7 @@ class Cell(TypeDecorator[Any]):
         """The value of a cell that is not NULL, as the database's driver gives it. Raises Damaged
         if it is not of the column's type."""
         try:
-            if self.of is Distributions and isinstance(cell, str):
+            if self.of == Distributions and isinstance(cell, str):
                 return _distributions_of(cell)
             value = codec.decode(cell) if self.is_json else cell
             return value if self._is_plain(value) else self._adapter.validate_python(value)

@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, is_dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from optuna.distributions import BaseDistribution, distribution_to_json
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 
 def encode(value: Any) -> str:
     """The JSON text of a value. Dataclasses are objects, distributions are texts, and scalars of
     numpy and torch are the numbers that they hold. Raises TypeError if the value holds anything
     else that JSON does not have, or is nested too deep."""
+    if value == {} and isinstance(value, dict):  # as most are
+        return "{}"
     try:
         text = _encode(value)
         if clean(text) == text and "\\u0000" not in text:
@@ -37,13 +41,23 @@ def clean(text: str) -> str:
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
+@lru_cache(maxsize=4096)
+def _text_of(distribution: BaseDistribution) -> str:
+    from optuna.distributions import distribution_to_json
+
+    return distribution_to_json(distribution)
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    if isinstance(value, BaseDistribution):
-        return distribution_to_json(value)
     if hasattr(value, "item"):
         return value.item()
+    # Imported here: Optuna is slow to import, and only what it made needs it.
+    from optuna.distributions import BaseDistribution
+
+    if isinstance(value, BaseDistribution):
+        return _text_of(value)
     kind = type(value).__name__
     raise TypeError(f"{value!r} of type {kind} cannot be stored: it is not a JSON value")
 

@@ -6,14 +6,15 @@ All functions work in a transaction of the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
+from operator import attrgetter
 from textwrap import shorten
 from typing import Any
 
 from sqlalchemy import Column, Connection, Dialect, Insert, Table, bindparam, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import (
@@ -26,7 +27,8 @@ from hpsearch.domain.records import (
     Trial,
 )
 from hpsearch.errors import Damaged, StudyNotFound
-from hpsearch.store import leases, schema
+from hpsearch.ranking.selection import counts, standing
+from hpsearch.store import leases, schema, tallies
 from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (
     attempts,
@@ -82,6 +84,11 @@ _TOUCH = (
     .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
     .values(revision=bindparam("at"))
 )
+_RANK = (
+    update(trials)
+    .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
+    .values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
+)
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
 _WAITING = (
     select(*REQUEST_COLUMNS)
@@ -97,14 +104,32 @@ _RECORDS: Mapping[Table, type] = {
     environments: Environment,
 }
 
-Writers = Mapping[str, Prepared]
-"""By table, the statement that writes its records."""
+
+def _standing(trial: Trial) -> float | None:
+    return standing(trial) if counts(trial) else None
+
+
+_COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
+    trials: {"violation": attrgetter("violation"), "standing": _standing}
+}
+"""What trials are ranked by, which the database keeps beside them."""
+
+
+@dataclass(frozen=True)
+class Writers:
+    """What writes records into a database."""
+
+    records: Mapping[Table, Prepared]
+    """By table, the statement that writes its records."""
+    tally: Any
+    """The statement that adds to tallies."""
 
 
 def writers(dialect: Dialect) -> Writers:
     """The statements that write records in the dialect of a database; trials, attempts and reports
     replace a row with the same key."""
-    insert_into = sqlite.insert if dialect.name == "sqlite" else postgresql.insert
+    # Named, because importing the dialect of another database takes long.
+    insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
     found = {}
     for table, record in _RECORDS.items():
         statement: Insert = insert(table)
@@ -116,8 +141,9 @@ def writers(dialect: Dialect) -> Writers:
             others = {name: given[name] for name in names if name not in keys}
             statement = upsert.on_conflict_do_update(index_elements=keys, set_=others)
         more = ["study_id", "revision"] if table is trials else ["study_id"]
-        found[table.name] = Prepared(statement, column_names(record), more, dialect)
-    return found
+        computed = _COMPUTED.get(table, {})
+        found[table] = Prepared(statement, column_names(record), more, computed, dialect)
+    return Writers(found, tallies.upsert(insert_into))
 
 
 def values_of(record: Any, **more: Any) -> dict[str, Any]:
@@ -169,19 +195,21 @@ def trials_since(connection: Connection, study_id: int, revision: int) -> dict[i
 
 
 def write(
-    connection: Connection, writer: Writers, study_id: int, changes: Changes, revision: int
+    connection: Connection, writers: Writers, study_id: int, changes: Changes, revision: int
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
         values = new_values(changes.study)
         connection.execute(_SET_STUDY, {**values, "of_study": study_id})
+    writer = writers.records
     of_study = {"study_id": study_id}
     at_revision = {"study_id": study_id, "revision": revision}
-    writer["trials"].write(connection, changes.trials, at_revision)
-    writer["attempts"].write(connection, changes.attempts, of_study)
-    writer["reports"].write(connection, changes.reports, of_study)
-    writer["decisions"].write(connection, changes.decisions, of_study)
-    writer["environments"].write(connection, changes.environments, of_study)
+    tallies.tally(connection, writers.tally, study_id, changes.trials)
+    writer[trials].write(connection, changes.trials, at_revision)
+    writer[attempts].write(connection, changes.attempts, of_study)
+    writer[reports].write(connection, changes.reports, of_study)
+    writer[decisions].write(connection, changes.decisions, of_study)
+    writer[environments].write(connection, changes.environments, of_study)
     if changes.requests:
         connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
@@ -196,6 +224,19 @@ def waiting(connection: Connection, study_id: int) -> list[Request]:
 def _answer(request: Request) -> dict[str, Any]:
     values = {"handled": request.handled, "refused": request.refused, "trial": request.trial}
     return {"of_request": request.id, **values}
+
+
+def rank_all(connection: Connection) -> None:
+    """Write what all trials of a database are ranked by."""
+    ids = connection.scalars(select(studies.c.id)).all()
+    for study_id in ids:
+        rows = connection.execute(_TRIALS, {"of_study": study_id, "since": -1})
+        values = []
+        for trial in (Trial(*row) for row in rows):
+            order = {"at_violation": trial.violation, "at_standing": _standing(trial)}
+            values.append({"of_study": study_id, "of_trial": trial.number, **order})
+        if values:
+            connection.execute(_RANK, values)
 
 
 def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:

@@ -8,6 +8,7 @@ processors of its values are found once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Insert
@@ -21,6 +22,7 @@ class Prepared:
     Args:
         columns: By field of the record, the column that takes it.
         more: Columns whose values stand beside a record, such as its study's.
+        computed: Columns whose values follow from a record, and how.
         dialect: Of the database's engine.
     """
 
@@ -29,16 +31,25 @@ class Prepared:
         statement: Insert,
         columns: Mapping[str, str],
         more: Collection[str],
+        computed: Mapping[str, Callable[[Any], Any]],
         dialect: Dialect,
     ) -> None:
-        compiled = statement.compile(dialect=dialect, column_keys=[*columns.values(), *more])
-        field_of = {column: field for field, column in columns.items()}
+        names = [*columns.values(), *more, *computed]
+        compiled = statement.compile(dialect=dialect, column_keys=names)
         self._text = compiled.string
         self._is_positional = compiled.positional
         self._names = list((compiled.positional and compiled.positiontup) or compiled.params)
-        self._fields = [field_of.get(name) for name in self._names]
-        processors = [statement.table.c[name].type.bind_processor(dialect) for name in self._names]
-        self._processors: list[Process] = [each or _unchanged for each in processors]
+        """The parameters, in the order of their columns."""
+        self._computed = computed
+        field_of = {column: field for field, column in columns.items()}
+        places = enumerate(self._names)
+        self._beside = [(place, name) for place, name in places if name not in field_of]
+        self._fields = attrgetter(*[field_of[name] for name in self._names if name in field_of])
+        self._processors: list[tuple[int, Process]] = []
+        for place, name in enumerate(self._names):
+            process = statement.table.c[name].type.bind_processor(dialect)
+            if process is not None:
+                self._processors.append((place, process))
 
     def write(
         self, connection: Connection, records: Sequence[Any], more: Mapping[str, Any]
@@ -52,12 +63,10 @@ class Prepared:
         connection.exec_driver_sql(self._text, rows)
 
     def _row(self, record: Any, more: Mapping[str, Any]) -> tuple[Any, ...]:
-        columns = zip(self._names, self._fields, self._processors, strict=True)
-        return tuple(
-            process(more[name] if field is None else getattr(record, field))
-            for name, field, process in columns
-        )
-
-
-def _unchanged(value: Any) -> Any:
-    return value
+        values = list(self._fields(record))
+        for place, name in self._beside:
+            compute = self._computed.get(name)
+            values.insert(place, more[name] if compute is None else compute(record))
+        for place, process in self._processors:
+            values[place] = process(values[place])
+        return tuple(values)

@@ -16,18 +16,23 @@ from dataclasses import Field, fields
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from optuna.distributions import BaseDistribution
 from sqlalchemy import (
     Column,
     ColumnElement,
     ForeignKey,
     ForeignKeyConstraint,
+    FromClause,
     Index,
     MetaData,
     Table,
     UniqueConstraint,
+    literal_column,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateIndex
 
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -37,9 +42,9 @@ from hpsearch.domain.records import (
     StudyRecord,
     Trial,
 )
-from hpsearch.store.cells import Cell, Distributions
+from hpsearch.store.cells import Cell, StoredDistribution
 
-VERSION = "hpsearch_0009"
+VERSION = "hpsearch_0010"
 """The schema version that this program reads and writes. All of ours begin so."""
 
 metadata = MetaData(
@@ -55,7 +60,8 @@ metadata = MetaData(
 def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
     """The columns of a record's fields, in their order; those in `key` are part of the primary
     key."""
-    types = get_type_hints(record)
+    named = {"BaseDistribution": StoredDistribution}
+    types = get_type_hints(record, localns=named, include_extras=True)
     return [
         _column(table, field, types[field.name], is_key=field.name in key)
         for field in fields(record)
@@ -68,7 +74,7 @@ def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Colum
     return _cell(
         table,
         column_name(field),
-        Distributions if stated == dict[str, BaseDistribution] else stated,
+        stated,
         big="big" in field.metadata,
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
@@ -123,6 +129,21 @@ def _of_a_trial(table: str, columns: list[Column[Any]], *, is_key: bool) -> list
     return [study_id, *columns, trial]
 
 
+def _partial_index(where: ColumnElement[bool], *columns: Column[Any]) -> None:
+    """An index of the rows that a condition is true of. SQLAlchemy's own words for that name a
+    dialect, and import it: PostgreSQL's takes long."""
+    Index(None, *columns, info={"where": where})
+
+
+@compiles(CreateIndex)
+def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
+    written: str = compiler.visit_create_index(create, **options)
+    where = create.element.info.get("where")
+    if where is None:
+        return written
+    return f"{written} WHERE {compiler.sql_compiler.process(where, include_table=False)}"
+
+
 studies = Table(
     "studies",
     metadata,
@@ -150,17 +171,51 @@ trials = Table(
     _of_a_study("trials", is_key=True),
     *columns_of("trials", Trial, key=("number",)),
     _cell("trials", "revision", int, big=True, nullable=False),
+    _cell("trials", "violation", float, nullable=False, server_default="0"),
+    _cell("trials", "standing", float),
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
 )
 """`revision` is the study's at the last commit that touched the trial, its attempts or its
-reports."""
+reports. `violation` and `standing` are what trials are ranked by (`hpsearch.ranking.selection`),
+written with each trial; `standing` is NULL of one that cannot be ranked."""
+
+RANKED = trials.c.standing.is_not(None)
+"""True of the trials that can be ranked, which alone are in the index of their order."""
+_partial_index(RANKED, trials.c.study_id, trials.c.violation, trials.c.standing)
+
+
+def special(of: FromClause = trials) -> ColumnElement[bool]:
+    """True of repeats, the default settings and configurations that were asked for: these are few
+    and have an index of their own."""
+    return of.c.role != literal_column(f"'{Role.SEARCH}'")
+
+
+_partial_index(special(), trials.c.study_id, trials.c.role)
+
+tallies = Table(
+    "tallies",
+    metadata,
+    _of_a_study("tallies", is_key=True),
+    _cell("tallies", "state", State, primary_key=True),
+    _cell("tallies", "role", Role, primary_key=True),
+    _cell("tallies", "trials", int, nullable=False),
+    _cell("tallies", "gpu_seconds", float),
+    _cell("tallies", "cost", float),
+    _cell("tallies", "checkpoint_bytes", int, big=True),
+)
+"""The trials of each study by state and role, with the sums of what they took; no record has it
+(`hpsearch.store.tallies`)."""
 
 attempts = Table(
     "attempts",
     metadata,
     *_of_a_trial("attempts", columns_of("attempts", Attempt, key=("trial", "number")), is_key=True),
 )
+
+LIVE_ATTEMPT = attempts.c.outcome.is_(None)
+"""True of the attempts that run, which are few and have an index of their own."""
+_partial_index(LIVE_ATTEMPT, attempts.c.study_id, attempts.c.trial)
 
 reports = Table(
     "reports",

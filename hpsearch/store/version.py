@@ -18,12 +18,28 @@ from sqlalchemy import (
 )
 
 from hpsearch.errors import StoreUnreachable, Unreachable
-from hpsearch.store import schema
+from hpsearch.store import schema, tallies
 from hpsearch.store.connecting.url import display, is_sqlite
+from hpsearch.store.contents import rank_all
 
 FIRST = "hpsearch_0009"  # the oldest schema that can be upgraded; earlier ones were never released
 
-MIGRATIONS: dict[str, Callable[[Connection], None]] = {}
+
+def _rank_and_tally(connection: Connection) -> None:
+    """Trials get what they are ranked by, and studies their tallies; both have indexes."""
+    trials, dialect = schema.trials, connection.dialect
+    for name, more in (("violation", " DEFAULT 0 NOT NULL"), ("standing", "")):
+        kind = trials.c[name].type.compile(dialect)
+        connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN {name} {kind}{more}")
+    rank_all(connection)
+    for table in (trials, schema.attempts):
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+    schema.tallies.create(connection)
+    tallies.count_all(connection)
+
+
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {"hpsearch_0010": _rank_and_tally}
 """By the version that each leads to, oldest first: changes a database of the version before. A new
 database needs none: it is made from the tables as they are now."""
 

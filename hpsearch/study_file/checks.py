@@ -34,7 +34,8 @@ from hpsearch.study_file.parameters import (
 from hpsearch.study_file.types import AUTO
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
-from trials.descriptions.description import TaskDescription
+from trials.descriptions.command import COMMAND
+from trials.descriptions.description import ASK, TaskDescription
 from trials.settings import nearest
 
 MOST_VALUES = 10_000
@@ -133,11 +134,30 @@ def _budget_problems(draft: Draft) -> list[Problem]:
 
 
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
+    if draft.resources is not None and draft.resources.processes > 1:
+        yield from _process_problems(draft, draft.resources)
+        return
     gpu = AUTO if draft.resources is None else draft.resources.gpu
     if draft.known_settings is not None and isinstance(gpu, float) and gpu > 1:
         what = f"a trial of this task trains on one GPU, and {gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"
         yield Problem("resources.gpu", f"{what}; {hint}")
+
+
+def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
+    """Problems of several processes for one trial."""
+    kind = str((draft.task or {}).get("kind"))
+    hints = {
+        COMMAND.kind: "let the command start them, such as with torchrun --standalone",
+        ASK.kind: "let the program that asks for trials start them",
+    }
+    if draft.description is not None and ":" not in kind:
+        what = f"a trial of {kind} is trained by one process here"
+        hint = hints.get(kind, "use 1, and more workers for more trials side by side")
+        yield Problem("resources.processes", f"{what}; {hint}")
+    if resources.gpu not in (AUTO, 0.0, 1.0):
+        what = f"each of several processes trains on a GPU of its own, not {resources.gpu:g}"
+        yield Problem("resources.gpu", f"{what}; use 1, or 0 for CPUs")
 
 
 def _setting_problems(draft: Draft) -> Iterator[Problem]:
@@ -213,6 +233,8 @@ def _problem_with_expression(
 
 
 def _requirement_problems(draft: Draft) -> Iterator[Problem]:
+    if not draft.requires:
+        return
     wrong = False
     for i, requirement in enumerate(draft.requires):
         what = _problem_with_expression(requirement, draft.space, "parameter or fixed setting")

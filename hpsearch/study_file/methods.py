@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeAlias, Union
 
-from pydantic import AfterValidator, BeforeValidator, Field, create_model
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, create_model
 from pydantic_core import PydanticCustomError
 
 from hpsearch.study_file.types import EXACT, WIDEST, Positive
@@ -164,7 +164,14 @@ def pruner(method: Method) -> Any:
     return _built(getattr(optuna.pruners, PRUNERS[method.kind]), arguments)
 
 
-def _checked_sampler(method: Method) -> Method:
+RECORDED = {"recorded": True}
+"""The context of validating a study file that a database holds: what Optuna takes was checked when
+the study was made, and Optuna is slow to import."""
+
+
+def _checked_sampler(method: Method, info: ValidationInfo) -> Method:
+    if info.context == RECORDED:
+        return method
     import optuna.samplers
 
     if method.kind == CURVE_GP:
@@ -182,7 +189,11 @@ def _checked_sampler(method: Method) -> Method:
     return _checked(method, sampler_class, lambda: sampler(method, seed=0))
 
 
-def _checked_pruner(method: Method) -> Method:
+def _checked_pruner(method: Method, info: ValidationInfo) -> Method:
+    return method if info.context == RECORDED else _pruner_that_optuna_takes(method)
+
+
+def _pruner_that_optuna_takes(method: Method) -> Method:
     import optuna.pruners
 
     if method.kind == PROMOTION:
@@ -208,7 +219,7 @@ def _checked_wrapped(pruner: Any) -> Any:
     method = Method.model_validate(split_method(pruner))
     if method.kind == PROMOTION:
         raise refusal(f"must be one of {', '.join(PRUNERS)}")
-    _checked_pruner(method)
+    _pruner_that_optuna_takes(method)
     return pruner
 
 

@@ -187,10 +187,12 @@ class Resources(Model):
 
     workers: Workers = "auto"
     """The number of trials that run side by side; auto fills the machine or cluster."""
+    processes: Annotated[int, Field(ge=1, le=EXACT)] = 1
+    """The number of processes (ranks) that train each trial together."""
     cpu: Positive = 1.0
-    """CPU cores for each worker."""
+    """CPU cores for each process of a worker."""
     gpu: Gpus = "auto"
-    """GPUs, or the share of one, for each worker; auto is one where there are any."""
+    """GPUs, or the share of one, for each process of a worker; auto is one where there are any."""
     retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
     """The number of attempts that a trial may lose to dead workers before it fails."""
     report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")
@@ -205,6 +207,11 @@ class Resources(Model):
     """Seconds to wait for a disk that cannot be written to; then the study is interrupted."""
     stop_grace_s: Duration = Field(default=60.0, alias="stop_grace")
     """Seconds that an interrupted study waits for its workers to save."""
+
+    @property
+    def stated_gpus(self) -> float:
+        """GPUs of a worker, of all its processes; 0 where the file does not state them."""
+        return 0.0 if self.gpu == "auto" else self.processes * float(self.gpu)
 
 
 # ------------------------------------------------------------------------------------------- study

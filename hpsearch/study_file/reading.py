@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model
 from hpsearch.errors import SpecError
 from hpsearch.study_file import checks
 from hpsearch.study_file.checks import Draft
+from hpsearch.study_file.methods import RECORDED
 from hpsearch.study_file.models import Objective, StudySpec
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.space import is_open
@@ -67,9 +68,15 @@ def text_of(path: Path) -> str:
 
 
 def parse(
-    text: str, *, base: Path, name: str = "study.yaml", inspect: Inspect | None = None
+    text: str,
+    *,
+    base: Path,
+    name: str = "study.yaml",
+    inspect: Inspect | None = None,
+    recorded: bool = False,
 ) -> StudySpec:
-    """Read the text of a study file, whose relative paths start from `base`.
+    """Read the text of a study file, whose relative paths start from `base`. Of one that a database
+    holds (`recorded`), the arguments of samplers and pruners are not checked again.
 
     Raises:
         SpecError: The text has mistakes; the error lists them all.
@@ -78,7 +85,8 @@ def parse(
     problems = list(source.problems)
     sections: dict[str, Any] = {}
     if isinstance(source.value, dict):
-        sections, more = _sections(source.value, base, inspect)
+        context = RECORDED if recorded else None
+        sections, more = _sections(source.value, base, inspect, context)
         settled = {problem.where for problem in problems}
         problems += [problem for problem in more if problem.where not in settled]
     elif not problems:
@@ -106,7 +114,7 @@ def refusal(text: str, name: str, problems: list[Problem]) -> SpecError:
 
 
 def _sections(
-    value: dict[str, Any], base: Path, inspect: Inspect | None
+    value: dict[str, Any], base: Path, inspect: Inspect | None, context: Any
 ) -> tuple[dict[str, Any], list[Problem]]:
     """The parts of a study file that are right, by key, and the problems of the others."""
     given = _given(value)
@@ -119,7 +127,7 @@ def _sections(
     for key in _SECTIONS:
         section = {key: given[key]} if key in given else {}
         try:
-            sections[key] = getattr(_alone(key).model_validate(section), key)
+            sections[key] = getattr(_alone(key).model_validate(section, context=context), key)
         except ValidationError as error:
             problems += problems_of(error)
     sections["requires"] = tuple(

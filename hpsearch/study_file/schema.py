@@ -7,8 +7,12 @@ wrong types and values out of range. Only `reading` finds mistakes that take two
 
 from __future__ import annotations
 
+import ast
+import inspect
+import itertools
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
@@ -50,8 +54,20 @@ _TYPES: Mapping[type, str] = {
 }
 
 
-class _WithoutTitles(GenerateJsonSchema):
-    """Pydantic's schemas without titles of fields, which would only repeat their keys."""
+class _Described(GenerateJsonSchema):
+    """Pydantic's schemas without titles of fields, which would only repeat their keys, and with the
+    texts under them. Pydantic would read those from the sources whenever the models are imported,
+    which takes longer than all else about them."""
+
+    def model_schema(self, schema: Any) -> Schema:
+        """The schema of a model."""
+        made = super().model_schema(schema)
+        model = schema["cls"]
+        texts = _texts(model)
+        for name, field in model.model_fields.items():
+            if name in texts:
+                made["properties"][field.alias or name].setdefault("description", texts[name])
+        return made
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -59,7 +75,7 @@ class _WithoutTitles(GenerateJsonSchema):
 
 def study_file_schema() -> Schema:
     """The schema. It imports Optuna, for the arguments of its classes."""
-    whole = StudySpec.model_json_schema(schema_generator=_WithoutTitles)
+    whole = StudySpec.model_json_schema(schema_generator=_Described)
     definitions = whole["$defs"]
     del definitions["Method"]
     for definition in definitions.values():
@@ -82,6 +98,26 @@ def study_file_schema() -> Schema:
         "allOf": kinds,
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _texts(model: type[Model]) -> dict[str, str]:
+    """The text under each field of a model, and of those that it extends; nothing of one that was
+    made of a signature."""
+    found: dict[str, str] = {}
+    for part in reversed(model.__mro__):
+        module = sys.modules[part.__module__]
+        if issubclass(part, Model) and hasattr(module, part.__name__):
+            found |= _texts_in(inspect.getsource(part))
+    return found
+
+
+def _texts_in(definition: str) -> Iterator[tuple[str, str]]:
+    made = ast.parse(definition).body[0]
+    assert isinstance(made, ast.ClassDef)
+    for field, text in itertools.pairwise(made.body):
+        match field, text:
+            case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(words))):
+                yield name, inspect.cleandoc(words)
 
 
 def _sections(of_the_model: Schema) -> Schema:
@@ -141,7 +177,7 @@ def _of_optuna(module: Any, name: str, class_name: str) -> Schema:
 
 
 def _method(name: str, arguments: type[Model], about: str) -> Schema:
-    of_arguments = arguments.model_json_schema(schema_generator=_WithoutTitles)
+    of_arguments = arguments.model_json_schema(schema_generator=_Described)
     properties = of_arguments.get("properties", {})
     if "wrapped_pruner" in properties:
         properties["wrapped_pruner"] = {"anyOf": [_ref("OptunaPruner"), _NULL]}

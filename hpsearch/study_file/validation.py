@@ -49,12 +49,10 @@ class Model(BaseModel):
     """Base of all parts of a study file: frozen and strict.
 
     Unknown keys, values that would have to be converted, nan and infinity are refused. The text
-    under a field also describes it in the JSON Schema of the study file.
+    under a field also describes it in the JSON Schema of the study file (`schema`).
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -22,7 +22,7 @@ from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, Unreachable, UserError
 from hpsearch.simulation.executor import SimulatedExecutor
-from hpsearch.store.connecting import engine
+from hpsearch.store.connecting import waiting
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
@@ -144,13 +144,13 @@ def test_a_timeout_that_is_none_is_the_users_mistake(
 ) -> None:
     monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", given)
     with pytest.raises(UserError, match="HPSEARCH_DATABASE_TIMEOUT is"):
-        engine.wait_s()
+        waiting.wait_s()
 
 
 def test_a_server_that_falls_silent_is_told_in_time(
     over_the_wire: Store, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "answer_s", lambda: 0.3)
+    monkeypatch.setattr(waiting, "answer_s", lambda: 0.3)
     record = a_study(over_the_wire)
     wire.silent = True
     with pytest.raises(StoreUnreachable, match="fell silent"):
@@ -225,7 +225,7 @@ def test_a_driver_says_when_the_database_answers_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A file that another program keeps locked, and then no more."""
-    monkeypatch.setattr(engine, "wait_s", lambda: 0.0)
+    monkeypatch.setattr(waiting, "wait_s", lambda: 0.0)
     with closing(Store.open(sqlite_url)) as store:
         driver, _ = driver_of(store, tmp_path)
         path = sqlite_url.removeprefix("sqlite:///")

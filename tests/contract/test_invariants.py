@@ -238,6 +238,14 @@ HARM = {
         "UPDATE studies SET spec = '{'",
         "studies.spec holds a study file that is not YAML",
     ),
+    "a tally that counts too many": (
+        "UPDATE tallies SET trials = trials + 1 WHERE state = 'complete' AND role = 'search'",
+        "its tallies have",
+    ),
+    "a tally that is gone": (
+        "DELETE FROM tallies WHERE state = 'complete' AND role = 'search'",
+        "its tallies lack",
+    ),
     "a checkpoint that is nowhere": (
         f"UPDATE trials SET checkpoint = '/nowhere/step-1' WHERE number = {COMPLETE}",
         "its checkpoint cannot be used: /nowhere/step-1 is not a checkpoint",

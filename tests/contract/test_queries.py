@@ -29,10 +29,10 @@ from hpsearch.domain.records import (
 )
 from hpsearch.errors import FilterError, StudyNotFound, UserError
 from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
 from hpsearch.store.reading.queries import (
     TrialRow,
-    best_trials,
     find_study,
     only_study,
     seen_at,

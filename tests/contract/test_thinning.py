@@ -173,7 +173,7 @@ def test_studies_that_may_go_on_are_left_alone(store: Store, call: Call) -> None
     assert "\ninterrupted:" not in said
     assert "\ndriven:" not in said
     assert store.load("interrupted").trials == before
-    if store.dialect == "sqlite":
+    if store.dialect.name == "sqlite":
         assert "works on driven" in said
 
 

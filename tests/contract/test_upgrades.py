@@ -132,7 +132,7 @@ def test_a_migration_adds_to_what_is_there(
     with next_version(add_a_column, monkeypatch):
         with pytest.raises(Unreachable, match="older hpsearch"):
             Store.open(database_url, create=False)
-        assert upgrade(database_url) == "hpsearch_0009"
+        assert upgrade(database_url) == version.known_versions()[-2]
         assert upgrade(database_url) == "hpsearch_9998"
         with writing(database_url) as connection:
             found = connection.exec_driver_sql("SELECT number, mood FROM trials").one()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
+from support.patience import wait_until
 from support.running.executor_events import of, wait_for
 from trials.contract import Budget, Unit
 
@@ -154,6 +156,24 @@ def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
         assert not of_first
     finally:
         other.close()
+
+
+def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(
+    config: WorkerConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    alone = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+    )
+    resources = Resources(workers="auto", gpu=0.0)
+    with caplog.at_level(logging.WARNING, "hpsearch"), cluster(alone.address, resources):
+        with ThreadPoolExecutor() as pool:
+            made = pool.submit(RayExecutor, config, resources)
+            wait_until(lambda: "waiting for the first node" in caplog.text)
+            alone.add_node(num_cpus=1)
+            executor = made.result()
+        assert of(ev.SlotUp)(wait_for(executor, of(ev.SlotUp)))
+        executor.close()
+    alone.shutdown()
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once() -> None:

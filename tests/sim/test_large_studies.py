@@ -135,5 +135,4 @@ def test_counts_are_those_of_all_trials() -> None:
     assert history.open == {each.number for each in history.trials if not each.state.terminal}
     repeats = [each.number for each in history.trials if each.role is Role.CONFIRM]
     assert history.repeats == repeats
-    assert history.farthest == max(trial.resource for trial in history.trials)
     assert History(history.study, list(history.trials)).states == +history.states

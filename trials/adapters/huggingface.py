@@ -187,12 +187,15 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         self._metrics |= _numbers_in(metrics)
         if self._draft is not None:
             return
+        of_ranks = [f"rng_state_{rank}.pth" for rank in range(args.world_size)]
         try:
-            self._draft = self._saving.enter_context(self._trial.save(state=_STATE_FILES))
+            self._draft = self._saving.enter_context(
+                self._trial.save(state=[*_STATE_FILES, *of_ranks])
+            )
         except TrialStopped as stop:
             self._end(control, stop)
             return
-        self._output_dir, args.output_dir = args.output_dir, str(self._draft)
+        self._output_dir, args.output_dir = args.output_dir, str(_of_first(self._draft))
 
     def on_save(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> Any:
         """Seal the checkpoint and report. A trial that is paused here ends its training."""
@@ -200,8 +203,11 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
             return control
         draft, self._draft = self._draft, None
         args.output_dir = self._output_dir
-        _move_up(draft / f"checkpoint-{state.global_step}")
-        _save_own_names(model, draft)
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()  # all ranks have written their part
+        if self._trial.rank == 0:
+            _move_up(draft / f"checkpoint-{state.global_step}")
+            _save_own_names(model, draft)
         self._saving.close()
         metrics, self._metrics = self._metrics, {}
         self._reported_step = state.global_step
@@ -249,6 +255,15 @@ class TrainerReports(TrainerCallback):  # type: ignore[misc] # transformers is n
         best = state.best_model_checkpoint
         if args.load_best_model_at_end and best is not None:
             _load_own_names(model, Path(best))
+
+
+def _of_first(draft: Path) -> Path:
+    """The draft of rank 0, where this rank can see it: each rank saves its random state."""
+    if not torch.distributed.is_initialized():
+        return draft
+    drafts = [draft]
+    torch.distributed.broadcast_object_list(drafts, src=0)
+    return drafts[0] if drafts[0].is_dir() else draft
 
 
 def _trainer_being_built() -> Trainer:

@@ -263,6 +263,11 @@ def use(device: torch.device) -> None:
         torch.cuda.set_device(device)
 
 
+def backend(device: str) -> str:
+    """The backends of a process group for trainings on a device."""
+    return "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
+
+
 @contextmanager
 def joined(device: str) -> Iterator[Group]:
     """The group of ranks that a launcher started, connected for the length of the context."""
@@ -270,8 +275,7 @@ def joined(device: str) -> Iterator[Group]:
         yield Group()
         return
     use(torch.device(device))
-    backend = "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo"
-    distributed.init_process_group(backend, timeout=PATIENCE)
+    distributed.init_process_group(backend(device), timeout=PATIENCE)
     rank, size = distributed.get_rank(), distributed.get_world_size()
     _joined.append(Group(rank, size))
     try:

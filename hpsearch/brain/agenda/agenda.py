@@ -183,9 +183,7 @@ class Agenda:
             return False
         if room.reaches(self._searcher.last_rung):
             return True
-        if not self._none_ends(room):
-            return False
-        return room.reaches(max(self._history.farthest, self._searcher.first_stretch))
+        return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
 
     def _none_ends(self, room: Headroom) -> bool:
         """True if no trial has been trained in full, and none can be any more."""

@@ -97,11 +97,17 @@ def check(
 
 
 @command(app, rich_help_panel=SEARCH)
-def run(study: StudyFile, options: RunOptions) -> None:
+def run(
+    study: StudyFile,
+    options: RunOptions,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the study if it is in the database.")
+    ] = False,
+) -> None:
     """Start a study from its file."""
     from hpsearch.cli.studies.run import run_study
 
-    run_study(study, options)
+    run_study(study, options, resumes=resume)
 
 
 @command(app, rich_help_panel=SEARCH)
@@ -110,6 +116,29 @@ def resume(name: StudyName, options: RunOptions, limits: BudgetLimits) -> None:
     from hpsearch.cli.studies.run import resume_study
 
     resume_study(name, options, limits)
+
+
+@app.command(
+    rich_help_panel=SEARCH,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node.",
+)
+def submit(
+    context: typer.Context,
+    study: StudyFile,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="To SLURM, which is the only choice.")
+    ] = True,
+    driver: Annotated[
+        str,
+        typer.Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver."),
+    ] = "",
+    storage: Storage = DEFAULT_STORAGE,
+) -> None:
+    """Run a study as jobs of SLURM: start it, or continue it."""
+    from hpsearch.cli.studies.submit import submit_study
+
+    submit_study(study, context.args, driver, storage)
 
 
 @app.command(rich_help_panel=SEARCH)

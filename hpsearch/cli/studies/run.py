@@ -42,8 +42,9 @@ from hpsearch.tracking.processes import install, missing, refuse_missing
 from trials.descriptions.description import ASK
 
 
-def run_study(path: Path, options: RunOptions) -> None:
-    """Create a study from its file and drive it.
+def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None:
+    """Create a study from its file and drive it. With `resumes`, one that is in the database goes
+    on as `resume_study` says.
 
     Raises:
         StudyExists: A study of that name is in the database; it is resumed by name instead.
@@ -54,7 +55,11 @@ def run_study(path: Path, options: RunOptions) -> None:
     recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
     spec = load(path, inspect=loading.inspect)
-    _refuse_asked(spec)
+    if resumes and _is_stored(options.storage, spec.study):
+        note(f"study {spec.study} goes on as it was created, whatever {path.name} says now")
+        resume_study(spec.study, options, BudgetLimits())
+        return
+    refuse_asked(spec)
     refuse_missing(spec.track)
     known_good = _enqueued(options, spec)
     home = folder_of_new(spec, options.checkpoints)
@@ -101,7 +106,7 @@ def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
         _refuse_imported(study)
         study.spec = with_budget(study.spec, budget)
         spec = spec_of(study)
-        _refuse_asked(spec)
+        refuse_asked(spec)
         known_good = _enqueued(options, spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
@@ -114,6 +119,11 @@ def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
         resources, trackers = _resources(options, spec), _installed(spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, trackers)
         _drive(store, study_run, lambda: history, options)
+
+
+def _is_stored(storage: str, name: str) -> bool:
+    with closing(Store.open(storage)) as store:
+        return name in store.study_names()
 
 
 def _runs_elsewhere(store: Store, name: str) -> bool:
@@ -189,7 +199,7 @@ def _installed(spec: StudySpec) -> list[NamedTracker]:
     return [tracker for tracker in spec.track if tracker.kind not in absent]
 
 
-def _refuse_asked(spec: StudySpec) -> None:
+def refuse_asked(spec: StudySpec) -> None:
     """Refuse a study that nothing here can train."""
     if spec.task["kind"] == ASK.kind:
         raise UserError(

@@ -13,13 +13,9 @@ from hpsearch.cli.output import TrainOn, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
+from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialRow,
-    best_trials,
-    trial_detail,
-)
+from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.study_run.workers import worker_config

@@ -18,7 +18,17 @@ from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.attempt.worker_state import WorkerState
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
-from trials.contract import Finding, Held, Note, Pruned, Question, Report, Setup, Severity
+from trials.contract import (
+    Finding,
+    Held,
+    Note,
+    Pruned,
+    Question,
+    Ranks,
+    Report,
+    Setup,
+    Severity,
+)
 from trials.disk.log_file import LogFile
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -38,7 +48,8 @@ class Execution:
 
     `began` is called with the arithmetic of the attempt, and again once it can train, with the
     seconds of its start; `said` with each report, question and note, and whether the attempt now
-    waits for an answer."""
+    waits for an answer. `ranks` are the processes that train it together; None for this one alone.
+    """
 
     def __init__(
         self,
@@ -48,6 +59,7 @@ class Execution:
         began: Callable[[ev.Began], None],
         said: Callable[[Message, bool], None],
         log: LogFile | None,
+        ranks: Ranks | None = None,
     ) -> None:
         self._state = state
         self._config = state.config
@@ -57,6 +69,7 @@ class Execution:
         self._began = began
         self._said = said
         self._log = log
+        self._ranks = ranks
         self.reached: float | None = None
         """The resource of the last report that was sent; None before the first one."""
         self._runner: Runner | None = None
@@ -149,6 +162,7 @@ class Execution:
             log=None if self._log is None else self._log.path,
             number=order.trial,
             goals=self._config.goals,
+            ranks=self._ranks,
         )
         task = self._state.task
         data = self._state.data_for(order, given)

@@ -6,7 +6,8 @@ language, print there without help of this program, and the file of a killed pro
 had printed. A pipe would keep the last lines from it, and would block a library that prints while
 it holds Python's lock.
 
-A thread looks at the log's size now and then, and sends it to a store if it belongs there.
+One thread of the process looks at the log's size now and then, and sends it to a store if it
+belongs there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ LOOK_S = 0.2  # how often the size of a log is looked at
 SEND_S = 30.0  # how often a log that has grown is sent to the store that it belongs to
 
 log = logging.getLogger("hpsearch")
+_libc = ctypes.CDLL(None)
 
 
 class AttemptLog:
@@ -47,21 +49,19 @@ class AttemptLog:
         self.file = LogFile(path)
         self._sent = 0
         self._sent_at = time.monotonic()
-        self._over = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="attempt-log", daemon=True)
-        self._watcher.start()
+        _watched.add(self)
 
     @property
     def path(self) -> Path:
         """The file that is written."""
         return self.file.path
 
-    def _watch(self) -> None:
-        while not self._over.wait(LOOK_S):
-            with suppress(OSError):  # a full disk: what is printed says so
-                self.file.keep_small()
-            if time.monotonic() - self._sent_at >= SEND_S:
-                self._send()
+    def look(self) -> None:
+        """Keep the log small, and send it when that is due."""
+        with suppress(OSError):  # a full disk: what is printed says so
+            self.file.keep_small()
+        if time.monotonic() - self._sent_at >= SEND_S:
+            self._send()
 
     def _send(self) -> None:
         size = self.file.size
@@ -82,14 +82,45 @@ class AttemptLog:
 
     def close(self) -> None:
         """Send the log to its place, and close it."""
-        self._over.set()
-        self._watcher.join()
+        _watched.remove(self)
         with suppress(OSError):
             self.file.keep_small()
         self._send()
         self.file.close()
         if self._draft is not None:
             shutil.rmtree(self._draft, ignore_errors=True)
+
+
+class _Watched:
+    """The open logs of this process, and the thread that looks at them."""
+
+    def __init__(self) -> None:
+        self._logs: set[AttemptLog] = set()
+        self._lock = threading.Lock()
+        self._is_started = False
+
+    def add(self, attempt_log: AttemptLog) -> None:
+        """Look at a log from now on."""
+        with self._lock:
+            self._logs.add(attempt_log)
+            if not self._is_started:
+                self._is_started = True
+                threading.Thread(target=self._watch, name="attempt-logs", daemon=True).start()
+
+    def remove(self, attempt_log: AttemptLog) -> None:
+        """Look at a log no more; one that is looked at now is finished first."""
+        with self._lock:
+            self._logs.discard(attempt_log)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(LOOK_S)
+            with self._lock:
+                for each in self._logs:
+                    each.look()
+
+
+_watched = _Watched()
 
 
 @contextmanager
@@ -131,4 +162,4 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
-    ctypes.CDLL(None).fflush(None)  # what libraries in C have printed
+    _libc.fflush(None)  # what libraries in C have printed

@@ -15,7 +15,7 @@ from hpsearch.report.charts import style
 from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.configurations import ranked_configurations
-from hpsearch.store.reading.history_frames import GoalColumns
+from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.queries import TrialDetail
 
 if TYPE_CHECKING:

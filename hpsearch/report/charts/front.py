@@ -7,7 +7,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import PALE, WINNER, axis, figure, plotly, shown
 from hpsearch.report.data import ReportData
-from hpsearch.store.reading.history_frames import GoalColumns
+from hpsearch.store.reading.best import GoalColumns
 
 
 def front(data: ReportData) -> Chart | None:

@@ -20,7 +20,8 @@ from hpsearch.report.frames.configurations import (
     ranked_configurations,
 )
 from hpsearch.report.frames.importances import Importances, parameter_importances
-from hpsearch.store.reading.history_frames import GoalColumns, each_row
+from hpsearch.store.reading.best import GoalColumns
+from hpsearch.store.reading.history_frames import each_row
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

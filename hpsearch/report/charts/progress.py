@@ -9,7 +9,7 @@ from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.progress import improvements
-from hpsearch.store.reading.history_frames import GoalColumns
+from hpsearch.store.reading.best import GoalColumns
 from hpsearch.words.numbers import duration, number
 
 if TYPE_CHECKING:

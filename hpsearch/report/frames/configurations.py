@@ -13,7 +13,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames
+from hpsearch.store.reading.best import GoalColumns
+from hpsearch.store.reading.history_frames import HistoryFrames
 from hpsearch.words.numbers import cell
 
 

@@ -8,7 +8,8 @@ import pandas as pd
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.report.frames.clocks import gpu_clock
-from hpsearch.store.reading.history_frames import GoalColumns, HistoryFrames
+from hpsearch.store.reading.best import GoalColumns
+from hpsearch.store.reading.history_frames import HistoryFrames
 
 
 def improvements(

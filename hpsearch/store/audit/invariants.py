@@ -16,7 +16,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents
-from hpsearch.store.schema import studies
+from hpsearch.store.schema import studies, tallies
 from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.models import StudyBudget
 
@@ -187,7 +187,20 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
             found.append(Violation(name, None, damage.what))
         else:
             found += _violations_in(name, study)
+            found += _wrong_tallies(connection, number, name, trials)
     return found
+
+
+def _wrong_tallies(
+    connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
+) -> Iterator[Violation]:
+    there = Counter((trial.state, trial.role) for trial in trials.values())
+    kept = select(tallies.c.state, tallies.c.role, tallies.c.trials)
+    for state, role, count in connection.execute(kept.where(tallies.c.study_id == study_id)):
+        if count != there.pop((state, role), 0):
+            yield Violation(name, None, f"its tallies have {count} trials {state}, of role {role}")
+    for (state, role), count in there.items():
+        yield Violation(name, None, f"its tallies lack {count} trials {state}, of role {role}")
 
 
 def _violations_in(name: str, study: StudyTrials) -> Iterator[Violation]:

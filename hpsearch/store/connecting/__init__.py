@@ -3,4 +3,5 @@
 - `url`: which databases there are
 - `database`: the connections to one, their transactions, and the errors of a database
 - `engine`: how a connection is opened, and its settings; `file_systems`: where a file is
+- `waiting`: how long it is waited for; `impatient`: connections to PostgreSQL
 """

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
-import psycopg
 from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
@@ -27,6 +26,9 @@ _BEGIN = {
         "write": "BEGIN ISOLATION LEVEL READ COMMITTED",
     },
 }
+
+LOCK_NOT_AVAILABLE = "55P03"
+"""PostgreSQL's code for a lock that was not given in time."""
 
 _HINTS = {
     "lock timeout": "another transaction keeps what is to be written locked; try again",
@@ -98,8 +100,9 @@ class Database:
         reason = lines[0] if lines else type(error.orig).__name__
         where = f"{display(self.url)}: {reason}"
         hint = next((_HINTS[part] for part in _HINTS if part in reason), None)
+        sqlstate = getattr(error.orig, "sqlstate", None)
         if isinstance(error, ProgrammingError):
-            if getattr(error.orig, "sqlstate", None) is None and not is_sqlite(self.url):
+            if sqlstate is None and not is_sqlite(self.url):
                 return StoreUnreachable(where, "check the options after the ? in the URL")
             if hint is None:
                 return None
@@ -107,7 +110,7 @@ class Database:
             return Damaged(where)
         if "malformed" in reason:
             return Damaged(where, "check the path, or restore a backup of the file")
-        is_busy = "locked" in reason or isinstance(error.orig, psycopg.errors.LockNotAvailable)
+        is_busy = "locked" in reason or sqlstate == LOCK_NOT_AVAILABLE
         kind = StoreBusy if is_busy else StoreUnreachable
         usual = "check the path, its permissions and the disk"
         if not is_sqlite(self.url):

@@ -5,42 +5,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError, OperationalError
 from sqlalchemy.pool import NullPool, Pool, QueuePool, StaticPool
 
-from hpsearch.errors import StoreUnreachable, Unreachable, UserError
+from hpsearch.errors import StoreUnreachable, Unreachable
 from hpsearch.store import codec
 from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.url import display, file_of, in_memory, is_sqlite
+from hpsearch.store.connecting.waiting import CONNECT_S, wait_s
 
-CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection, in seconds
 LOG_BYTES = 64 * 2**20
 """The size that SQLite's write-ahead log is cut back to. It grows past that while somebody reads
 for long: what was committed since then cannot be moved into the database yet."""
-
-
-def wait_s() -> float:
-    """The seconds to wait for another writer: `HPSEARCH_DATABASE_TIMEOUT`, or 30. Raises UserError
-    if the variable is not a number of seconds."""
-    given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
-    if not given.isdecimal() or len(given) > 6 or int(given) == 0:
-        raise UserError(
-            f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30"
-        )
-    return float(given)
-
-
-def answer_s() -> float:
-    """The seconds to wait for a PostgreSQL server to continue with its answer: longer than the
-    server itself waits for a lock."""
-    return wait_s() + 5
 
 
 def engine_at(url: URL, patience_s: float | None, *, create: bool) -> Engine:
@@ -85,7 +66,9 @@ class _Opening:
     def connect(self, _: Any, record: Any, words: Any, settings: dict[str, Any]) -> Any:
         """A new connection, with the words and settings that SQLAlchemy would connect with."""
         if not is_sqlite(self._url):
-            return _Impatient.connect(*words, **{"connect_timeout": CONNECT_S, **settings})
+            from hpsearch.store.connecting.impatient import Impatient
+
+            return Impatient.connect(*words, **{"connect_timeout": CONNECT_S, **settings})
         settings = {**settings, "timeout": self._wait_s(), "check_same_thread": False}
         file = self._file
         if file is None:
@@ -152,32 +135,6 @@ def _has_log(file: Path) -> bool:
             return opened.read(20)[18:] == b"\2\2"
     except OSError:
         return True  # opening it says what is wrong
-
-
-class _Impatient(psycopg.Connection[Any]):
-    """A connection to PostgreSQL that breaks when the server falls silent.
-
-    A server that is stopped, or a network that swallows everything, sends no error: a driver would
-    wait for the answer to a commit forever."""
-
-    def wait(self, gen: Any, *rest: Any, **more: Any) -> Any:
-        """Wait for an answer, as psycopg does, but not forever."""
-        return super().wait(self._awaited(gen), *rest, **more)
-
-    def _awaited(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        ready, patience_s = None, answer_s()
-        give_up = time.monotonic() + patience_s
-        while True:
-            try:
-                wanted = gen.send(ready)
-            except StopIteration as end:
-                return end.value
-            ready = yield wanted
-            if ready:
-                give_up = time.monotonic() + patience_s
-            elif time.monotonic() > give_up:
-                self.close()  # whatever it would still answer is of no use to anyone
-                raise psycopg.OperationalError(f"the server fell silent for {patience_s:g} s")
 
 
 def set_journal(connection: Connection, file: Path) -> None:

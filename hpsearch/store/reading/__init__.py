@@ -1,6 +1,6 @@
 """Questions to the database.
 
-- `queries`: studies, trials and the best of them; `frames`: the same for pandas
+- `queries`: studies and trials; `best`: objectives, and the best trials; `frames`: for pandas
 - `provenance`: the environment that a trial was trained in
 - `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
 - `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its

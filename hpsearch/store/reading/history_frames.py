@@ -15,11 +15,11 @@ from sqlalchemy import Connection, Select, select
 
 from hpsearch.domain.records import Environment
 from hpsearch.ranking.selection import standing
+from hpsearch.store.reading.best import GoalColumns, goals_of
 from hpsearch.store.reading.frames import attempts_frame
 from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
 from hpsearch.store.schema import reports, trials
-from hpsearch.store.study_texts import metrics_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 from trials.contract import Finding
@@ -29,25 +29,6 @@ _TRIAL_COLUMNS = (
     *("state", "role", "repeats", "resource", "gpu_seconds", "violation"),
     *("error_kind", "error_text", "created", "started", "ended"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class GoalColumns:
-    """One objective of a study."""
-
-    index: int
-    metric: str
-    maximize: bool
-
-    @property
-    def column(self) -> str:
-        """The column of its values, as they were shown."""
-        return f"value_{self.index}"
-
-    @property
-    def standing(self) -> str:
-        """The column of the values that are expected of trials in full, or else their values."""
-        return f"standing_{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +74,6 @@ def history_frames(
 def each_row(frame: pd.DataFrame) -> Iterable[Any]:
     """The rows of a frame, each with its cells as attributes."""
     return frame.itertuples(index=False)
-
-
-def goals_of(study: StudyHead) -> list[GoalColumns]:
-    """The objectives of a study, named as its study file does."""
-    named = metrics_in(study.spec)
-    if len(named) != len(study.directions):
-        several = len(study.directions) > 1
-        named = [f"value {i}" if several else "value" for i in range(len(study.directions))]
-    return [
-        GoalColumns(index, metric, direction == "maximize")
-        for index, (metric, direction) in enumerate(zip(named, study.directions, strict=True))
-    ]
 
 
 def _trials(

@@ -9,11 +9,13 @@ value is of another kind, built so that no cast ever meets a value it cannot tak
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Double,
@@ -29,7 +31,8 @@ from sqlalchemy import (
     select,
 )
 
-from hpsearch.domain.records import CONSTRAINT, Trial
+from hpsearch.domain.records import Trial
+from hpsearch.store.codec import clean
 from hpsearch.store.schema import cell_of, column_name, reports, trials
 
 PARAMETER_PREFIX = "params."
@@ -76,29 +79,50 @@ class Operand:
 
 @dataclass(frozen=True)
 class Names:
-    """The names of one study. Where several match, columns win over parameters over metrics."""
+    """The names that can stand in a --where or --sort over the trials of one study. Where several
+    match, columns win over parameters over metrics. A name is looked up when it is used: that reads
+    trials up to the first one that has it."""
 
-    parameters: frozenset[str]
-    metrics: frozenset[str]
-    limits: frozenset[str]  # the system attributes that say how far trials exceed limits
-    is_postgresql: bool
+    connection: Connection
+    study_id: int
 
     def operand(self, name: str) -> Operand | None:
         """A name as SQL; None if it means nothing here."""
         if name in FILTERED:
             return self._column(name)
         if name == "violation":
-            exceeded = self._violation()
+            exceeded = trials.c.violation
             return Operand(exceeded, None, None, exceeded.is_not(None))
-        key = _key_in(self.parameters, name, PARAMETER_PREFIX)
-        if key is not None:
-            return self._member(trials.c.params, key)
-        key = _key_in(self.metrics, name, METRIC_PREFIX)
-        return None if key is None else self._member(latest.c.metrics, key)
+        for column, prefix in _MEMBERS:
+            for key in dict.fromkeys((name, name.removeprefix(prefix))):
+                if self._has(column, key):
+                    return self._member(column, key)
+        return None
 
     def known(self) -> list[str]:
         """Every name that can be typed."""
-        return [*FILTERED, "violation", *sorted(self.parameters), *sorted(self.metrics)]
+        members = [sorted(self._keys_in(column)) for column, _ in _MEMBERS]
+        return [*FILTERED, "violation", *chain.from_iterable(members)]
+
+    @property
+    def is_postgresql(self) -> bool:
+        """True in a database of PostgreSQL."""
+        return self.connection.dialect.name == "postgresql"
+
+    def _has(self, column: Column[Any], typed: str) -> bool:
+        key = clean(typed)
+        read = trials if column.table is trials else WITH_LATEST
+        one = select(literal(1)).select_from(read).where(trials.c.study_id == self.study_id)
+        if self.is_postgresql:
+            one = one.where(func.json_extract_path(column, key).is_not(None))
+        else:
+            one = one.where(_key_of(column) == key)
+        return self.connection.scalar(one.order_by(trials.c.number).limit(1)) is not None
+
+    def _keys_in(self, column: ColumnElement[Any]) -> set[str]:
+        key = func.json_object_keys(column) if self.is_postgresql else _key_of(column)
+        keys = select(key).distinct().select_from(WITH_LATEST)
+        return set(self.connection.scalars(keys.where(trials.c.study_id == self.study_id)))
 
     def _column(self, name: str) -> Operand:
         column = _COLUMNS[name]
@@ -114,16 +138,6 @@ class Names:
     def _by_code_point(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
         """Text in the order of its characters' code points, as SQLite has it."""
         return text.collate("C") if self.is_postgresql else text
-
-    def _violation(self) -> ColumnElement[Any]:
-        """The excess of a trial over limits, as `records.violation_of` counts it; 0 where it keeps
-        them all."""
-        total: ColumnElement[Any] = literal(0.0, Double)
-        for name in sorted(self.limits):
-            excess = self._member(trials.c.system_attrs, name).number
-            assert excess is not None
-            total += case((excess > 0, excess), else_=literal(0.0, Double))
-        return total
 
     def _member(self, column: ColumnElement[Any], key: str) -> Operand:
         if self.is_postgresql:
@@ -158,29 +172,10 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {
 }
 
 
-def _key_in(names: Collection[str], name: str, prefix: str) -> str | None:
-    """The name in `names` that equals `name` with or without the prefix; None if there is no such
-    name."""
-    key = name if name in names else name.removeprefix(prefix)
-    return key if key in names else None
+_MEMBERS = ((trials.c.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
+"""The columns whose members have names."""
 
 
-def names_of(connection: Connection, study_id: int) -> Names:
-    """The names that can stand in a --where or --sort over the trials of a study."""
-
-    def keys_in(column: ColumnElement[Any]) -> frozenset[str]:
-        if is_postgresql:
-            key: ColumnElement[str] = func.json_object_keys(column)
-        else:
-            key = func.json_each(column).table_valued("key", joins_implicitly=True).c.key
-        keys = select(key).distinct().select_from(WITH_LATEST)
-        return frozenset(connection.scalars(keys.where(trials.c.study_id == study_id)))
-
-    is_postgresql = connection.dialect.name == "postgresql"
-    attributes = keys_in(trials.c.system_attrs)
-    return Names(
-        parameters=keys_in(trials.c.params),
-        metrics=keys_in(latest.c.metrics),
-        limits=frozenset(name for name in attributes if name.startswith(CONSTRAINT)),
-        is_postgresql=is_postgresql,
-    )
+def _key_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The keys of a column of JSON, a row each, in SQLite."""
+    return func.json_each(column).table_valued("key", joins_implicitly=True).c.key

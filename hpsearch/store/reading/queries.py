@@ -5,28 +5,27 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.ranking.selection import Ranked
 from hpsearch.store import heartbeats
 from hpsearch.store.contents import REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.reading.conditions import compiled
-from hpsearch.store.reading.names import SHOWN, WITH_LATEST, latest, names_of
+from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
 from hpsearch.store.schema import (
     attempts,
     column_name,
     decisions,
     reports,
     requests,
+    special,
     studies,
     trials,
 )
@@ -34,6 +33,9 @@ from hpsearch.store.study_texts import budget_in, content_of, metrics_in
 from hpsearch.study_file.models import GB, StudyBudget
 from trials.contract import Finding
 from trials.descriptions.description import ASK
+
+if TYPE_CHECKING:
+    from hpsearch.store.reading.conditions import Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,56 +221,20 @@ def trial_rows(
     Raises:
         FilterError: An expression does not parse or names something unknown.
     """
-    statement = _trials_of(study)
-    names = names_of(connection, study.id) if where or sort else None
-    if where and names:
-        statement = statement.where(compiled(where, "--where", names))
-    if sort and names:
-        statement = statement.order_by(*compiled(sort, "--sort", names))
-    in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
-    return _trial_rows(connection, in_order)
-
-
-COMPARED = 20
-"""The trials that are compared at least, to find those that cannot be told from the best one."""
-
-
-def best_trials(
-    connection: Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
-) -> list[Ranked[TrialRow]]:
-    """The best trials of a study that `where` selects, best first: at most `top`; without it one,
-    or with several objectives all that no other one beats.
-
-    Raises:
-        FilterError: `where` does not parse or names something unknown.
-        UserError: The study has no direction.
-    """
-    if len(study.directions) > 1:
-        rows = trial_rows(connection, study, where=where)
-        return pareto_front(rows, study.directions)[:top]
-    compared = _compared(connection, study, where)
-    ranked = rank(compared, study.direction, study.metric)[: top or 1]
-    numbers = [each.trial.number for each in ranked]
-    whole = _trial_rows(connection, _trials_of(study).where(trials.c.number.in_(numbers)))
-    by_number = {row.number: row for row in whole}
-    return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
-
-
-def _compared(connection: Connection, study: StudyHead, where: str | None) -> list[TrialRow]:
-    """The trials that `where` selects, and all repeats, as far as their order needs it."""
-    columns = [trials.c[name] for name in _RANKED_BY]
-    statement = select(*columns).where(trials.c.study_id == study.id)
+    statement = trials_of(study)
     if where:
-        chosen = compiled(where, "--where", names_of(connection, study.id))
-        is_repeat = trials.c.role == Role.CONFIRM.value
-        statement = statement.select_from(WITH_LATEST).where(chosen | is_repeat)
-    return [TrialRow(params={}, **row._mapping) for row in connection.execute(statement)]
+        statement = statement.where(compiled_for(connection, study, where, "--where"))
+    if sort:
+        statement = statement.order_by(*compiled_for(connection, study, sort, "--sort"))
+    in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
+    return rows_of(connection, in_order)
 
 
-_RANKED_BY = (
-    *("number", "state", "role", "repeats", "resource", "value"),
-    *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
-)
+def compiled_for(connection: Connection, study: StudyHead, text: str, option: Option) -> Any:
+    """The SQL of a --where or --sort over the trials of a study. Raises FilterError."""
+    from hpsearch.store.reading.conditions import compiled  # lark is slow to import
+
+    return compiled(text, option, Names(connection, study.id))
 
 
 def seen_at(
@@ -288,6 +254,12 @@ def seen_at(
     return {row[0]: row[1] for row in connection.execute(of_these)}
 
 
+def default_trial(connection: Connection, study: StudyHead) -> TrialRow | None:
+    """The trial of the task's default settings; None if there is none."""
+    of_role = trials_of(study).where(special(), trials.c.role == Role.DEFAULT.value)
+    return min(rows_of(connection, of_role), key=lambda row: row.number, default=None)
+
+
 LARGEST_NUMBER = 2**31 - 1  # the largest number of a trial that both databases can hold
 
 
@@ -295,8 +267,8 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     """Everything known of one trial. Raises UserError if no trial has this number."""
     found = []
     if 0 <= number <= LARGEST_NUMBER:
-        numbered = _trials_of(study).where(trials.c.number == number)
-        found = _trial_rows(connection, numbered)
+        numbered = trials_of(study).where(trials.c.number == number)
+        found = rows_of(connection, numbered)
     if not found:
         raise _no_trial(connection, study, number)
 
@@ -331,7 +303,8 @@ _READ = [
 ]
 
 
-def _trials_of(study: StudyHead) -> Select[Any]:
+def trials_of(study: StudyHead) -> Select[Any]:
+    """The trials of a study, to be read by `rows_of`."""
     return (
         select(*_READ, latest.c.metrics)
         .select_from(WITH_LATEST)
@@ -339,7 +312,8 @@ def _trials_of(study: StudyHead) -> Select[Any]:
     )
 
 
-def _trial_rows(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
+def rows_of(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
+    """The rows of a statement that begins with `trials_of`."""
     rows = [TrialRow(**row._mapping) for row in connection.execute(statement)]
     for row in rows:
         row.metrics = row.metrics or {}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Numeric, func, select
+from sqlalchemy import Connection, Text, and_, func, literal, select
 
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
@@ -14,16 +16,11 @@ from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Tria
 from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.contents import columns_in
+from hpsearch.store.reading.best import best_of_each, best_trials
 from hpsearch.store.reading.names import WITH_LATEST, latest
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialRow,
-    best_trials,
-    study_heads,
-    study_requests,
-)
+from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
-from hpsearch.store.schema import attempts, decisions, trials
+from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, tallies, trials
 
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
@@ -131,7 +128,10 @@ class StudyStatus:
 
 def list_studies(connection: Connection) -> list[StudySummary]:
     """All studies, the newest first."""
-    return [_summary(connection, head) for head in study_heads(connection)]
+    heads = study_heads(connection)
+    counted = _tallies(connection)
+    best = best_of_each(connection, heads)
+    return [_summary(head, counted[head.id], best.get(head.id)) for head in heads]
 
 
 def study_status(
@@ -139,9 +139,13 @@ def study_status(
 ) -> StudyStatus:
     """The standing of a study. `ranked` are its best trials, best first, where they were read
     already."""
-    summary = _summary(connection, study, ranked)
+    counted = _tallies(connection, study.id)[study.id]
+    if ranked is None and study.has_best:
+        ranked = best_trials(connection, study, 1)
+    best = ranked[0] if ranked and study.has_best else None
+    summary = _summary(study, counted, best)
     reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
-        attempts.c.study_id == study.id, attempts.c.outcome.is_(None)
+        attempts.c.study_id == study.id, LIVE_ATTEMPT
     )
     return StudyStatus(
         summary=summary,
@@ -150,15 +154,17 @@ def study_status(
         trials_per_hour=_trials_per_hour(summary),
         running=_running(connection, study),
         failures=_failures(connection, study),
-        checkpoint_bytes=_checkpoint_bytes(connection, study),
+        checkpoint_bytes=_sum(row.checkpoint_bytes for row in counted),
         requests=study_requests(connection, study),
         time_left=_time_left(connection, study),
     )
 
 
 def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
+    if study.driver is None or study.is_asked:
+        return None
     spec = spec_of(study)
-    if spec is None or study.driver is None or study.is_asked:
+    if spec is None:
         return None
     values = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
     wanted = ("number", "state", "role", "resource", "speed", "started", "ended")
@@ -183,31 +189,17 @@ def _trials_per_hour(summary: StudySummary) -> float | None:
     return ended / hours
 
 
-def _checkpoint_bytes(connection: Connection, study: StudyHead) -> int | None:
-    total = func.sum(trials.c.checkpoint_bytes, type_=Numeric(asdecimal=False))
-    taken = connection.scalar(select(total).where(trials.c.study_id == study.id))
-    return None if taken is None else int(taken)
-
-
 def _summary(
-    connection: Connection, head: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
+    head: StudyHead, counted: Sequence[Any], best: Ranked[TrialRow] | None
 ) -> StudySummary:
-    by_state = (
-        select(trials.c.state, func.count(), func.sum(trials.c.gpu_seconds))
-        .where(trials.c.study_id == head.id)
-        .group_by(trials.c.state)
-    )
-    rows = connection.execute(by_state).all()
-    counts = {state: count for state, count, _ in rows}
-    gpu_seconds = sum(seconds or 0.0 for _, _, seconds in rows)
-    if ranked is None and head.has_best:
-        ranked = best_trials(connection, head, 1)
-    best = ranked[0] if ranked and head.has_best else None
-    budget = _budget(connection, head, gpu_seconds)
-    return StudySummary(head, counts, gpu_seconds, best, budget)
+    trials: Counter[State] = Counter()
+    for row in counted:
+        trials[row.state] += row.trials
+    gpu_seconds = _sum(row.gpu_seconds for row in counted) or 0.0
+    return StudySummary(head, trials, gpu_seconds, best, _budget(head, counted, gpu_seconds))
 
 
-def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list[BudgetLine]:
+def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list[BudgetLine]:
     budget = head.budget
     most_trials = most_gpu_seconds = most_seconds = None
     if budget is not None:
@@ -215,18 +207,33 @@ def _budget(connection: Connection, head: StudyHead, gpu_seconds: float) -> list
         most_seconds = budget.wall_clock_s
         if budget.gpu_hours is not None:
             most_gpu_seconds = budget.gpu_hours * 3600
-    of_study = trials.c.study_id == head.id
-    count = select(func.count()).where(of_study, trials.c.role != Role.CONFIRM.value)
-    searched = connection.scalar(count)
+    searched = sum(row.trials for row in counted if row.role is not Role.CONFIRM)
     limits = [
-        BudgetLine("trials", searched or 0, most_trials),
+        BudgetLine("trials", searched, most_trials),
         BudgetLine("gpu_seconds", gpu_seconds, most_gpu_seconds),
         BudgetLine("wall_clock_seconds", head.active_seconds, most_seconds),
     ]
     if budget is not None and budget.cost_per_gpu_hour is not None:
-        spent = connection.scalar(select(func.sum(trials.c.cost)).where(of_study))
-        limits.append(BudgetLine("cost", spent or 0.0, budget.cost))
+        spent = _sum(row.cost for row in counted) or 0.0
+        limits.append(BudgetLine("cost", spent, budget.cost))
     return limits
+
+
+def _sum(values: Iterable[Any]) -> Any:
+    """The sum of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _tallies(connection: Connection, study_id: int | None = None) -> defaultdict[int, list[Any]]:
+    """The tallies of one study, or of all, by its id; those without trials are left out."""
+    counted = select(tallies).where(tallies.c.trials > 0)
+    if study_id is not None:
+        counted = counted.where(tallies.c.study_id == study_id)
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for row in connection.execute(counted):
+        found[row.study_id].append(row)
+    return found
 
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
@@ -249,7 +256,7 @@ def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
         .where(
             attempt.study_id == study.id,
             trials.c.state == State.RUNNING.value,
-            attempt.outcome.is_(None),
+            LIVE_ATTEMPT,
         )
         .order_by(attempt.worker, attempt.trial)
     )
@@ -277,15 +284,12 @@ def recent_decisions(
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
     trial = trials.c
-    failed = (
-        select(trial.number, trial.error_kind, trial.error_text)
-        .where(trial.study_id == study.id, trial.state == State.FAILED.value)
-        .order_by(trial.number)
-    )
-    latest: dict[str, Failures] = {}
-    for number, stated, text in connection.execute(failed):
-        kind = stated or "error"
-        before = latest.get(kind)
-        count = 1 if before is None else before.count + 1
-        latest[kind] = Failures(kind, count, number, text)
-    return sorted(latest.values(), key=lambda each: -each.count)
+    kind = func.coalesce(trial.error_kind, literal("error", Text), type_=Text)
+    of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value)
+    counted = select(kind, func.count(), func.min(trial.number), func.max(trial.number))
+    rows = list(connection.execute(counted.where(of_state).group_by(kind)))
+    latest = trial.number.in_([row[3] for row in rows])
+    texts = select(trial.number, trial.error_text).where(trial.study_id == study.id, latest)
+    text_of = {row.number: row.error_text for row in connection.execute(texts)}
+    rows.sort(key=lambda row: (-row[1], row[2]))
+    return [Failures(kind, count, last, text_of[last]) for kind, count, _, last in rows]

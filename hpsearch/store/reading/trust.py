@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, null, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
@@ -23,7 +24,10 @@ from hpsearch.store.schema import reports, trials
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import parse
+
+MOST = 500
+"""The most trials that trust is measured on: an interval from so many is narrow, and commands that
+show it have to answer at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,11 @@ def trusted_levels(spec: StudySpec | None) -> tuple[float, ...]:
 
 def spec_of(study: StudyHead) -> StudySpec | None:
     """The study file; None if there is none that can be read."""
+    # Imported here: `ls` and `show` do without, and it brings all tasks' descriptions.
+    from hpsearch.study_file.reading import parse
+
     try:
-        return parse(study.spec, base=Path(study.base or ""))
+        return parse(study.spec, base=Path(study.base or ""), recorded=True)
     except SpecError:
         return None
 
@@ -76,29 +83,34 @@ def spec_of(study: StudyHead) -> StudySpec | None:
 def _curves(
     connection: Connection, study: StudyHead, spec: StudySpec, lowest: float
 ) -> list[TrialCurve]:
-    """The trials that reached the lowest rung, without repeats."""
+    """The trials that reached the lowest rung, without repeats; of more than `MOST` trials those
+    with evenly spaced numbers."""
+    of_study = trials.c.study_id == study.id
+    last = connection.scalar(select(func.max(trials.c.number)).where(of_study))
+    step = math.ceil((last or 0) / MOST) or 1
+    numbers = range(0, (last or 0) + 1, step)
+    facts = select(trials.c.number, trials.c.state, trials.c.rung)
+    searched = facts.where(of_study, trials.c.role != Role.CONFIRM.value)
     scoring = Scoring(spec)
     scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
-    facts: dict[int, Any] = {}
-    for row in connection.execute(_reports_from(study, lowest)):
-        report = ReportRecord(row.number, row.resource, row.value, row.metrics)
-        scores[row.number][row.resource] = scoring.score(report)
-        facts[row.number] = row
+    for row in connection.execute(_reports_from(study, spec, lowest, numbers)):
+        report = ReportRecord(row.trial, row.resource, row.value, row.metrics or {})
+        scores[row.trial][row.resource] = scoring.score(report)
     return [
-        TrialCurve(number, row.state, row.rung, scores[number]) for number, row in facts.items()
+        TrialCurve(row.number, row.state, row.rung, scores[row.number])
+        for row in connection.execute(searched.where(trials.c.number.in_(numbers)))
+        if row.number in scores
     ]
 
 
-def _reports_from(study: StudyHead, lowest: float) -> Select[Any]:
-    same_trial = (reports.c.study_id == trials.c.study_id) & (reports.c.trial == trials.c.number)
-    facts = [trials.c.number, trials.c.state, trials.c.rung]
-    measured = [reports.c.resource, reports.c.value, reports.c.metrics]
-    return (
-        select(*facts, *measured)
-        .join_from(reports, trials, same_trial)
-        .where(
-            trials.c.study_id == study.id,
-            trials.c.role != Role.CONFIRM.value,
-            reports.c.resource >= lowest,
-        )
+def _reports_from(
+    study: StudyHead, spec: StudySpec, lowest: float, numbers: Sequence[int]
+) -> Select[Any]:
+    """The reports of some trials at and above the lowest rung; their metrics only where they are
+    needed, as most of the time goes into reading them."""
+    metrics = reports.c.metrics if spec.constraints else null().label("metrics")
+    return select(reports.c.trial, reports.c.resource, reports.c.value, metrics).where(
+        reports.c.study_id == study.id,
+        reports.c.trial.in_(numbers),
+        reports.c.resource >= lowest,
     )

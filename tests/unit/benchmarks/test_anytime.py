@@ -61,10 +61,11 @@ class Scripted:
 
 
 def raced(
-    bench: Any, task: Any, contender: Any, workers: int, looks: list[float] | None = None
+    bench: Any, task: Any, contender: Any, workers: int, minutes: list[float] | None = None
 ) -> Any:
     race = bench("races.race")
     result = race.Result("scripted", task.name, task.family, 0, workers, "accuracy")
+    looks = None if minutes is None else [60 * each for each in minutes]
     return race.Race(contender, task, result).run(looks)
 
 

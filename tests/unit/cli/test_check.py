@@ -289,6 +289,10 @@ def nan(params, trial):
 def other(params, trial):
     trial.report(1, {"accuracy": 0.5})
 
+def ranked(params, trial):
+    from torch import distributed
+    trial.report(1, {"loss": distributed.get_world_size()})
+
 def killed(params, trial):
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -312,6 +316,17 @@ def test_own_training_code_runs_to_its_first_report(
     assert "the study will take about" in err
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
     assert left == {"checked_code.py", "study.yaml"}
+
+
+def test_code_for_several_processes_is_tried_in_a_group_of_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = own(tmp_path, "ranked")
+    file.write_text(f"{file.read_text()}\nresources: {{processes: 2, gpu: 0}}\n")
+    check_study(file, database(tmp_path), None)
+    err = capfd.readouterr().err
+    assert "in one process; in the study, 2 train each trial" in err
+    assert "loss=1" in err
 
 
 @pytest.mark.parametrize(
@@ -417,3 +432,9 @@ def test_as_many_workers_fit_as_cores_and_gpu_shares_allow(
     cpu: float, gpu: float | str, machine: Capacity, workers: int
 ) -> None:
     assert fitting_workers(Resources(cpu=cpu, gpu=gpu), machine) == workers
+
+
+def test_a_worker_of_several_processes_takes_as_many_times_the_room() -> None:
+    four = Resources(processes=4, cpu=2, gpu=1)
+    assert four.stated_gpus == 4.0
+    assert fitting_workers(four, Capacity(cpus=17, gpus=11)) == 2

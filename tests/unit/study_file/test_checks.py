@@ -311,6 +311,15 @@ MISTAKES = {
         "gpu: 0.5", "gpu: 2",
         "resources.gpu: a trial of this task trains on one GPU, and 2 would be reserved; use 1 or a share",
     ),
+    "several processes of a built-in task": (
+        "gpu: 0.5", "gpu: 1, processes: 2",
+        "study.yaml:29: resources.processes: a trial of text_classification is trained by one process here; use 1",
+    ),
+    "a share of a GPU for each of several processes": (
+        "gpu: 0.5", "gpu: 0.5, processes: 2",
+        "resources.gpu: each of several processes trains on a GPU of its own, not 0.5; use 1, or 0",
+    ),
+    "no processes": ("gpu: 0.5", "gpu: 0.5, processes: 0", "resources.processes: must be at least 1, not 0"),
     "a GPU and a half": ("gpu: 0.5", "gpu: 1.5", "resources.gpu: must be a share of at most 1 or a whole"),
     "path in the name": ("study: banking-intents", "study: ../x", "study.yaml:1: study: must be 1 to 100 letters"),
     "number as the name": ("study: banking-intents", "study: 12", "study: must be text, not 12; put it in quotes"),

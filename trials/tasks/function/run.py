@@ -7,7 +7,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,15 +32,27 @@ class FunctionRun:
 
     The function's thread puts its reports, questions and notes into a queue, and None when the
     function has ended. After each it waits for `_go`.
+
+    Args:
+        connects: Whether several ranks are connected before the function is called.
     """
 
     def __init__(
-        self, function: Function, params: Mapping[str, Any], setup: Setup, grace_s: float = GRACE_S
+        self,
+        function: Function,
+        params: Mapping[str, Any],
+        setup: Setup,
+        grace_s: float = GRACE_S,
+        *,
+        connects: bool = True,
     ) -> None:
         self.finished: str | None = None
         self._function, self._params = function, params
         self._total, self._grace_s = setup.budget.total, grace_s
+        self._ranks, self._device, self._connects = setup.ranks, setup.device, connects
         self._call = FunctionCall(setup)
+        if setup.ranks is not None:
+            setup.ranks.require_equal("the parameters", {**params, "trial.seed": setup.seed})
         self._trial = FunctionTrial(replace(setup, params=params), self._call, self._hand_over)
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()
         self._go = threading.Semaphore(0)
@@ -88,15 +100,16 @@ class FunctionRun:
     def _end(self) -> Iterator[Item]:
         error, self._error = self._error, None
         is_trained = self._call.is_trained
+        may_stop = is_trained or not self._call.is_first
         if isinstance(error, SystemExit):
             if error.code not in (None, 0):
                 what = f"the training function called sys.exit({error.code!r})"
                 raise RuntimeError(what) from error
-        elif error is not None and not (is_trained and isinstance(error, TrialStopped)):
+        elif error is not None and not (may_stop and isinstance(error, TrialStopped)):
             self.finished = "raised"
             raise error
         self.finished = "budget used" if is_trained else "the function returned"
-        metrics = _metrics_in(self._returned)
+        metrics = _metrics_in(self._returned) if self._call.is_first else {}
         self._returned = None
         if metrics and (self._has_reported or self._call.checkpoint is not None):
             yield Note(metrics=metrics)
@@ -140,11 +153,16 @@ class FunctionRun:
 
     def _train(self) -> None:
         try:
-            with in_trial(self._trial):
+            with in_trial(self._trial), self._among_ranks():
                 self._returned = self._function(self._params, self._trial)
         except BaseException as error:  # noqa: BLE001 - handed to the iterating thread, which raises it
             self._error = error
         self._items.put(None)
+
+    def _among_ranks(self) -> AbstractContextManager[None]:
+        if self._ranks is None:
+            return nullcontext()
+        return self._ranks.joined(self._device, connects=self._connects)
 
     def _hand_over(self, item: Item) -> None:
         self._items.put(item)

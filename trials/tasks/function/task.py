@@ -62,6 +62,7 @@ class FunctionTask:
         self.settings: Mapping[str, Setting] | None = None
         self._task, self._base, self._adapt = dict(task), base, adapt
         self._args: dict[str, Any] = dict(task.get("args") or {})
+        self._is_script = task["kind"].endswith(f":{SCRIPT}")  # connects ranks itself, if at all
         if adapt is None:
             if "library" in task:
                 what = f"code that is written for {task['library']} trains in a study alone"
@@ -81,7 +82,8 @@ class FunctionTask:
         """Do nothing: a function reads its own data."""
 
     def start(self, setup: Setup, data: Any) -> FunctionRun:
-        return FunctionRun(self._function, {**self._args, **setup.params}, setup)
+        params = {**self._args, **setup.params}
+        return FunctionRun(self._function, params, setup, connects=not self._is_script)
 
 
 def named(kind: str, base: Path) -> Any:

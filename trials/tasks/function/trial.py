@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
-from trials.checkpoints.manifests import Label
+from trials.checkpoints.folders import is_url
+from trials.checkpoints.manifests import CheckpointError, Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
 from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, metric_name, number_of
+
+T = TypeVar("T")
 
 _ELAPSED, _HISTORY = ".elapsed.json", ".reports.json"
 
@@ -27,19 +30,25 @@ class FunctionCall:
         newest: The newest checkpoint that this call has reported, or None.
         stopping: Whether the trial is over.
         given: The value that the last question asked for.
+        is_first: Whether this process is rank 0, or trains its trial alone. Others write into a
+            folder that is thrown away.
     """
 
     def __init__(self, setup: Setup) -> None:
         # A checkpoint from a store is downloaded for as long as the function runs.
         self._open = ExitStack()
         self._total = setup.budget.total
+        self._ranks = setup.ranks
+        self.is_first = setup.ranks is None or setup.ranks.rank == 0
+        folder = setup.folder
+        if not self.is_first:
+            folder = self._open.enter_context(drafts.temporary("hpsearch-rank-"))
         self.checkpoint: Path | None = None
-        self.checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
+        self.checkpoints = Checkpoints(folder, unit=setup.budget.unit)
         if setup.resume_from is not None:
-            source = self._open.enter_context(opened(setup.resume_from))
-            self.checkpoint = source.files
-            self.checkpoints.continue_from(setup.resume_from, source.path)
+            self._continue_from(setup.resume_from)
         self.newest: Path | str | None = None
+        self.told_best: Path | str | None = None  # on a rank above 0
         self.history = ReportHistory(setup, self.checkpoints, _read(self.checkpoint, _HISTORY))
         self.stopping = False
         self.given: Any = None
@@ -49,6 +58,30 @@ class FunctionCall:
         self.watch = Stopwatch(_read(self.checkpoint, _ELAPSED) or 0.0)
         self.watch.go_on()
 
+    def _continue_from(self, source: Path | str) -> None:
+        damage = CheckpointError("rank 0 found no checkpoint that can be used")
+
+        def find() -> Path | str | None:
+            nonlocal damage
+            try:
+                found = self._open.enter_context(opened(source))
+            except CheckpointError as error:
+                damage = error
+                return None
+            self.checkpoint = found.files
+            self.checkpoints.continue_from(source, found.path)
+            return found.path
+
+        path = self.told("checkpoint", find)
+        if path is None:
+            raise damage
+        if not self.is_first:
+            self.checkpoint = self._open.enter_context(opened(path)).files
+
+    def told(self, subject: str, decide: Callable[[], T]) -> T:
+        """The result of `decide`, as `contract.Ranks.told`."""
+        return decide() if self._ranks is None else self._ranks.told(subject, decide)
+
     @property
     def is_trained(self) -> bool:
         """It has reported the full budget of its trial."""
@@ -57,6 +90,8 @@ class FunctionCall:
     @property
     def best(self) -> Path | str | None:
         """The checkpoint of the best report of this call, if any."""
+        if not self.is_first:
+            return self.told_best
         return None if self.newest is None else self.checkpoints.best_until(self.newest)
 
     def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
@@ -128,6 +163,8 @@ class FunctionTrial:
         device: A torch device name, such as cpu or cuda:0.
         folder: The trial's own folder: a path, or a URL where checkpoints go to a store.
         checkpoint: The folder of a checkpoint to continue from, or None to start afresh.
+        rank: This process's number among those that train the trial, from 0.
+        world_size: The number of these processes.
     """
 
     def __init__(self, setup: Setup, call: FunctionCall, hand_over: Callable[[Item], None]) -> None:
@@ -145,13 +182,16 @@ class FunctionTrial:
         self.device = setup.device
         self.folder = setup.folder
         self.checkpoint = call.checkpoint
+        self.rank = 0 if setup.ranks is None else setup.ranks.rank
+        self.world_size = 1 if setup.ranks is None else setup.ranks.size
         self._call = call
         self._hand_over = hand_over
 
     @property
     def stopped(self) -> bool:
-        """The trial is over: the next report or save raises `TrialStopped`."""
-        return self._call.stopping
+        """The trial is over: the next report or save raises `TrialStopped`. On several ranks, each
+        one asks as often as rank 0, and has its answer."""
+        return self._call.told("stopped", lambda: self._call.stopping)
 
     @property
     def saved(self) -> Path | str | None:
@@ -175,7 +215,8 @@ class FunctionTrial:
     def report(self, resource: float, metrics: Mapping[str, Any]) -> None:
         """Report metrics at a resource level, and wait for the go-ahead.
 
-        One more report at the full budget adds its metrics to the last report.
+        One more report at the full budget adds its metrics to the last report. On several ranks,
+        the report of rank 0 counts, and the others wait here for what it is told.
 
         Args:
             resource: In the budget's unit; above the resource of the report before.
@@ -187,9 +228,18 @@ class FunctionTrial:
             OSError: The checkpoint of the report cannot be saved, as on a full disk.
             TrialStopped: The trial is over; `finally` blocks run.
         """
+        call = self._call
+        newest, best = call.told("report", lambda: self._report(resource, metrics))
+        if not call.is_first:
+            call.newest, call.told_best = _place(newest), _place(best)
+
+    def _report(
+        self, resource: float, metrics: Mapping[str, Any]
+    ) -> tuple[Path | str | None, Path | str | None]:
         self._call.raise_if_stopping()
         require_all_read(self)
         self._wait_for(self._call.report(resource, metrics))
+        return self._call.newest, self._call.best
 
     def ask(self, name: str, distribution: str) -> Any:
         """Ask the study for the value of a new parameter, and wait for it.
@@ -202,8 +252,11 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
+        return self._call.told("value", lambda: self._ask(Question(name, distribution)))
+
+    def _ask(self, question: Question) -> Any:
         self._call.raise_if_stopping()
-        self._wait_for(Question(name, distribution))
+        self._wait_for(question)
         return self._call.given
 
     def note(self, note: Note) -> None:
@@ -212,6 +265,9 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
+        self._call.told("note", lambda: self._note(note))
+
+    def _note(self, note: Note) -> None:
         self._call.raise_if_stopping()
         self._wait_for(note)
 
@@ -227,7 +283,8 @@ class FunctionTrial:
 
         It is there whole or not at all, and belongs to the report that follows, whose resource
         names it, such as `epoch-2`. A trial that continues finds it as `checkpoint`. Without such a
-        report it is removed; the second of two saves before a report counts.
+        report it is removed; the second of two saves before a report counts. On several ranks, the
+        checkpoint is what rank 0 writes; the others write into a folder that is thrown away.
 
         Args:
             state: Names of files that only a continued trial needs, such as an optimizer's. They
@@ -236,7 +293,7 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        self._call.raise_if_stopping()
+        self._call.told("save", self._call.raise_if_stopping)
         with self._call.saving(state) as folder:
             yield folder
 
@@ -255,6 +312,11 @@ def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     for name, value in metrics.items():
         values[metric_name(name)] = number_of(f"metric {name!r}", value)
     return values
+
+
+def _place(told: Path | str | None) -> Path | str | None:
+    """A checkpoint's path or URL, of which rank 0 has told the text."""
+    return told if told is None or is_url(told) else Path(told)
 
 
 def _read(checkpoint: Path | None, name: str) -> Any:

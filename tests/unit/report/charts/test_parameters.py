@@ -8,7 +8,7 @@ import pytest
 from hpsearch.report.charts.parameters import Configurations, slices
 from hpsearch.report.frames.configurations import ParameterValues, Tier
 from hpsearch.report.frames.importances import Importances
-from hpsearch.store.reading.history_frames import GoalColumns
+from hpsearch.store.reading.best import GoalColumns
 
 GOAL = GoalColumns(0, "accuracy", maximize=True)
 

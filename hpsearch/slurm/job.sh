@@ -1,0 +1,102 @@
+# Without an argument, this is the job of all nodes: the head of a Ray cluster, the driver and a Ray
+# node on the first, a Ray node on each other. `head` is a job of head and driver alone, and
+# `node JOB` a Ray node that joins it: a task of an array.
+role=${1:-all}
+head_job=${2:-$SLURM_JOB_ID}
+address_file=$folder/$head_job.address # where the head listens; there is none if it has left
+
+unset RAY_ADDRESS
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token
+export RAY_worker_niceness=0                         # SLURM has shared out the cores
+export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
+tmp=$(mktemp -d /tmp/hps-XXXXXX)                     # closed to others, which Ray's own folder is not
+trap 'kill $ray 2>/dev/null; wait; clear_up' EXIT
+trains=(--num-cpus="$SLURM_CPUS_ON_NODE" --num-gpus="${SLURM_GPUS_ON_NODE:-0}")
+is_over= ray=
+
+clear_up() { # again, as Ray's last processes may still write
+    rm -rf "$tmp" 2>/dev/null || { sleep 3; rm -rf "$tmp"; }
+}
+
+start_ray() { # what it says is of interest if it does not start
+    ray start --block --temp-dir="$tmp/r" --disable-usage-stats "$@" \
+        >"$folder/ray-$SLURM_JOB_ID-$SLURMD_NODENAME.log" 2>&1 &
+    ray=$!
+}
+
+ended() { # wait for a process to its end, whatever signals arrive; returns its exit code
+    local code
+    until wait "$1"; code=$?; ! kill -0 "$1" 2>/dev/null; do :; done
+    return "$code"
+}
+
+drive() { # drive the study to its end, or to that of this job
+    rm -f "$address_file"
+    start_ray --head --port=0 --include-dashboard=false "$@"
+    until [[ -s $tmp/r/ray_current_cluster ]]; do
+        kill -0 "$ray" || exit 1
+        sleep 1
+    done
+    address=$(<"$tmp/r/ray_current_cluster")
+    echo "$address" >"$address_file"
+    [[ $role == all ]] && start_others
+    hpsearch run "$study_file" --resume --address "$address" &
+    driver=$!
+    trap 'is_over=1; kill -TERM "$driver"' USR1 # SLURM's warning: everything is saved
+    ended "$driver"
+    code=$?
+    rm -f "$address_file"
+    [[ $role == all ]] && scancel --signal=TERM "$SLURM_JOB_ID" # the steps on other nodes
+    kill "$ray"
+    wait
+    clear_up
+    if [[ $is_over && $code -ne 0 ]]; then
+        scontrol requeue "$SLURM_JOB_ID"
+    elif [[ $role == head ]]; then
+        scancel --user="$(id -un)" --name="$SLURM_JOB_NAME-$SLURM_JOB_ID"
+    fi
+    exit "$code"
+}
+
+start_others() { # a step each: one that dies takes no other with it
+    for host in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do
+        [[ $host == "$SLURMD_NODENAME" ]] && continue
+        srun --nodes=1 --ntasks=1 --nodelist="$host" --cpu-bind=none bash "$folder/job.sh" node &
+    done
+}
+
+join() { # be a Ray node of whichever cluster the head's job has
+    trap 'is_over=1; [[ $ray ]] && kill -TERM "$ray"' USR1
+    silent=0
+    while [[ ! $is_over ]] && is_wanted; do
+        address=$(cat "$address_file" 2>/dev/null)
+        if [[ $address ]] && answers; then
+            silent=0
+            start_ray --address="$address" "${trains[@]}"
+            ended "$ray"
+        elif [[ $address && $head_job == "$SLURM_JOB_ID" ]] && ((++silent > 12)); then
+            # The first node died, and its script with it. SLURM keeps the job for the others.
+            break
+        fi
+        sleep 5
+    done
+    clear_up # a requeue ends this script
+    is_wanted && scontrol requeue "$SLURM_JOB_ID"
+}
+
+answers() {
+    timeout 5 bash -c "exec 3<>/dev/tcp/${address%:*}/${address##*:}" 2>/dev/null
+}
+
+is_wanted() { # the head's job waits or runs; also if SLURM does not answer
+    [[ $head_job == "$SLURM_JOB_ID" ]] && return
+    local state
+    state=$(squeue --noheader --jobs="$head_job" --format=%T 2>&1)
+    [[ $state && $state != *"Invalid job id"* ]]
+}
+
+case $role in
+    all) drive "${trains[@]}" ;;
+    head) drive --num-cpus=0 --num-gpus=0 ;;
+    node) join ;;
+esac

@@ -1,0 +1,26 @@
+"""How long a database is waited for."""
+
+from __future__ import annotations
+
+import os
+
+from hpsearch.errors import UserError
+
+CONNECT_S = 10  # how long to wait for a PostgreSQL server to take a connection, in seconds
+
+
+def wait_s() -> float:
+    """The seconds to wait for another writer: `HPSEARCH_DATABASE_TIMEOUT`, or 30. Raises UserError
+    if the variable is not a number of seconds."""
+    given = os.environ.get("HPSEARCH_DATABASE_TIMEOUT", "30")
+    if not given.isdecimal() or len(given) > 6 or int(given) == 0:
+        raise UserError(
+            f"HPSEARCH_DATABASE_TIMEOUT is {given!r}", "give whole seconds, or nothing for 30"
+        )
+    return float(given)
+
+
+def answer_s() -> float:
+    """The seconds to wait for a PostgreSQL server to continue with its answer: longer than the
+    server itself waits for a lock."""
+    return wait_s() + 5

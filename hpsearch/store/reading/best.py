@@ -1,0 +1,201 @@
+"""The objectives of a study, and its best trials, of which only those that are shown are read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Text,
+    and_,
+    cast,
+    exists,
+    select,
+)
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
+from hpsearch.ranking.pareto import pareto_front
+from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.store.reading.names import WITH_LATEST
+from hpsearch.store.reading.queries import (
+    StudyHead,
+    TrialRow,
+    compiled_for,
+    rows_of,
+    trial_rows,
+    trials_of,
+)
+from hpsearch.store.schema import RANKED, special, studies, trials
+from hpsearch.store.study_texts import metrics_in
+
+
+@dataclass(frozen=True, slots=True)
+class GoalColumns:
+    """One objective of a study."""
+
+    index: int
+    metric: str
+    maximize: bool
+
+    @property
+    def column(self) -> str:
+        """The column of its values, as they were shown."""
+        return f"value_{self.index}"
+
+    @property
+    def standing(self) -> str:
+        """The column of the values that are expected of trials in full, or else their values."""
+        return f"standing_{self.index}"
+
+
+def goals_of(study: StudyHead) -> list[GoalColumns]:
+    """The objectives of a study, named as its study file does."""
+    named = metrics_in(study.spec)
+    if len(named) != len(study.directions):
+        several = len(study.directions) > 1
+        named = [f"value {i}" if several else "value" for i in range(len(study.directions))]
+    return [
+        GoalColumns(index, metric, direction == "maximize")
+        for index, (metric, direction) in enumerate(zip(named, study.directions, strict=True))
+    ]
+
+
+COMPARED = 20
+"""The trials that are compared at least, to find those that cannot be told from the best one."""
+
+
+def best_trials(
+    connection: Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
+) -> list[Ranked[TrialRow]]:
+    """The best trials of a study that `where` selects, best first: at most `top`; without it one,
+    or with several objectives all that no other one beats. Those that tie with the best one are
+    looked for among the first `COMPARED`.
+
+    Raises:
+        FilterError: `where` does not parse or names something unknown.
+        UserError: The study has no direction.
+    """
+    if len(study.directions) > 1:
+        rows = trial_rows(connection, study, where=where)
+        return pareto_front(rows, study.directions)[:top]
+    compared = _compared(connection, study, max(top or 1, COMPARED), where)
+    ranked = rank(compared, study.direction, study.metric)[: top or 1]
+    numbers = [each.trial.number for each in ranked]
+    whole = rows_of(connection, trials_of(study).where(trials.c.number.in_(numbers)))
+    by_number = {row.number: row for row in whole}
+    return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
+
+
+def _compared(
+    connection: Connection, study: StudyHead, most: int, where: str | None
+) -> list[TrialRow]:
+    """The first trials that `where` selects, at most `most` by what they have shown themselves,
+    and beside them all repeats and the trials that were repeated, whose place repeats change.
+
+    Of trials that were not repeated, no repeat changes the order (`ranking.selection`), so that
+    the first of all are among these.
+    """
+    columns = [trials.c[name] for name in _RANKED_BY]
+    of_study = select(*columns).where(trials.c.study_id == study.id)
+    repeats = connection.execute(of_study.where(_is_repeat())).all()
+    repeated = {row.repeats for row in repeats if row.repeats is not None}
+    chosen = of_study.where(RANKED)
+    if where:
+        condition = compiled_for(connection, study, where, "--where")
+        chosen = chosen.select_from(WITH_LATEST).where(condition)
+    limit = most + len(repeated)
+    others = chosen.order_by(*_order(study.direction)).limit(limit)
+    first = connection.execute(others.where(trials.c.violation == 0)).all()
+    rows = [*repeats, *first]
+    if len(first) < limit:
+        rows += connection.execute(others.where(trials.c.violation > 0))
+    if repeated:
+        rows += connection.execute(chosen.where(trials.c.number.in_(repeated)))
+    found = {row.number: row for row in rows}
+    return [TrialRow(params={}, **row._mapping) for row in found.values()]
+
+
+def _is_repeat(of: FromClause = trials) -> ColumnElement[bool]:
+    return and_(special(of), of.c.role == Role.CONFIRM.value)
+
+
+def _order(direction: str, of: FromClause = trials) -> list[ColumnElement[Any]]:
+    """The order of trials that were not repeated, as `ranking.selection` has it. Those of one
+    violation are read in the order of an index, whichever the direction."""
+    standing = of.c.standing.desc() if direction == "maximize" else of.c.standing.asc()
+    is_incomplete = of.c.state != State.COMPLETE.value
+    return [of.c.violation, standing, is_incomplete, of.c.resource.desc(), of.c.number]
+
+
+def best_of_each(
+    connection: Connection, heads: Sequence[StudyHead]
+) -> dict[int, Ranked[TrialRow] | None]:
+    """The best trial of each study that has one direction, by the study's id, as far as its order
+    needs it; None without one. Of all studies the rows are read at once."""
+    asked = {head.id: head for head in heads if head.has_best}
+    compared: defaultdict[int, dict[int, TrialRow]] = defaultdict(dict)
+    complete = set()
+    for direction in ("minimize", "maximize"):
+        for study_id, row in _rows_by_study(connection, _firsts(direction)):
+            if study_id in asked and asked[study_id].direction == direction:
+                compared[study_id][row.number] = row
+                complete.add(study_id)
+    for statement in (_REPEATS, _REPEATED):
+        for study_id, row in _rows_by_study(connection, statement):
+            compared[study_id][row.number] = row
+    found: dict[int, Ranked[TrialRow] | None] = {}
+    for study_id, head in asked.items():
+        if study_id in complete:
+            ranked = rank(compared[study_id].values(), head.direction, head.metric)
+        else:  # nothing keeps the limits, or nothing can be ranked
+            ranked = best_trials(connection, head, 1)
+        found[study_id] = next(iter(ranked), None)
+    return found
+
+
+def _rows_by_study(
+    connection: Connection, statement: Select[Any]
+) -> Iterator[tuple[int, TrialRow]]:
+    for row in connection.execute(statement):
+        if row.number is not None:
+            cells = dict(row._mapping)
+            yield cells.pop("study_id"), TrialRow(params={}, **cells)
+
+
+_RANKED_BY = (
+    *("number", "state", "role", "repeats", "resource", "value"),
+    *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
+)
+_EACH = select(trials.c.study_id, *(trials.c[name] for name in _RANKED_BY))
+_REPEATS = _EACH.where(_is_repeat())
+_repeat = trials.alias("repeat")
+_repeated = select(trials.c.study_id, trials.c.repeats).where(_is_repeat()).distinct().subquery()
+_REPEATED = _EACH.join_from(
+    _repeated,
+    trials,
+    and_(trials.c.study_id == _repeated.c.study_id, trials.c.number == _repeated.c.repeats),
+)
+
+
+def _firsts(direction: str) -> Select[Any]:
+    """The first trial of each study, of those that keep its limits and were not repeated."""
+    other = trials.alias("other")
+    repeats = and_(_repeat.c.study_id == other.c.study_id, _repeat.c.repeats == other.c.number)
+    number = (
+        select(other.c.number)
+        .where(other.c.study_id == studies.c.id, other.c.standing.is_not(None))
+        .where(other.c.violation == 0, ~exists().where(_is_repeat(_repeat), repeats))
+        .order_by(*_order(direction, other))
+        .limit(1)
+        .scalar_subquery()
+    )
+    is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
+    in_order = _EACH.join_from(studies, trials, is_first, isouter=True)
+    return in_order.where(cast(studies.c.directions, Text).contains(direction))

@@ -1,0 +1,75 @@
+"""The tallies of a study: its trials by state and role, with what they took, kept by each commit.
+
+With them `ls` and `status` read a few rows of a study, however many trials it has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table, bindparam, func, insert, select
+
+from hpsearch.domain.records import Trial
+from hpsearch.store.schema import tallies, trials
+
+MOST = 10_000
+"""The most trials that one query names, below the limits of both databases."""
+
+_SUMS = ("gpu_seconds", "cost", "checkpoint_bytes")
+_KEYS = ("study_id", "state", "role")
+_COUNTED = select(trials.c.state, trials.c.role, *(trials.c[name] for name in _SUMS)).where(
+    trials.c.study_id == bindparam("of_study"),
+    trials.c.number.in_(bindparam("numbers", expanding=True)),
+)
+
+
+def upsert(insert_into: Callable[[Table], Any]) -> Any:
+    """The statement that adds to tallies, made with the INSERT of a dialect."""
+    statement = insert_into(tallies)
+    given = statement.excluded
+    added: dict[str, Any] = {"trials": tallies.c.trials + given.trials}
+    for name in _SUMS:
+        total, more = tallies.c[name], given[name]
+        added[name] = func.coalesce(total + more, more, total)
+    return statement.on_conflict_do_update(index_elements=_KEYS, set_=added)
+
+
+def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[Trial]) -> None:
+    """Move trials that are about to be written from the tallies that they are in to the new
+    ones."""
+    if not changed:
+        return
+    moved: defaultdict[tuple[Any, Any], list[Any]] = defaultdict(lambda: [0, None, None, None])
+    for start in range(0, len(changed), MOST):
+        numbers = [trial.number for trial in changed[start : start + MOST]]
+        of_these = {"of_study": study_id, "numbers": numbers}
+        for row in connection.execute(_COUNTED, of_these):
+            _add(moved[row.state, row.role], row[2:], -1)
+    for trial in changed:
+        sums = [getattr(trial, name) for name in _SUMS]
+        _add(moved[trial.state, trial.role], sums, 1)
+    names = ("trials", *_SUMS)
+    rows: list[Mapping[str, Any]] = []
+    for (state, role), values in moved.items():
+        if any(values):
+            key = {"study_id": study_id, "state": state, "role": role}
+            rows.append({**key, **dict(zip(names, values, strict=True))})
+    if rows:
+        connection.execute(upsert, rows)
+
+
+def _add(total: list[Any], sums: Iterable[Any], sign: int) -> None:
+    total[0] += sign
+    for place, value in enumerate(sums, start=1):
+        if value is not None:
+            total[place] = (total[place] or 0) + sign * value
+
+
+def count_all(connection: Connection) -> None:
+    """Tally all trials of a database that has none of the tallies."""
+    keys = [trials.c[name] for name in _KEYS]
+    sums = [func.sum(trials.c[name], type_=trials.c[name].type) for name in _SUMS]
+    counted = select(*keys, func.count(), *sums).group_by(*keys)
+    connection.execute(insert(tallies).from_select([*_KEYS, "trials", *_SUMS], counted))

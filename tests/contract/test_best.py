@@ -1,0 +1,189 @@
+"""The database ranks trials as `hpsearch.ranking` does, and keeps tallies of what they took."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from hpsearch.domain.facts import Role
+from hpsearch.domain.history import Changes
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyRecord, Trial
+from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.store import tallies as tallying
+from hpsearch.store import version
+from hpsearch.store.connecting.database import Database
+from hpsearch.store.connecting.url import parse_url
+from hpsearch.store.reading.best import best_of_each, best_trials
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.schema import tallies, trials
+from hpsearch.store.store import Store, upgrade
+from support.thoroughness import examples
+
+NAMES = itertools.count()
+COUNTED = ("violation", "standing")
+
+VALUES = st.sampled_from([None, math.nan, math.inf, -math.inf, 0.0, 0.5, 0.5, 0.75, 0.9, 1.0])
+MARGINS = st.sampled_from([-1.0, 0.0, 0.25, 0.5, math.inf, math.nan])
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    with closing(Store.open(database_url)) as opened:
+        yield opened
+
+
+@st.composite
+def trials_drawn(draw: st.DrawFn, number: int, most: int) -> Trial:
+    """A trial as no study need have it: any state, value and expectation, and now and then a repeat
+    of another."""
+    is_repeat = number > 0 and draw(st.integers(0, 4)) == 0
+    limits = draw(st.dictionaries(st.sampled_from("ab"), MARGINS, max_size=2))
+    return Trial(
+        number,
+        draw(st.sampled_from(State)),
+        {},
+        value=draw(VALUES),
+        expected=draw(VALUES),
+        expected_deviation=draw(st.sampled_from([None, 0.0, 0.1])),
+        resource=draw(st.sampled_from([1.0, 3.0])),
+        gpu_seconds=draw(st.sampled_from([0.0, 2.0])),
+        cost=draw(st.sampled_from([None, 0.5])),
+        checkpoint_bytes=draw(st.sampled_from([None, 100])),
+        role=Role.CONFIRM if is_repeat else draw(st.sampled_from([Role.SEARCH, Role.DEFAULT])),
+        repeats=draw(st.integers(0, most)) if is_repeat else None,
+        system_attrs={f"constraints:{name}": over for name, over in limits.items()},
+    )
+
+
+@st.composite
+def studies_drawn(draw: st.DrawFn) -> list[Trial]:
+    """The trials of a study: sometimes more of them than are compared with the best one."""
+    most = draw(st.sampled_from([3, 12, 45]))
+    return [draw(trials_drawn(number, most)) for number in range(most)]
+
+
+def places(ranked: list[Ranked[Any]]) -> list[tuple[int, float, Any]]:
+    return [(each.trial.number, each.value, each.confirmed) for each in ranked]
+
+
+def as_read(trial: Trial) -> Trial:
+    """A trial as a database gives it back: without NaN."""
+    for name in ("value", "expected"):
+        value = getattr(trial, name)
+        if value is not None and math.isnan(value):
+            setattr(trial, name, None)
+    return trial
+
+
+@settings(max_examples=examples(200))
+@given(
+    drawn=studies_drawn(),
+    direction=st.sampled_from(["minimize", "maximize"]),
+    top=st.sampled_from([1, 5, 20, 100]),
+)
+def test_the_database_ranks_as_python_does(
+    store: Store, drawn: list[Trial], direction: str, top: int
+) -> None:
+    study = store.create_study(StudyRecord(0, f"s{next(NAMES)}", "", (direction,)))
+    store.commit(study.id, Changes(trials=drawn))
+    in_python = rank([as_read(each) for each in drawn], direction)
+    with store.reading() as connection:
+        head = find_study(connection, study.name)
+        in_sql = best_trials(connection, head, top)
+        first = best_of_each(connection, [head])[head.id]
+    assert places(in_sql) == places(in_python)[:top]
+    if top >= len(drawn):
+        assert [each.tied for each in in_sql] == [each.tied for each in in_python]
+    assert places([first] if first else []) == places(in_python)[:1]
+
+
+def recounted(connection: Any, study_id: int) -> dict[tuple[Any, ...], list[Any]]:
+    """The tallies of a study, as they should be."""
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    columns = [trials.c[name] for name in ("gpu_seconds", "cost", "checkpoint_bytes")]
+    for state, role, *sums in connection.execute(
+        select(trials.c.state, trials.c.role, *columns).where(trials.c.study_id == study_id)
+    ):
+        total = found.setdefault((state, role), [0, 0, 0, 0])
+        for place, value in enumerate([1, *sums]):
+            total[place] += value or 0
+    return found
+
+
+def kept(connection: Any, study_id: int) -> dict[tuple[Any, ...], list[Any]]:
+    """The tallies of a study, as they are."""
+    rows = connection.execute(select(tallies).where(tallies.c.study_id == study_id))
+    return {
+        (row.state, row.role): [value or 0 for value in row[3:]] for row in rows if row.trials > 0
+    }
+
+
+@settings(max_examples=examples(50))
+@given(first=studies_drawn(), then=studies_drawn())
+def test_every_commit_keeps_the_tallies(
+    store: Store, first: list[Trial], then: list[Trial]
+) -> None:
+    study = store.create_study(StudyRecord(0, f"s{next(NAMES)}", ""))
+    for changed in (first, then, first[:2]):
+        store.commit(study.id, Changes(trials=changed))
+        with store.reading() as connection:
+            assert kept(connection, study.id) == recounted(connection, study.id)
+
+
+def test_an_upgrade_ranks_and_tallies_as_commits_do(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        Trial(0, State.COMPLETE, {}, value=0.5, expected=0.75, gpu_seconds=2.0, cost=0.5),
+        Trial(1, State.FAILED, {}, value=0.9, checkpoint_bytes=100),
+        Trial(2, State.COMPLETE, {}, value=0.1, role=Role.CONFIRM, repeats=0),
+        Trial(3, State.PAUSED, {}, value=0.3, system_attrs={"constraints:a": 0.25}),
+    ]
+    with closing(Store.open(database_url)) as store:
+        study = store.create_study(StudyRecord(0, "s", ""))
+        store.commit(study.id, Changes(trials=made))
+        before = ranked_and_kept(store, study.id)
+    assert before[0] == [(0, 0.0, 0.75), (1, 0.0, None), (2, 0.0, None), (3, 0.25, 0.3)]
+    with (
+        closing(Database(parse_url(database_url))) as database,
+        database.transaction("write") as connection,
+    ):
+        for name in ("trials_study_id_violation_standing", "trials_study_id_role"):
+            connection.exec_driver_sql(f"DROP INDEX ix_{name}")
+        connection.exec_driver_sql("DROP INDEX ix_attempts_study_id_trial")
+        for name in COUNTED:
+            connection.exec_driver_sql(f"ALTER TABLE trials DROP COLUMN {name}")
+        connection.exec_driver_sql("DROP TABLE tallies")
+        connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{version.FIRST}'")
+    assert upgrade(database_url) == version.FIRST
+    with closing(Store.open(database_url)) as store:
+        assert ranked_and_kept(store, study.id) == before
+        store.commit(study.id, Changes(trials=made[:1]))
+        assert ranked_and_kept(store, study.id) == before
+
+
+def ranked_and_kept(store: Store, study_id: int) -> tuple[list[tuple[Any, ...]], Any]:
+    order = select(trials.c.number, trials.c.violation, trials.c.standing).order_by(trials.c.number)
+    with store.reading() as connection:
+        return [tuple(row) for row in connection.execute(order)], kept(connection, study_id)
+
+
+def test_many_trials_are_tallied_a_part_at_a_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tallying, "MOST", 2)
+    study = store.create_study(StudyRecord(0, "s", ""))
+    for state in (State.QUEUED, State.PRUNED):
+        made = [Trial(number, state, {}) for number in range(5)]
+        store.commit(study.id, Changes(trials=made))
+    with store.reading() as connection:
+        assert kept(connection, study.id) == recounted(connection, study.id)
