@@ -3,8 +3,8 @@
 `selection`   puts trials in order, best first, and marks those that tie with the best
 `pareto`      the trials that no other one beats, where there are several objectives
 `repeats`     repeats with other seeds: means, intervals, and the trials that are behind
-`student`     Student's t distribution
 `in_order`    the same while a study runs: read again only where trials have changed
+`student`     Student's t distribution
 `contenders`  the trials that have learnt something, and the complete ones that may be the best
 `ranges`      the values that a metric can have
 `trust`       the correlation of the standing at a rung with the end

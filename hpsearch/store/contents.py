@@ -6,15 +6,31 @@ All functions work in a transaction of the caller's.
 
 from __future__ import annotations
 
+import gc
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from operator import attrgetter
 from textwrap import shorten
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, Dialect, Insert, Table, bindparam, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Insert,
+    Select,
+    Table,
+    bindparam,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
+from sqlalchemy.types import NullType
 
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import (
@@ -42,6 +58,9 @@ from hpsearch.store.schema import (
 from trials.settings import nearest
 
 LONGEST_HINT = 200  # characters of a list of studies
+FETCHED = 1_000  # rows at a time
+
+Of = TypeVar("Of")
 
 
 @cache
@@ -62,18 +81,24 @@ ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
 REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
 REQUEST_COLUMNS = columns_in(schema.requests, Request)
 
+
+def _bare(columns: tuple[Column[Any], ...]) -> list[ColumnElement[Any]]:
+    """The columns with their cells as the database's driver gives them."""
+    return [type_coerce(column, NullType()).label(column.name) for column in columns]
+
+
 _OF_STUDY = studies.c.id == bindparam("of_study")
 _STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
 _CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_TRIALS = select(*TRIAL_COLUMNS).where(_CHANGED).order_by(trials.c.number)
+_TRIALS = select(*_bare(TRIAL_COLUMNS)).where(_CHANGED).order_by(trials.c.number)
 _ATTEMPTS = (
-    select(*ATTEMPT_COLUMNS)
+    select(*_bare(ATTEMPT_COLUMNS))
     .join_from(trials, attempts)
     .where(_CHANGED)
     .order_by(attempts.c.trial, attempts.c.number)
 )
 _REPORTS = (
-    select(*REPORT_COLUMNS)
+    select(*_bare(REPORT_COLUMNS))
     .join_from(trials, reports)
     .where(_CHANGED)
     .order_by(reports.c.trial, reports.c.resource)
@@ -182,16 +207,48 @@ def trials_since(connection: Connection, study_id: int, revision: int) -> dict[i
     reports."""
     which = {"of_study": study_id, "since": revision}
     changed: dict[int, Trial] = {}
-    for row in connection.execute(_TRIALS, which):
-        trial = Trial(*row)
-        changed[trial.number] = trial
-    for row in connection.execute(_ATTEMPTS, which):
-        attempt = Attempt(*row)
-        changed[attempt.trial].attempts.append(attempt)
-    for row in connection.execute(_REPORTS, which):
-        report = ReportRecord(*row)
-        changed[report.trial].reports[report.resource] = report
+    with _no_garbage():
+        _read_trials(connection, which, changed)
     return changed
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Let the garbage collector rest: all that is read stays, and it would go through all of it
+    again and again, for a quarter of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _read_trials(
+    connection: Connection, which: Mapping[str, int], changed: dict[int, Trial]
+) -> None:
+    for trial in _records(connection, _TRIALS, which, Trial, TRIAL_COLUMNS):
+        changed[trial.number] = trial
+    for attempt in _records(connection, _ATTEMPTS, which, Attempt, ATTEMPT_COLUMNS):
+        changed[attempt.trial].attempts.append(attempt)
+    for report in _records(connection, _REPORTS, which, ReportRecord, REPORT_COLUMNS):
+        changed[report.trial].reports[report.resource] = report
+
+
+def _records(
+    connection: Connection,
+    statement: Select[Any],
+    which: Mapping[str, int],
+    record: type[Of],
+    columns: Sequence[Column[Any]],
+) -> Iterator[Of]:
+    """The records of a statement's rows, of which it selects the bare cells."""
+    result = connection.execute(statement, which)
+    types = [schema.cell_of(column) for column in columns]
+    for rows in result.partitions(FETCHED):
+        cells = zip(*rows, strict=True)  # by column
+        yield from map(record, *(of.read_all(some) for of, some in zip(types, cells, strict=True)))
 
 
 def write(
@@ -230,9 +287,9 @@ def rank_all(connection: Connection) -> None:
     """Write what all trials of a database are ranked by."""
     ids = connection.scalars(select(studies.c.id)).all()
     for study_id in ids:
-        rows = connection.execute(_TRIALS, {"of_study": study_id, "since": -1})
+        which = {"of_study": study_id, "since": -1}
         values = []
-        for trial in (Trial(*row) for row in rows):
+        for trial in _records(connection, _TRIALS, which, Trial, TRIAL_COLUMNS):
             order = {"at_violation": trial.violation, "at_standing": _standing(trial)}
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:
