@@ -39,6 +39,7 @@ def setup_in(scratch, total=4, **changes):
 def run_of(found, scratch, args=None, **changes):
     """A run of a trainable, as a worker starts it."""
     task = FunctionTask.__new__(FunctionTask)
+    task._is_script = False
     task._args = dict(args or {})
     task._function = adapt(found, {"kind": KIND, "args": args or {}})
     return Runner(task, None, setup_in(scratch, **changes))
