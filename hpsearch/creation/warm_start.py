@@ -6,18 +6,22 @@ resumed proposes what it would have proposed, whatever becomes of the others.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from hpsearch.domain.facts import EarlierStudy
+from hpsearch.domain.facts import EarlierRung, EarlierStudy
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.earlier import FEWEST_TRIALS, earlier_study_of
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
 MOST = 8  # so many studies are found by themselves, the latest ones
+DIGITS = 4  # of a rung's share and correlation
 SHARED = 0.5  # they search at least this share of the study's parameters
 
 
@@ -50,7 +54,7 @@ def _evidence_of(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
     if evidence is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
         raise _refusal(name, lacking)
-    return evidence
+    return _with_rungs(store, evidence)
 
 
 def _refusal(name: str, why: str) -> UserError:
@@ -66,8 +70,24 @@ def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     for record in reversed(store.studies()):
         if len(found) < MOST and _is_alike(record, spec):
             evidence = earlier_study_of(store.load(record.name), spec.space)
-            found += [] if evidence is None else [evidence]
+            found += [] if evidence is None else [_with_rungs(store, evidence)]
     return found
+
+
+def _with_rungs(store: Store, evidence: EarlierStudy) -> EarlierStudy:
+    """The evidence of a study with how well its rungs told the end, as far as that is known."""
+    with store.reading() as connection:
+        trust = study_trust(connection, find_study(connection, evidence.name))
+    if trust.spec is None:
+        return evidence
+    total = trust.spec.budget.per_trial.total
+    rungs = []
+    for rung in trust.rungs:
+        found = rung.correlation
+        if found is not None:
+            share = round(rung.level / total, DIGITS)
+            rungs.append(EarlierRung(share, round(found.value, DIGITS), found.trials))
+    return replace(evidence, rungs=rungs)
 
 
 def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:

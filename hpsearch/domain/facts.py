@@ -7,7 +7,7 @@ the values of enumerations.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import StrictBool, StrictFloat, StrictInt
@@ -100,12 +100,26 @@ class EarlierTrial:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierRung:
+    """How well a rung of an earlier study told the end."""
+
+    share: StrictFloat
+    """Its level, as a share of the full budget."""
+    correlation: StrictFloat
+    """The rank correlation of the values there with those in full."""
+    trials: StrictInt
+    """The trials that it was measured on."""
+
+
+@dataclass(frozen=True, slots=True)
 class EarlierStudy:
     """The good configurations of an earlier study: evidence for a study that starts warm."""
 
     name: str
     trials: list[EarlierTrial]
     """The best first."""
+    rungs: list[EarlierRung] = field(default_factory=list)
+    """Those of which it is known how well they told the end."""
 
 
 FAILED = "hpsearch:failed"

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from hpsearch.domain.facts import EarlierStudy
 from hpsearch.ranking.trust import rank_correlation, unrestricted
 
 
@@ -59,6 +60,9 @@ NEAREST = 5
 ASSUMED, WEIGHT = 0.75, 6
 """The rank correlation of a rung with the next one that is assumed at first, and the number of
 trials that this assumption is worth."""
+NEAR = 2.0
+"""The largest factor between the levels of two rungs, as shares of the full budget, of which one
+tells of the other."""
 POOR, GOOD = 0.3, 0.75
 """With a correlation of GOOD one trial in eta goes on, with POOR every trial; linear in between."""
 COMPARED = 200
@@ -71,6 +75,19 @@ LEAST_SAME = 3
 
 Order = Callable[[Sequence[int]], list[int] | None]
 """Puts trials in order, given by number: the most promising one first. None if it cannot tell."""
+
+
+def assumed(share: float, earlier: Sequence[EarlierStudy]) -> float:
+    """The rank correlation that is assumed of a rung at this share of the full budget, by how well
+    the rungs near it told the end in earlier studies."""
+    total, weight = ASSUMED * WEIGHT, float(WEIGHT)
+    for study in earlier:
+        factors = {max(share / rung.share, rung.share / share): rung for rung in study.rungs}
+        nearest = min(factors, default=math.inf)
+        if nearest <= NEAR:
+            total += factors[nearest].trials * factors[nearest].correlation
+            weight += factors[nearest].trials
+    return total / weight
 
 
 class Rung:
@@ -172,6 +189,7 @@ class Rungs:
         order: Puts the most promising trials first; None for the order of scores at the rung.
         kind: Of the rungs: a `Rung`, or with several objectives a `fronts.FrontRung`, which takes
             points as scores.
+        earlier: Studies whose rungs tell what to assume of these.
     """
 
     def __init__(
@@ -181,12 +199,14 @@ class Rungs:
         eta: int = 3,
         order: Order | None = None,
         kind: type[Rung] = Rung,
+        earlier: Sequence[EarlierStudy] = (),
     ) -> None:
         self.rungs = [kind(level) for level in levels if level < total]
         self.eta = eta
         self._total = total
         self._order = order
         self._end = kind(total)
+        self._assumed = [assumed(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
 
@@ -294,7 +314,7 @@ class Rungs:
         numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
         found = _foretold(rung, following, numbers) if count else 0.0
-        return (count * found + WEIGHT * ASSUMED) / (count + WEIGHT)
+        return (count * found + WEIGHT * self._assumed[index]) / (count + WEIGHT)
 
     def _chosen(
         self, index: int, can_finish: Callable[[int], bool] | None

@@ -97,7 +97,8 @@ class Searcher:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
             order, kind = (None, FrontRung) if self._several else (self._most_promising_first, Rung)
-            self._rungs = Rungs(levels, self._total, eta, order, kind)
+            earlier = history.study.warm_start
+            self._rungs = Rungs(levels, self._total, eta, order, kind, earlier)
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:

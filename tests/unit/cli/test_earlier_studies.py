@@ -78,6 +78,9 @@ def test_a_study_begins_where_an_earlier_one_was_good(
     run_study(write(folder, "before"), options(folder))
     run_study(write(folder, "new", f"{{warm_start: {named}}}"), options(folder))
     assert "warm_start: evidence of before (12 trials)" in capsys.readouterr().err
+    (evidence,) = kept(folder, "new").warm_start
+    assert [rung.share for rung in evidence.rungs] == pytest.approx([1 / 9, 1 / 3], abs=1e-3)
+    assert all(rung.trials >= 4 for rung in evidence.rungs)
     assert [told.name for told in kept(folder, "new").warm_start] == ["before"]
     with closing(Store.open(f"sqlite:///{folder}/studies.db")) as store:
         history = store.load("new")

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from hpsearch.search.rungs import Rungs, Verdict
+from hpsearch.domain.facts import EarlierRung, EarlierStudy
+from hpsearch.search.rungs import ASSUMED, POOR, Rungs, Verdict
 from support.studies.small import Bowl, Simulation, brain, spec_with
 
 
@@ -305,3 +306,27 @@ def test_standings_that_are_read_from_the_records_are_those_that_were_kept(
         assert one.waiting == other.waiting
         assert (one.judged, one.gone_on) == (other.judged, other.gone_on)
         assert kept.share(index) == read.share(index)
+
+
+def earlier_with(*rungs: EarlierRung) -> EarlierStudy:
+    return EarlierStudy("before", [], list(rungs))
+
+
+def test_what_is_assumed_of_a_rung_is_what_those_near_it_told_in_earlier_studies() -> None:
+    before = earlier_with(EarlierRung(1 / 9, 0.1, 60), EarlierRung(1 / 3, 0.9, 60))
+    low, high = (Rungs([1, 3], 9, earlier=[before]).correlation(index) for index in (0, 1))
+    assert low < POOR, "so that all trials go on at first"
+    assert high > ASSUMED
+    assert Rungs([1, 3], 9).correlation(0) == ASSUMED
+
+
+def test_a_rung_far_from_those_of_earlier_studies_is_assumed_to_tell_as_usual() -> None:
+    before = earlier_with(EarlierRung(0.9, 0.1, 60))
+    assert Rungs([1, 3], 9, earlier=[before, earlier_with()]).correlation(0) == pytest.approx(
+        ASSUMED
+    )
+
+
+def test_few_trials_of_earlier_studies_change_little() -> None:
+    rungs = Rungs([1, 3], 9, earlier=[earlier_with(EarlierRung(1 / 9, 0.1, 1))])
+    assert 0.6 < rungs.correlation(0) < ASSUMED
