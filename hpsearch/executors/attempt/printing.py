@@ -113,8 +113,8 @@ class _Watched:
             self._logs.discard(attempt_log)
 
     def _watch(self) -> None:
-        while True:
-            time.sleep(LOOK_S)
+        pause = threading.Event()  # nothing sets it
+        while not pause.wait(LOOK_S):
             with self._lock:
                 for each in self._logs:
                     each.look()
