@@ -33,6 +33,7 @@ CLEARLY = 1.645
 
 
 First: TypeAlias = tuple[float, int]
+"""The score of a trial's first report, and the trial's number."""
 
 
 class Contenders:

@@ -52,12 +52,11 @@ LARGE, FOLLOWED = 1_000, 64
 """In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
 may go on; of others the expectation is the one after their last report."""
 
-STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
-"""Pruners that guess their first and last step from finished trials unless they are given."""
-
-
 BATCH = 1_024
 """The number of trials whose expectations are computed at a time: their covariances take memory."""
+
+STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
+"""Pruners that guess their first and last step from finished trials unless they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +89,9 @@ class Searcher:
         self._forecast = forecast_of(spec, history)
         self._noted_at, _ = history.changed_since(0)
         self._due = set(range(len(history.trials)))
+        """Trials whose expectation is to be found again."""
         if self._is_large:
             self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
-        """Trials whose expectation is to be found again."""
         if pruner.kind == PROMOTION:
             eta = pruner.arguments.get("eta", ETA)
             levels = rung_levels(spec)
