@@ -56,7 +56,7 @@ from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
-EXPECT_EVERY_S = 1.0
+EXPECT_EVERY_S = 5.0
 """Seconds between two records of what is expected of trials."""
 
 
