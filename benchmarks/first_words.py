@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from tables import show
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

@@ -9,8 +9,9 @@ are simulated in this process, on the real clock: they train on whatever the dri
 for it only between two trials. With `--ray` they are that many real workers that sleep.
 
 Slots are as fast as 24 to 36 s a trial, so that their reports spread out. Measured from 10 seconds
-after the last slot is there: the share of the slots' time in which they trained, trials and reports a second, the share of a
-core that the driver's thread and its whole process took, commits a second, and their latency.
+after the last slot is there: the share of the slots' time in which they trained, trials and reports
+a second, the share of a core that the driver's thread and its whole process took, commits a second,
+and their latency.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from tables import show
 
 from hpsearch.brain.study import Study
 from hpsearch.creation.study import create_study
@@ -42,6 +42,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_run.brain import build_study
+from tables import show
 
 REPORTS = 10
 REPORT_S = 3.0
@@ -176,7 +177,8 @@ class Meter:
 
     def row(self, study: Study) -> dict[str, Any]:
         """What was measured."""
-        assert self.first is not None and self.last is not None, "the study ended too early"
+        assert self.first is not None, "the study ended too early"
+        assert self.last is not None, "the study ended too early"
         passed = [after - before for before, after in zip(self.first, self.last, strict=True)]
         span, driver_s, process_s, waited_s = passed
         busy = 1 - waited_s / (self._slots * span)

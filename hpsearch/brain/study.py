@@ -164,8 +164,8 @@ class Study:
                 self._attempts.save_and_stop(live, self.reason or "")
 
     def _watch_attempts(self, now: float) -> None:
-        """Fail what is overdue, and stop what has outgrown its reservation; where nothing is reserved,
-        look once a second."""
+        """Fail what is overdue, and stop what has outgrown its reservation. Where nothing is
+        reserved they are looked at once a second."""
         is_soon = now - self._watched < WATCH_EVERY_S
         if is_soon and self.spending.ledger.limit is None:
             return
