@@ -16,7 +16,7 @@ from typing import Any, cast
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import NopPruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.facts import Role
@@ -173,11 +173,10 @@ class Proposals:
             seed = derived_seed(self._spec.seed, "design", "sampler", *again)
             encoding = encoding_of(self._spec)
             return Design(encoding, trial.number, seed, **self._method.arguments)
-        if self._class in ("RandomSampler", "TPESampler"):
-            sampler = methods.sampler(self._method, None)
+        is_shared = self._class in ("RandomSampler", "TPESampler")
+        sampler: BaseSampler = methods.sampler(self._method, None if is_shared else seed)
+        if isinstance(sampler, RandomSampler | TPESampler):
             self._states.seed(sampler, seed)
-        else:
-            sampler = cast(BaseSampler, methods.sampler(self._method, seed))
         if self._in_all_trials is not None:
             know_space(sampler, self._in_all_trials)
         return sampler
