@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
@@ -20,7 +20,7 @@ from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.loop import watched_by
+from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.live import LiveView
@@ -40,6 +40,9 @@ from hpsearch.study_run.signals import stopped_by_signals
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.processes import install, missing, refuse_missing
 from trials.descriptions.description import ASK
+
+if TYPE_CHECKING:  # a driver without metrics needs no client of Prometheus
+    from hpsearch.metrics import StudyMetrics
 
 
 def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None:
@@ -167,18 +170,10 @@ def _drive(
     """
     log_as_notes()
     name = study_run.spec.study
-    note(f"study {name} in {store.display_url}")
-    if store.caution is not None:
-        note(store.caution)
-    note(f"checkpoints in {study_run.home.folder}")
-    for line in advice(study_run.spec):
-        note(line)
+    with _metrics(options.metrics, name) as metrics:
+        _note_places(store, study_run)
+        study = _driven(store, study_run, take_up, options, metrics)
     resume = _suggested(options, f"resume {name}")
-    with notifying(name, recipient_of(options.notify)) as notices:
-        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
-            watch = watched_by(notices.watch, view.watch)
-            study = on_ray.drive(store, study_run, take_up, watch, on_driver)
-        notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
     if study.state is StudyState.FAILED:
@@ -188,6 +183,54 @@ def _drive(
         )
     note(f"study {name} has ended: {study.reason}")
     print_result(store, name, partial(_suggested, options))
+
+
+def _note_places(store: Store, study_run: on_ray.StudyRun) -> None:
+    note(f"study {study_run.spec.study} in {store.display_url}")
+    if store.caution is not None:
+        note(store.caution)
+    note(f"checkpoints in {study_run.home.folder}")
+    for line in advice(study_run.spec):
+        note(line)
+
+
+def _driven(
+    store: Store,
+    study_run: on_ray.StudyRun,
+    take_up: Callable[[], History],
+    options: RunOptions,
+    metrics: StudyMetrics | None,
+) -> StudyRecord:
+    """Drive a study, watched by everybody who asked for it, and return its record."""
+    name = study_run.spec.study
+    resume = _suggested(options, f"resume {name}")
+    with notifying(name, recipient_of(options.notify)) as notices:
+        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:
+            watches = [notices.watch, view.watch]
+            if metrics is not None:
+                watches.append(metrics.watch)
+
+            def begins(driver: Driver) -> None:
+                stop(driver)
+                if metrics is not None:
+                    metrics.follow(driver)
+
+            study = on_ray.drive(store, study_run, take_up, watched_by(*watches), begins)
+        notices.ended(study)
+    return study
+
+
+@contextmanager
+def _metrics(where: str | None, name: str) -> Iterator[StudyMetrics | None]:
+    """The metrics of a study, served where a Prometheus is to read them; None where none is."""
+    if where is None:
+        yield None
+        return
+    from hpsearch.metrics import serving
+
+    with serving(name, where) as metrics:
+        note(f"metrics at {metrics.url}")
+        yield metrics
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:
