@@ -46,7 +46,9 @@ Query = Callable[[str], float | None]
 
 
 @pytest.fixture
-def study(tmp_path: Path, shared_ray: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def study(
+    tmp_path: Path, shared_ray: dict[str, str]
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A study that waits in the middle, and where its metrics are."""
     (tmp_path / "waits.py").write_text(TASK)
     (tmp_path / "study.yaml").write_text(STUDY)

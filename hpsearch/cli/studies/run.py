@@ -60,7 +60,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
     spec = load(path, inspect=loading.inspect)
     if resumes and _is_stored(options.storage, spec.study):
         note(f"study {spec.study} goes on as it was created, whatever {path.name} says now")
-        resume_study(spec.study, options, BudgetLimits())
+        resume_study(spec.study, options, BudgetLimits(), base=spec.base)
         return
     refuse_asked(spec)
     refuse_missing(spec.track)
@@ -84,11 +84,14 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
         _drive(store, study_run, take_up, options)
 
 
-def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
+def resume_study(
+    name: str, options: RunOptions, limits: BudgetLimits, base: Path | None = None
+) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
     The limits replace those of the study file. A study that runs elsewhere goes on
-    there, with more budget.
+    there, with more budget. `base` is the folder of its data and modules from now on; None for the
+    one on record.
 
     Raises:
         SpecError: The new budget is not valid.
@@ -108,6 +111,8 @@ def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
         study = history.study
         _refuse_imported(study)
         study.spec = with_budget(study.spec, budget)
+        if base is not None:
+            study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
         known_good = _enqueued(options, spec)
