@@ -51,26 +51,25 @@ class JobServer:
     def submit(self, job: RayJob) -> str:
         """Submit a study, and return the id of its job. Raises StudyHeld if a job of it waits or
         runs, UserError if its folder is too large or Ray does not accept the job."""
-        jobs = [each for each in self._asked(self._client.list_jobs) if _study_of(each)]
-        own = [each for each in jobs if _study_of(each) == job.study]
+        jobs = self._asked(self._client.list_jobs)
+        own = [each for each in jobs if (each.metadata or {}).get(STUDY) == job.study]
         for each in own:
             if each.status not in ENDED:
-                name = each.submission_id
-                hint = f"follow it: {self.follow_command(name)} - save and stop it: hpsearch stop"
-                raise StudyHeld(f"study {job.study} is job {name} already", f"{hint} {job.study}")
+                what = f"study {job.study} is job {each.submission_id} already"
+                raise StudyHeld(what, self.hint(job.study, each.submission_id))
         with tempfile.TemporaryDirectory() as folder:
             package = Path(folder) / "study.zip"
             _pack(job.file.parent, package)
             # Two that are submitted at once get the same id, which Ray takes once.
-            return str(
-                self._asked(
-                    self._client.submit_job,
-                    entrypoint=job.command,
-                    submission_id=f"hpsearch-{job.study}-{len(own) + 1}",
-                    runtime_env={"working_dir": str(package), "env_vars": dict(job.environment)},
-                    metadata={STUDY: job.study},
-                )
+            name = f"hpsearch-{job.study}-{len(own) + 1}"
+            self._asked(
+                self._client.submit_job,
+                entrypoint=job.command,
+                submission_id=name,
+                runtime_env={"working_dir": str(package), "env_vars": dict(job.environment)},
+                metadata={STUDY: job.study},
             )
+            return name
 
     def follow(self, job: str, say: Callable[[str], None]) -> int:
         """Repeat what a job says until it has ended, and return the exit code of its driver. Raises
@@ -85,9 +84,10 @@ class JobServer:
         async for text in self._client.tail_job_logs(job):
             say(text.removesuffix("\n"))
 
-    def follow_command(self, job: str) -> str:
-        """The command that follows a job."""
-        return f"ray job logs {job} --follow --address {self.url}"
+    def hint(self, study: str, job: str) -> str:
+        """How a study that runs as a job is followed and stopped."""
+        follow = f"ray job logs {job} --follow --address {self.url}"
+        return f"follow it: {follow} - save and stop it: hpsearch stop {study}"
 
     def _asked(self, call: Any, *arguments: Any, **named: Any) -> Any:
         try:
@@ -97,11 +97,6 @@ class JobServer:
             where = f"the job server at {self.url} does not do it: {first_line}"
             hint = "its head needs ray[default]; where it asks for a token, set RAY_AUTH_MODE=token"
             raise Unreachable(where, hint) from error
-
-
-def _study_of(details: Any) -> str | None:
-    metadata = details.metadata or {}
-    return metadata.get(STUDY)
 
 
 def _pack(folder: Path, package: Path) -> None:

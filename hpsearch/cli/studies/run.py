@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
@@ -40,9 +40,6 @@ from hpsearch.study_run.signals import stopped_by_signals
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.processes import install, missing, refuse_missing
 from trials.descriptions.description import ASK
-
-if TYPE_CHECKING:  # a driver without metrics needs no client of Prometheus
-    from hpsearch.metrics import StudyMetrics
 
 
 def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None:
@@ -175,10 +172,33 @@ def _drive(
     """
     log_as_notes()
     name = study_run.spec.study
-    with _metrics(options.metrics, name) as metrics:
-        _note_places(store, study_run)
-        study = _driven(store, study_run, take_up, options, metrics)
     resume = _suggested(options, f"resume {name}")
+    with ExitStack() as while_driven:
+        metrics = None
+        if options.metrics is not None:
+            from hpsearch.metrics import serving  # others need no client of Prometheus
+
+            metrics = while_driven.enter_context(serving(name, options.metrics))
+            note(f"metrics at {metrics.url}")
+        note(f"study {name} in {store.display_url}")
+        if store.caution is not None:
+            note(store.caution)
+        note(f"checkpoints in {study_run.home.folder}")
+        for line in advice(study_run.spec):
+            note(line)
+        notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
+        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:
+            watches = [notices.watch, view.watch]
+            if metrics is not None:
+                watches.append(metrics.watch)
+
+            def begins(driver: Driver) -> None:
+                stop(driver)
+                if metrics is not None:
+                    metrics.took = driver.took
+
+            study = on_ray.drive(store, study_run, take_up, watched_by(*watches), begins)
+        notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
     if study.state is StudyState.FAILED:
@@ -188,54 +208,6 @@ def _drive(
         )
     note(f"study {name} has ended: {study.reason}")
     print_result(store, name, partial(_suggested, options))
-
-
-def _note_places(store: Store, study_run: on_ray.StudyRun) -> None:
-    note(f"study {study_run.spec.study} in {store.display_url}")
-    if store.caution is not None:
-        note(store.caution)
-    note(f"checkpoints in {study_run.home.folder}")
-    for line in advice(study_run.spec):
-        note(line)
-
-
-def _driven(
-    store: Store,
-    study_run: on_ray.StudyRun,
-    take_up: Callable[[], History],
-    options: RunOptions,
-    metrics: StudyMetrics | None,
-) -> StudyRecord:
-    """Drive a study, watched by everybody who asked for it, and return its record."""
-    name = study_run.spec.study
-    resume = _suggested(options, f"resume {name}")
-    with notifying(name, recipient_of(options.notify)) as notices:
-        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:
-            watches = [notices.watch, view.watch]
-            if metrics is not None:
-                watches.append(metrics.watch)
-
-            def begins(driver: Driver) -> None:
-                stop(driver)
-                if metrics is not None:
-                    metrics.follow(driver)
-
-            study = on_ray.drive(store, study_run, take_up, watched_by(*watches), begins)
-        notices.ended(study)
-    return study
-
-
-@contextmanager
-def _metrics(where: str | None, name: str) -> Iterator[StudyMetrics | None]:
-    """The metrics of a study, served where a Prometheus is to read them; None where none is."""
-    if where is None:
-        yield None
-        return
-    from hpsearch.metrics import serving
-
-    with serving(name, where) as metrics:
-        note(f"metrics at {metrics.url}")
-        yield metrics
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:

@@ -107,8 +107,7 @@ def submit_to_ray(
     name = server.submit(job)
     print(name, flush=True)  # noqa: T201 - this is the result
     note(f"study {spec.study} is job {name} of {address}")
-    follow = f"follow it: {server.follow_command(name)} - save and stop it: hpsearch stop"
-    hint = f"{follow} {spec.study}"
+    hint = server.hint(spec.study, name)
     try:
         return server.follow(name, note)
     except KeyboardInterrupt:
