@@ -95,7 +95,7 @@ def serving(study: str, where: str) -> Iterator[StudyMetrics]:
     hint = "give a port from 0 to 65535, or HOST:PORT with an address of this machine"
     metrics = StudyMetrics(study)
     try:
-        if not port.isdecimal() or len(port) > 5:
+        if not (port.isascii() and port.isdecimal()) or len(port) > 5:
             raise ValueError("this is not a port")
         server, thread = start_http_server(int(port), host, metrics.registry)
     except (OSError, OverflowError, ValueError) as error:
