@@ -16,7 +16,7 @@ from typing import Any, cast
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import NopPruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.facts import Role
@@ -28,7 +28,7 @@ from hpsearch.errors import UserError
 from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import know_space
+from hpsearch.search.optuna_private import RandomStates, know_space
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
@@ -68,6 +68,7 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
+        self._states = RandomStates()
         self._best_first: InOrder | None = None
         """For a sampler that is shown only a part of a large study."""
         if self._class in methods.SHOWN_PART and len(spec.objectives) == 1:
@@ -173,7 +174,10 @@ class Proposals:
             seed = derived_seed(self._spec.seed, "design", "sampler", *again)
             encoding = encoding_of(self._spec)
             return Design(encoding, trial.number, seed, **self._method.arguments)
-        sampler = cast(BaseSampler, methods.sampler(self._method, seed))
+        is_shared = self._class in ("RandomSampler", "TPESampler")
+        sampler: BaseSampler = methods.sampler(self._method, None if is_shared else seed)
+        if isinstance(sampler, RandomSampler | TPESampler):
+            self._states.seed(sampler, seed)
         if self._in_all_trials is not None:
             know_space(sampler, self._in_all_trials)
         return sampler
