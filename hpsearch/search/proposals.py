@@ -37,8 +37,9 @@ from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
 
-LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
-"""Names of a validation loss, which counts beside the objective: `loss` in our own loop."""
+LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
+"""Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
+objective."""
 
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is untried and keeps the
@@ -212,10 +213,11 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
     if len(spec.objectives) > 1:
         return None
-    losses = [name for name in LOSSES if name != spec.objective.metric]
+    metric = spec.objective.metric
+    validation, training = ([name for name in some if name != metric] for some in LOSSES)
     encoding = encoding_of(spec)
     total = spec.budget.per_trial.total
-    return Forecast(encoding, history, total, losses, spec.objective.metric)
+    return Forecast(encoding, history, total, (validation, training), metric)
 
 
 def encoding_of(spec: StudySpec) -> SpaceEncoding:
