@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, select
 from hpsearch.domain.records import Environment
 from hpsearch.ranking.selection import standing
 from hpsearch.store.reading.best import GoalColumns, goals_of
-from hpsearch.store.reading.frames import attempts_frame
+from hpsearch.store.reading.frames import attempts_table
 from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
 from hpsearch.store.schema import reports, trials
@@ -44,7 +44,7 @@ class HistoryFrames:
     reports: pd.DataFrame
     """In order of time: trial, resource, created, and for each goal its column of values."""
     attempts: pd.DataFrame
-    """In order of their start, as `attempts_frame`."""
+    """In order of their start, as `attempts_table`."""
     space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known
     environments: Sequence[Environment]  # those of its drivers, the oldest first
     findings: Sequence[tuple[int, Finding]]  # what trials showed of their health, by number
@@ -130,7 +130,7 @@ def _reports(
 
 
 def _attempts_in_order(connection: Connection, study: StudyHead) -> pd.DataFrame:
-    frame = attempts_frame(connection, study)
+    frame = attempts_table(connection, study).frame()
     times = ("started", "ended", "gpu_seconds", "start_up_seconds")
     frame = frame.astype(dict.fromkeys(times, float))
     return frame.sort_values(["started", "trial", "number"], ignore_index=True)
