@@ -90,19 +90,24 @@ def _bare(columns: tuple[Column[Any], ...]) -> list[ColumnElement[Any]]:
 _OF_STUDY = studies.c.id == bindparam("of_study")
 _STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
 _CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_TRIALS = select(*_bare(TRIAL_COLUMNS)).where(_CHANGED).order_by(trials.c.number)
-_ATTEMPTS = (
-    select(*_bare(ATTEMPT_COLUMNS))
-    .join_from(trials, attempts)
-    .where(_CHANGED)
-    .order_by(attempts.c.trial, attempts.c.number)
+_NUMBERED = (trials.c.study_id == bindparam("of_study")) & trials.c.number.in_(
+    bindparam("numbers", expanding=True)
 )
-_REPORTS = (
-    select(*_bare(REPORT_COLUMNS))
-    .join_from(trials, reports)
-    .where(_CHANGED)
-    .order_by(reports.c.trial, reports.c.resource)
-)
+_NUMBERS = select(trials.c.number).where(_CHANGED).order_by(trials.c.number)
+
+
+class _Reading:
+    """The statements that read trials with their attempts and reports."""
+
+    def __init__(self, which: ColumnElement[bool]) -> None:
+        self.trials = select(*_bare(TRIAL_COLUMNS)).where(which).order_by(trials.c.number)
+        of_attempts = select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
+        self.attempts = of_attempts.order_by(attempts.c.trial, attempts.c.number)
+        of_reports = select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
+        self.reports = of_reports.order_by(reports.c.trial, reports.c.resource)
+
+
+_THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
 _SET_STUDY = update(studies).where(_OF_STUDY)
 _TOUCH = (
     update(trials)
@@ -205,11 +210,19 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
 def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
     """The trials of a study that were touched after a revision, by number, with attempts and
     reports."""
-    which = {"of_study": study_id, "since": revision}
-    changed: dict[int, Trial] = {}
-    with _no_garbage():
-        _read_trials(connection, which, changed)
-    return changed
+    return _read_trials(connection, _THE_CHANGED, {"of_study": study_id, "since": revision})
+
+
+def numbers_since(connection: Connection, study_id: int, revision: int) -> Sequence[int]:
+    """The numbers of the trials of a study that were touched after a revision, ascending."""
+    return connection.scalars(_NUMBERS, {"of_study": study_id, "since": revision}).all()
+
+
+def trials_numbered(
+    connection: Connection, study_id: int, numbers: Sequence[int]
+) -> dict[int, Trial]:
+    """Some trials of a study, by number, with attempts and reports."""
+    return _read_trials(connection, _THE_NUMBERED, {"of_study": study_id, "numbers": numbers})
 
 
 @contextmanager
@@ -226,25 +239,29 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _read_trials(
-    connection: Connection, which: Mapping[str, int], changed: dict[int, Trial]
-) -> None:
-    for trial in _records(connection, _TRIALS, which, Trial, TRIAL_COLUMNS):
-        changed[trial.number] = trial
-    for attempt in _records(connection, _ATTEMPTS, which, Attempt, ATTEMPT_COLUMNS):
-        changed[attempt.trial].attempts.append(attempt)
-    for report in _records(connection, _REPORTS, which, ReportRecord, REPORT_COLUMNS):
-        changed[report.trial].reports[report.resource] = report
+    connection: Connection, reading: _Reading, which: Mapping[str, Any]
+) -> dict[int, Trial]:
+    found: dict[int, Trial] = {}
+    with _no_garbage():
+        for trial in _records(connection, reading.trials, which, Trial, TRIAL_COLUMNS):
+            found[trial.number] = trial
+        for attempt in _records(connection, reading.attempts, which, Attempt, ATTEMPT_COLUMNS):
+            found[attempt.trial].attempts.append(attempt)
+        for report in _records(connection, reading.reports, which, ReportRecord, REPORT_COLUMNS):
+            found[report.trial].reports[report.resource] = report
+    return found
 
 
 def _records(
     connection: Connection,
     statement: Select[Any],
-    which: Mapping[str, int],
+    which: Mapping[str, Any],
     record: type[Of],
     columns: Sequence[Column[Any]],
 ) -> Iterator[Of]:
     """The records of a statement's rows, of which it selects the bare cells."""
-    result = connection.execute(statement, which)
+    streamed = {"stream_results": True}
+    result = connection.execute(statement, which, execution_options=streamed)
     types = [schema.cell_of(column) for column in columns]
     for rows in result.partitions(FETCHED):
         cells = zip(*rows, strict=True)  # by column
@@ -289,7 +306,7 @@ def rank_all(connection: Connection) -> None:
     for study_id in ids:
         which = {"of_study": study_id, "since": -1}
         values = []
-        for trial in _records(connection, _TRIALS, which, Trial, TRIAL_COLUMNS):
+        for trial in _records(connection, _THE_CHANGED.trials, which, Trial, TRIAL_COLUMNS):
             order = {"at_violation": trial.violation, "at_standing": _standing(trial)}
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:

@@ -99,10 +99,9 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
     with closing(Store.open(wanted.storage, create=False)) as store:
-        history = store.load(study.name)
-    trials = count(len(history.trials), "trial")
-    write(history, to, replace=wanted.force)
-    note(f"wrote {trials} of {study.name} to {display(parse_url(to))}")
+        record = store.find_study(study.name)
+        trials = write(record, store.each_trial(study.id), to, replace=wanted.force)
+    note(f"wrote {count(trials, 'trial')} of {study.name} to {display(parse_url(to))}")
 
 
 def _send(to: str | None, wanted: StudyExport) -> None:

@@ -59,6 +59,12 @@ class StudySummary:
     gpu_seconds: float
     best: Ranked[TrialRow] | None
     budget: Sequence[BudgetLine] = ()  # what is used of each limit
+    checkpoint_bytes: int | None = None
+
+    @property
+    def ended(self) -> int:
+        """The number of trials that have ended."""
+        return sum(count for state, count in self.trials.items() if state.terminal)
 
     @property
     def driver(self) -> str | None:
@@ -134,16 +140,23 @@ def list_studies(connection: Connection) -> list[StudySummary]:
     return [_summary(head, counted[head.id], best.get(head.id)) for head in heads]
 
 
+def study_summary(
+    connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
+) -> StudySummary:
+    """A study in a line; `ranked` as for `study_status`."""
+    counted = _tallies(connection, study.id)[study.id]
+    if ranked is None and study.has_best:
+        ranked = best_trials(connection, study, 1)
+    best = ranked[0] if ranked and study.has_best else None
+    return _summary(study, counted, best)
+
+
 def study_status(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudyStatus:
     """The standing of a study. `ranked` are its best trials, best first, where they were read
     already."""
-    counted = _tallies(connection, study.id)[study.id]
-    if ranked is None and study.has_best:
-        ranked = best_trials(connection, study, 1)
-    best = ranked[0] if ranked and study.has_best else None
-    summary = _summary(study, counted, best)
+    summary = study_summary(connection, study, ranked)
     reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
         attempts.c.study_id == study.id, LIVE_ATTEMPT
     )
@@ -154,7 +167,7 @@ def study_status(
         trials_per_hour=_trials_per_hour(summary),
         running=_running(connection, study),
         failures=_failures(connection, study),
-        checkpoint_bytes=_sum(row.checkpoint_bytes for row in counted),
+        checkpoint_bytes=summary.checkpoint_bytes,
         requests=study_requests(connection, study),
         time_left=_time_left(connection, study),
     )
@@ -182,11 +195,10 @@ def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
 
 
 def _trials_per_hour(summary: StudySummary) -> float | None:
-    ended = sum(count for state, count in summary.trials.items() if state.terminal)
     hours = summary.head.active_seconds / 3600
-    if not ended or hours <= 0:
+    if not summary.ended or hours <= 0:
         return None
-    return ended / hours
+    return summary.ended / hours
 
 
 def _summary(
@@ -196,7 +208,9 @@ def _summary(
     for row in counted:
         trials[row.state] += row.trials
     gpu_seconds = _sum(row.gpu_seconds for row in counted) or 0.0
-    return StudySummary(head, trials, gpu_seconds, best, _budget(head, counted, gpu_seconds))
+    budget = _budget(head, counted, gpu_seconds)
+    taken = _sum(row.checkpoint_bytes for row in counted)
+    return StudySummary(head, trials, gpu_seconds, best, budget, taken)
 
 
 def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list[BudgetLine]:
