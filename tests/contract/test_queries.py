@@ -683,7 +683,8 @@ def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> Non
     with store.reading() as connection:
         study = only_study(connection)
         trials, reports, attempts = (
-            make(connection, study).frame() for make in (trials_table, reports_table, attempts_table)
+            make(connection, study).frame()
+            for make in (trials_table, reports_table, attempts_table)
         )
     assert list(trials["lr"]) == [0.1, 0.2]
     assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [
