@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import groupby
 from operator import attrgetter
 from textwrap import shorten
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.types import NullType
 
 from hpsearch.domain.history import Changes, History
+from hpsearch.domain.packed import packed
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -247,8 +249,12 @@ def _read_trials(
             found[trial.number] = trial
         for attempt in _records(connection, reading.attempts, which, Attempt, ATTEMPT_COLUMNS):
             found[attempt.trial].attempts.append(attempt)
-        for report in _records(connection, reading.reports, which, ReportRecord, REPORT_COLUMNS):
-            found[report.trial].reports[report.resource] = report
+        rows = _records(connection, reading.reports, which, ReportRecord, REPORT_COLUMNS)
+        for number, own in groupby(rows, attrgetter("trial")):
+            trial = found[number]
+            trial.reports = {report.resource: report for report in own}
+            if trial.state.terminal:
+                trial.reports = packed(trial.reports)
     return found
 
 
