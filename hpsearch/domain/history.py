@@ -23,7 +23,6 @@ from hpsearch.domain.records import (
     Trial,
 )
 
-
 REMEMBERED = 2_000
 """The trials whose latest changes are told apart; readers of earlier ones look at all trials."""
 

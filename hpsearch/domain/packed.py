@@ -47,11 +47,17 @@ class PackedReports(Mapping[float, ReportRecord]):
         if place == len(resources) or resources[place] != resource:
             raise KeyError(resource)
         cells = self._doubles[place * self._width : (place + 1) * self._width].tolist()
-        at, *fixed, created = (None if math.isnan(cell) else cell for cell in cells[: len(_FIXED)])
-        value, attempt, step, elapsed = fixed
-        metrics = dict(zip(self._names, cells[len(_FIXED) :], strict=True))
-        numbers = (None if each is None else int(each) for each in (attempt, step))
-        return ReportRecord(self._trial, at, value, metrics, *numbers, elapsed, created)
+        _, value, attempt, step, elapsed, created = cells[: len(_FIXED)]
+        return ReportRecord(
+            trial=self._trial,
+            resource=resource,
+            value=_known(value),
+            metrics=dict(zip(self._names, cells[len(_FIXED) :], strict=True)),
+            attempt=None if math.isnan(attempt) else int(attempt),
+            step=None if math.isnan(step) else int(step),
+            elapsed=_known(elapsed),
+            created=created,
+        )
 
     @property
     def _width(self) -> int:
@@ -59,11 +65,15 @@ class PackedReports(Mapping[float, ReportRecord]):
         return len(_FIXED) + len(self._names)
 
     @property
-    def _doubles(self) -> memoryview:
+    def _doubles(self) -> memoryview[float]:
         return memoryview(self._cells).cast("d")
 
     def __repr__(self) -> str:
         return repr(dict(self))
+
+
+def _known(cell: float) -> float | None:
+    return None if math.isnan(cell) else cell
 
 
 @lru_cache(maxsize=1024)

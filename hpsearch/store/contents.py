@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -306,6 +307,12 @@ def _answer(request: Request) -> dict[str, Any]:
     return {"of_request": request.id, **values}
 
 
+def ranked_by(trial: Trial) -> tuple[float, float | None]:
+    """The violation and the standing of a trial, as they are kept beside it."""
+    standing = _standing(trial)
+    return trial.violation, None if standing is None or math.isnan(standing) else standing
+
+
 def rank_all(connection: Connection) -> None:
     """Write what all trials of a database are ranked by."""
     ids = connection.scalars(select(studies.c.id)).all()
@@ -313,7 +320,7 @@ def rank_all(connection: Connection) -> None:
         which = {"of_study": study_id, "since": -1}
         values = []
         for trial in _records(connection, _THE_CHANGED.trials, which, Trial, TRIAL_COLUMNS):
-            order = {"at_violation": trial.violation, "at_standing": _standing(trial)}
+            order = dict(zip(("at_violation", "at_standing"), ranked_by(trial), strict=True))
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:
             connection.execute(_RANK, values)

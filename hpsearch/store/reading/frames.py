@@ -108,7 +108,7 @@ def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
 
     def read() -> Iterator[Cells]:
         for row in each_row(connection, in_order):
-            yield row._mapping, row.params, row.metrics
+            yield dict(row._mapping), row.params, row.metrics
 
     names = [column.name for column in plain]
     return StudyTable(names, Rows(read), metrics_first=True)
@@ -122,6 +122,6 @@ def attempts_table(connection: Connection, study: StudyHead) -> StudyTable:
 
     def read() -> Iterator[Cells]:
         for row in each_row(connection, in_order):
-            yield row._mapping, {}, {}
+            yield dict(row._mapping), {}, {}
 
     return StudyTable([column.name for column in plain], Rows(read))

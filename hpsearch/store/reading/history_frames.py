@@ -141,10 +141,11 @@ def _trials(
     return pd.DataFrame(columns, index=numbers).astype({"ended": float})
 
 
-def _value(row: TrialRow, goal: GoalColumns) -> float | None:
+def _value(row: Any, goal: GoalColumns) -> float | None:
+    first: float | None = row.value
     if row.values is None:
-        return row.value if goal.index == 0 else None
-    return row.values[goal.index]
+        return first if goal.index == 0 else None
+    return float(row.values[goal.index])
 
 
 def _standing(row: TrialRow, goal: GoalColumns) -> float | None:
@@ -199,12 +200,13 @@ def _bests(
         shown = wanted.join_from(reports, trials, _OF_TRIAL)
         shown = shown.order_by(reports.c.created, reports.c.trial, reports.c.resource)
     else:
-        values = (trials.c.value, trials.c.objective_values.label("values"))
-        shown = select(trials.c.number.label("trial"), trials.c.ended.label("created"), *values)
+        measured = (trials.c.value, trials.c.objective_values.label("values"))
+        shown = select(trials.c.number.label("trial"), trials.c.ended.label("created"), *measured)
         shown = shown.where(trials.c.ended.is_not(None)).order_by(trials.c.ended, trials.c.number)
     counts = (trials.c.role != Role.CONFIRM.value) & (trials.c.state != State.FAILED.value)
     counts &= trials.c.violation == 0
     bests: dict[str, list[Shown]] = {goal.column: [] for goal in goals}
+    row: Any
     for row in each_row(connection, _of_study(shown.where(counts), trials, study)):
         values = _values(row, goals) if has_reports else [_finite(_value(row, g)) for g in goals]
         for goal, value in zip(goals, values, strict=True):
@@ -240,11 +242,11 @@ def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
 def _findings(connection: Connection, study: StudyHead) -> dict[tuple[str, str], Found]:
     statement = _of_study(select(trials.c.number, trials.c.findings), trials, study)
     found: defaultdict[tuple[str, str], Found] = defaultdict(Found)
-    for number, findings in each_row(connection, statement.order_by(trials.c.number)):
-        for finding in findings or ():
+    for row in each_row(connection, statement.order_by(trials.c.number)):
+        for finding in row.findings or ():
             of_kind = found[finding.severity.value, finding.name]
             of_kind.trials += 1
-            of_kind.latest, of_kind.evidence = number, finding.evidence
+            of_kind.latest, of_kind.evidence = row.number, finding.evidence
     return found
 
 

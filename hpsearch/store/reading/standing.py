@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,11 @@ from hpsearch.store.reading.best import best_of_each, best_trials
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
-from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, tallies, trials
+from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, special, tallies, trials
 
+TIMED = 1_000
+"""The trials that the time left is estimated from: of more, evenly spaced ones, with all that are
+open now and all that were not drawn by the sampler."""
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
@@ -169,29 +173,35 @@ def study_status(
         failures=_failures(connection, study),
         checkpoint_bytes=summary.checkpoint_bytes,
         requests=study_requests(connection, study),
-        time_left=_time_left(connection, study),
+        time_left=_time_left(connection, summary),
     )
 
 
-def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
-    if study.driver is None or study.is_asked:
-        return None
-    spec = spec_of(study)
+def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None:
+    study = summary.head
+    spec = None if study.driver is None or study.is_asked else spec_of(study)
     if spec is None:
         return None
+    which = trials.c.study_id == study.id
+    count = sum(summary.trials.values())
+    if count > TIMED:
+        some = trials.c.number.in_(range(0, count, math.ceil(count / TIMED)))
+        which &= some | special() | trials.c.state.in_((State.QUEUED.value, State.RUNNING.value))
     values = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
     wanted = ("number", "state", "role", "resource", "speed", "started", "ended")
     columns = [trials.c[name] for name in (*wanted, *values)]
-    in_order = select(*columns).where(trials.c.study_id == study.id).order_by(trials.c.number)
+    in_order = select(*columns).where(which).order_by(trials.c.number)
     found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
     wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
     columns = [attempts.c[name] for name in (*wanted, "start_up_seconds")]
-    of_study = select(*columns).where(attempts.c.study_id == study.id)
+    same = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    of_these = select(*columns).join_from(trials, attempts, same).where(which)
     workers = set()
-    for row in connection.execute(of_study.order_by(attempts.c.trial, attempts.c.number)):
+    for row in connection.execute(of_these.order_by(attempts.c.trial, attempts.c.number)):
         found[row.trial].attempts.append(Attempt(**row._mapping))
         workers.add(row.worker)
-    return TimeLeft(spec, list(found.values()), len(workers))
+    searched = next(int(line.used) for line in summary.budget if line.name == "trials")
+    return TimeLeft(spec, list(found.values()), len(workers), searched)
 
 
 def _trials_per_hour(summary: StudySummary) -> float | None:
