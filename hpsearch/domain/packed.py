@@ -4,76 +4,69 @@ from __future__ import annotations
 
 import bisect
 import math
+from array import array
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from struct import pack
+from struct import unpack_from
 from typing import cast
 
 from hpsearch.domain.records import ReportRecord
 
-_FIXED = ("resource", "value", "attempt", "step", "elapsed", "created")
 Reports = dict[float, ReportRecord]
+FIXED = 6
+"""The cells of a report before its metrics: resource, value, attempt, step, elapsed and created, of
+which those that are unknown are NaN."""
+BYTES = 8
+_FLOAT = frozenset({float})
 
 
 class PackedReports(Mapping[float, ReportRecord]):
     """Reports by resource, ascending. Each is made anew when it is asked for.
 
     Args:
-        reports: Reports with the same metrics, of one trial.
+        trial: The number of their trial.
+        names: The names of their metrics.
+        cells: Report after report, `FIXED` cells and the metrics.
     """
 
     __slots__ = ("_cells", "_names", "_trial")
 
-    def __init__(self, reports: Mapping[float, ReportRecord]) -> None:
-        ordered = [reports[at] for at in sorted(reports)]
-        self._trial = ordered[0].trial
-        self._names = _shared(tuple(ordered[0].metrics))
-        cells: list[float] = []
-        for report in ordered:
-            fixed = [getattr(report, name) for name in _FIXED]
-            cells += (math.nan if cell is None else cell for cell in fixed)
-            cells += (report.metrics[name] for name in self._names)
-        self._cells = pack(f"{len(cells)}d", *cells)
+    def __init__(self, trial: int, names: tuple[str, ...], cells: list[float]) -> None:
+        self._trial, self._names = trial, _shared(names)
+        self._cells = array("d", cells).tobytes()
 
     def __len__(self) -> int:
-        return len(self._cells) // (8 * self._width)
+        return len(self._cells) // (BYTES * self._width)
 
     def __iter__(self) -> Iterator[float]:
-        return iter(self._doubles[:: self._width])
+        return iter(memoryview(self._cells).cast("d")[:: self._width])
 
     def __getitem__(self, resource: float) -> ReportRecord:
-        resources = self._doubles[:: self._width]
+        width = self._width
+        resources = memoryview(self._cells).cast("d")[::width]
         place = bisect.bisect_left(resources, resource)
         if place == len(resources) or resources[place] != resource:
             raise KeyError(resource)
-        cells = self._doubles[place * self._width : (place + 1) * self._width].tolist()
-        _, value, attempt, step, elapsed, created = cells[: len(_FIXED)]
+        cells = unpack_from(f"{width}d", self._cells, BYTES * width * place)
+        at, value, attempt, step, elapsed, created = cells[:FIXED]
         return ReportRecord(
-            trial=self._trial,
-            resource=resource,
-            value=_known(value),
-            metrics=dict(zip(self._names, cells[len(_FIXED) :], strict=True)),
-            attempt=None if math.isnan(attempt) else int(attempt),
-            step=None if math.isnan(step) else int(step),
-            elapsed=_known(elapsed),
-            created=created,
+            self._trial,
+            at,
+            None if math.isnan(value) else value,
+            dict(zip(self._names, cells[FIXED:], strict=True)),
+            None if math.isnan(attempt) else int(attempt),
+            None if math.isnan(step) else int(step),
+            None if math.isnan(elapsed) else elapsed,
+            created,
         )
-
-    @property
-    def _width(self) -> int:
-        """The cells of a report."""
-        return len(_FIXED) + len(self._names)
-
-    @property
-    def _doubles(self) -> memoryview[float]:
-        return memoryview(self._cells).cast("d")
 
     def __repr__(self) -> str:
         return repr(dict(self))
 
-
-def _known(cell: float) -> float | None:
-    return None if math.isnan(cell) else cell
+    @property
+    def _width(self) -> int:
+        """The cells of a report."""
+        return FIXED + len(self._names)
 
 
 @lru_cache(maxsize=1024)
@@ -82,15 +75,24 @@ def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def packed(reports: Reports) -> Reports:
-    """Reports that are only read from now on; as they are, where a float cannot hold all that they
-    say."""
-    if not isinstance(reports, dict) or not all(map(_fits, reports.values())):
+    """Reports that are only read from now on; as they are, where their metrics differ or a float
+    cannot hold all that they say."""
+    if not isinstance(reports, dict) or not reports:
         return reports
-    if len({tuple(report.metrics) for report in reports.values()}) != 1:
-        return reports
-    return cast(Reports, PackedReports(reports))
-
-
-def _fits(report: ReportRecord) -> bool:
-    is_exact = report.step is None or abs(report.step) <= 2**53
-    return is_exact and all(type(value) is float for value in report.metrics.values())
+    first = next(iter(reports.values()))
+    names = tuple(first.metrics)
+    cells: list[float] = []
+    for at in sorted(reports):
+        report = reports[at]
+        metrics, step = report.metrics, report.step
+        is_exact = step is None or -(2**53) <= step <= 2**53
+        if (
+            tuple(metrics) != names
+            or not is_exact
+            or not set(map(type, metrics.values())) <= _FLOAT
+        ):
+            return reports
+        fixed = (at, report.value, report.attempt, step, report.elapsed, report.created)
+        cells += [math.nan if cell is None else cell for cell in fixed]
+        cells += metrics.values()
+    return cast(Reports, PackedReports(first.trial, names, cells))

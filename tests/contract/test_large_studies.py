@@ -20,10 +20,11 @@ from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord,
 from hpsearch.report.data import report_data
 from hpsearch.report.page import page
 from hpsearch.store import contents
-from hpsearch.store.reading import history_frames, queries
+from hpsearch.store.reading import history_frames, queries, standing
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import each_trial, only_study
+from hpsearch.store.reading.standing import study_status
 from hpsearch.store.store import Store
 
 TRIALS, FETCHED = 200, 10
@@ -206,6 +207,28 @@ def test_the_front_of_several_objectives_is_found_a_few_trials_at_a_time(
         front = best_trials(connection, only_study(connection))
     assert [each.trial.number for each in front] == [199, 195]
     assert rows.most <= 4 * FETCHED
+
+
+def test_the_time_left_of_a_driven_study_is_estimated_from_some_of_its_trials(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(store)
+    store.acquire(store.find_study("many").id, "driver", 1e6)
+    trials = counted(monkeypatch, standing, "Trial")
+
+    def seconds_left() -> float:
+        with store.reading() as connection:
+            status = study_status(connection, only_study(connection))
+        found = status.seconds_left(1000.0)
+        assert found is not None
+        return found
+
+    whole = seconds_left()
+    assert trials.most == TRIALS
+    trials.most = trials.live
+    monkeypatch.setattr(standing, "TIMED", 20)
+    assert seconds_left() == pytest.approx(whole, rel=0.01), "all trials took as long"
+    assert trials.most - trials.live <= 20
 
 
 def test_the_page_of_a_large_study_is_of_chosen_trials_and_of_counts(
