@@ -31,6 +31,8 @@ Ints = npt.NDArray[np.integer]
 
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """The environment variables that torchrun sets in each process."""
+_WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""The whole numbers of so many bytes."""
 PATIENCE = timedelta(minutes=30)
 """The longest wait for other ranks, such as for rank 0 to write a checkpoint."""
 
@@ -162,6 +164,22 @@ class Group:
         sums = self.total(torch.tensor(numbers))
         return [int(number) for number in sums.tolist()]
 
+    def require_equal(self, model: nn.Module) -> None:
+        """Make sure that all ranks have the same trained parameters, bit by bit.
+
+        Raises:
+            RuntimeError: They differ; names the first that does.
+        """
+        if self.size == 1:
+            return
+        trained = [each for each in model.named_parameters() if each[1].requires_grad]
+        sums = torch.stack([_checksum(parameter) for _, parameter in trained]).tolist()
+        for rank, others in enumerate(self.gather(sums)):
+            for (name, _), own, other in zip(trained, sums, others, strict=True):
+                if own != other:
+                    what = f"parameter {name} of rank {self.rank} differs from that of rank {rank}"
+                    raise RuntimeError(f"{what}: the ranks do not train the same model any more")
+
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order."""
         if self.size == 1:
@@ -232,6 +250,12 @@ def _add_up(state, bucket):  # type: ignore[no-untyped-def]
     return work.get_future().then(lambda done: done.value()[0])
 
 
+def _checksum(parameter: torch.Tensor) -> torch.Tensor:
+    """The sum of a tensor's elements, with their bits read as whole numbers."""
+    bits = parameter.detach().view(_WHOLE[parameter.element_size()])
+    return bits.sum(dtype=torch.int64)
+
+
 _joined: list[Group] = []
 """The group that this process has joined; empty without one."""
 
@@ -274,12 +298,23 @@ def joined(device: str) -> Iterator[Group]:
     if not launched():
         yield Group()
         return
+    connect(device)
+    try:
+        yield current()
+    finally:
+        leave()
+
+
+def connect(device: str) -> None:
+    """Join the group of ranks that the environment describes."""
     use(torch.device(device))
     distributed.init_process_group(backend(device), timeout=PATIENCE)
     rank, size = distributed.get_rank(), distributed.get_world_size()
     _joined.append(Group(rank, size))
-    try:
-        yield current()
-    finally:
-        _joined.pop()
+
+
+def leave() -> None:
+    """Leave the group, unless training code has done so."""
+    _joined.pop()
+    if distributed.is_initialized():
         distributed.destroy_process_group()
