@@ -27,7 +27,6 @@ from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
-from trials.checkpoints import folders
 from trials.contract import Budget, Setup, Task, Unit
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see the tests
@@ -105,46 +104,83 @@ def nodes() -> Iterator[Cluster]:
     made.shutdown()
 
 
-@pytest.fixture
-def make(nodes: Cluster, tmp_path: Path) -> Iterator[Any]:
-    """Makes an executor of one slot with so many processes; the one before gives way."""
-    made: list[RayExecutor] = []
+class Lab:
+    """An executor of one slot, whose processes stay warm between tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.saved = folder / "saved"
+        self.processes = 0
+        self._trial = 0
+        self._executor: Any = None
+
+    def use(self, processes: int) -> None:
+        """Train on so many processes from now on."""
+        if processes == self.processes:
+            return
+        self.close()
+        config = FaultyConfig(
+            TASK, str(self.folder), SETTINGS, BUDGET, str(self.saved), prepares=True
+        )
+        self._executor = RayExecutor(config, Resources(workers=1, processes=processes, gpu=0.0))
+        self.processes = processes
+        self.wait(of(ev.SlotUp))
+
+    def numbers(self) -> list[int]:
+        """The numbers of the processes."""
+        return [each.number for each in self._executor._slots[self._slot].processes]
+
+    def new_trial(self) -> int:
+        self._trial += 1
+        return self._trial
+
+    def launch(self, trial: int, attempt: int = 1, until: float = 3.0, **more: Any) -> None:
+        order = ev.Launch(trial, attempt, self._slot, {}, 7, until, more.get("resume_from"))
+        self._executor.launch(order)
+
+    def advance(self, trial: int, until: float) -> None:
+        self._executor.advance(ev.Advance(trial, 1, until))
+
+    def stop(self, trial: int, attempt: int) -> list[ev.Event]:
+        self._executor.stop(ev.Stop(trial, attempt, save=True))
+        return self.wait(of(ev.Stopped))
+
+    def wait(self, done: Any) -> list[ev.Event]:
+        events = wait_for(self._executor, done)
+        for event in events:
+            if isinstance(event, ev.SlotUp):
+                self._slot = event.slot
+        return events
+
+    def wait_for_new_ranks(self, events: list[ev.Event]) -> None:
+        if not of(ev.SlotUp)(events):
+            self.wait(of(ev.SlotUp))
+
+    def fault(self, rank: int, forward: int, how: str) -> None:
+        fault = {"rank": rank, "forward": forward, "how": how}
+        (self.folder / "fault.json").write_text(json.dumps(fault))
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.close()
+
+
+@pytest.fixture(scope="module")
+def lab(nodes: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    made = Lab(tmp_path_factory.mktemp("ranks"))
     rng = random.Random(0)
-    with (tmp_path / "train.csv").open("w", newline="") as file:
+    with (made.folder / "train.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["text", "topic"])
         for _ in range(97):
             topic = rng.choice(sorted(TOPICS))
             words = rng.choices(["the", "my", "is", "when"], k=rng.randint(2, 12))
             writer.writerow([" ".join([*words, rng.choice(TOPICS[topic])]), topic])
-
-    def make_for(processes: int) -> tuple[RayExecutor, str]:
-        for executor in made:
-            executor.close()
-        made.clear()
-        config = FaultyConfig(
-            TASK, str(tmp_path), SETTINGS, BUDGET, str(tmp_path / "saved"), prepares=True
-        )
-        executor = RayExecutor(config, Resources(workers=1, processes=processes, gpu=0.0))
-        made.append(executor)
-        return executor, slot_of(wait_for(executor, of(ev.SlotUp)))
-
-    yield make_for
-    for executor in made:
-        executor.close()
+    yield made
+    made.close()
 
 
-def slot_of(events: list[ev.Event]) -> str:
-    return next(event.slot for event in events if isinstance(event, ev.SlotUp))
-
-
-def launch(slot: str, trial: int = 0, until: float = 3.0, **more: Any) -> ev.Launch:
-    attempt = more.pop("attempt", 1)
-    resume_from = more.pop("resume_from", None)
-    return ev.Launch(trial, attempt, slot, more, 7, until, resume_from)
-
-
-def ended(events: list[ev.Event]) -> bool:
+def ended(events: list[ev.Event]) -> Any:
     return of(ev.Finished)(events) or of(ev.Failed)(events)
 
 
@@ -158,83 +194,28 @@ def curve(events: list[ev.Event]) -> dict[float, list[float]]:
     return {each.resource: [each.metrics[name] for name in NAMES] for each in reports}
 
 
-def require_equal(found: dict[float, list[float]], expected: dict[float, list[float]]) -> None:
-    assert list(found) == list(expected)
-    for level, values in found.items():
-        assert values == pytest.approx(expected[level], rel=1e-4, abs=1e-6), level
-
-
-def trained(make: Any, processes: int, **more: Any) -> dict[float, list[float]]:
-    executor, slot = make(processes)
-    executor.launch(launch(slot, trial=9, **more))
-    events = wait_for(executor, ended)
+def trained(lab: Lab, trial: int, **more: Any) -> list[ev.Event]:
+    """The events of an attempt that ends by itself, on the ranks that were there."""
+    lab.launch(trial, **more)
+    events = lab.wait(ended)
     assert of(ev.Finished)(events), events
-    return curve(events)
+    assert not of(ev.SlotDown)(events)
+    return events
 
 
-def test_ranks_train_as_one_process_and_go_on_as_another_number(make: Any) -> None:
-    alone = trained(make, 1)
-    assert list(alone) == list(BUDGET.report_at)
-    executor, slot = make(2)
-    executor.launch(launch(slot, until=1.0))
-    events = wait_for(executor, of(ev.Reported, 2))
-    executor.stop(ev.Stop(0, 1, save=True))
-    events += wait_for(executor, of(ev.Stopped))
-    paused = last_of(events, ev.Stopped).checkpoint
-    # It stays warm: after a pause, the same ranks train the next attempt in full.
-    executor.launch(launch(slot, 1))
-    assert not of(ev.SlotDown)(more := wait_for(executor, ended))
-    require_equal(curve(more), alone)
-    for attempt, processes in ((2, 3), (3, 1), (4, 2)):
-        executor, slot = make(processes)
-        executor.launch(launch(slot, attempt=attempt, resume_from=paused))
-        whole = [*events, *wait_for(executor, ended)]
-        require_equal(curve(whole), alone)
-
-
-def test_a_rung_is_waited_at_by_all_ranks_and_passed_by_all(make: Any, tmp_path: Path) -> None:
-    executor, slot = make(2)
-    executor.launch(launch(slot, until=0.5))
-    events = wait_for(executor, of(ev.Reported))
-    executor.advance(ev.Advance(0, 1, 1.5))
-    events += wait_for(executor, of(ev.Reported, 2))
-    executor.recorded(0, 1, 1.5) if hasattr(executor, "recorded") else None
-    executor.advance(ev.Advance(0, 1, 3.0))
-    events += wait_for(executor, ended)
-    assert list(curve(events)) == list(BUDGET.report_at)
-    saved = tmp_path / "saved" / folders.trial_folder(0)
-    assert (saved / "last").is_symlink()
-    assert not list(saved.glob(".*draft*"))
-
-
-def test_a_stop_between_two_reports_ends_all_ranks_after_one_step(make: Any) -> None:
-    executor, slot = make(2)
-    for attempt in range(1, 4):
-        executor.launch(launch(slot, attempt=attempt))
-        wait_for(executor, of(ev.Reported, attempt))
-        executor.stop(ev.Stop(0, attempt, save=True))
-        events = wait_for(executor, of(ev.Stopped))
-        assert not of(ev.SlotDown)(events), "no rank waits for another"
-
-
-@pytest.mark.parametrize(("rank", "forward"), [(1, 1), (0, 2), (1, 9), (0, 20)])
-def test_a_killed_rank_costs_one_attempt(
-    make: Any, tmp_path: Path, rank: int, forward: int
-) -> None:
-    executor, slot = make(2)
-    processes = [each.number for each in executor._slots[slot].processes]
-    fault = {"rank": rank, "forward": forward, "how": "killed"}
-    (tmp_path / "fault.json").write_text(json.dumps(fault))
-    executor.launch(launch(slot))
-    events = wait_for(executor, of(ev.SlotDown))
+@pytest.mark.parametrize(("rank", "forward"), [(1, 1), (0, 9), (1, 20)])
+def test_a_killed_rank_costs_one_attempt(lab: Lab, rank: int, forward: int) -> None:
+    lab.use(2)
+    trial, processes = lab.new_trial(), lab.numbers()
+    lab.fault(rank, forward, "killed")
+    lab.launch(trial)
+    events = lab.wait(of(ev.SlotDown))
     assert not ended(events)
     wait_until(lambda: not any(map(psutil.pid_exists, processes)))
+    lab.wait_for_new_ranks(events)
     reports = [each for each in events if isinstance(each, ev.Reported)]
     resume_from = reports[-1].checkpoint if reports else None
-    again = slot_of([*events, *wait_for(executor, of(ev.SlotUp))])
-    executor.launch(launch(again, attempt=2, resume_from=resume_from))
-    events += wait_for(executor, ended)
-    assert of(ev.Finished)(events)
+    events += trained(lab, trial, attempt=2, resume_from=resume_from)
     assert set(curve(events)) == set(BUDGET.report_at)
 
 
@@ -247,44 +228,76 @@ def test_a_killed_rank_costs_one_attempt(
     ],
 )
 def test_a_rank_that_fails_alone_fails_its_trial_at_once(
-    make: Any, tmp_path: Path, rank: int, how: str, text: str
+    lab: Lab, rank: int, how: str, text: str
 ) -> None:
-    executor, slot = make(2)
-    (tmp_path / "fault.json").write_text(json.dumps({"rank": rank, "forward": 7, "how": how}))
-    executor.launch(launch(slot))
-    events = wait_for(executor, of(ev.SlotDown))
+    lab.use(2)
+    lab.fault(rank, 7, how)
+    lab.launch(lab.new_trial())
+    events = lab.wait(of(ev.SlotDown))
     failed = last_of(events, ev.Failed)
     assert text in failed.text
     assert failed.kind is ErrorKind.ERROR
-    again = slot_of([*events, *wait_for(executor, of(ev.SlotUp))])
-    executor.launch(launch(again, trial=1))
-    assert of(ev.Finished)(wait_for(executor, ended))
+    lab.wait_for_new_ranks(events)
 
 
-def test_a_loss_that_diverges_leaves_the_ranks_warm(make: Any, tmp_path: Path) -> None:
-    executor, slot = make(2)
-    (tmp_path / "fault.json").write_text(
-        json.dumps({"rank": 1, "forward": 7, "how": "becomes nan"})
-    )
-    executor.launch(launch(slot))
-    failed = last_of(wait_for(executor, of(ev.Failed)), ev.Failed)
+def test_a_rung_is_waited_at_by_all_ranks_and_passed_by_all(lab: Lab) -> None:
+    lab.use(2)
+    trial = lab.new_trial()
+    lab.launch(trial, until=0.5)
+    events = lab.wait(of(ev.Reported))
+    lab.advance(trial, 1.5)
+    events += lab.wait(of(ev.Reported, 2))
+    lab.advance(trial, 3.0)
+    events += lab.wait(ended)
+    assert list(curve(events)) == list(BUDGET.report_at)
+
+
+def test_a_stop_between_two_reports_ends_all_ranks_after_one_step(lab: Lab) -> None:
+    lab.use(2)
+    trial = lab.new_trial()
+    for attempt in range(1, 4):
+        lab.launch(trial, attempt)
+        lab.wait(of(ev.Reported, attempt))
+        events = lab.stop(trial, attempt)
+        assert not of(ev.SlotDown)(events), "no rank waits for another"
+
+
+def test_a_loss_that_diverges_leaves_the_ranks_warm(lab: Lab) -> None:
+    lab.use(2)
+    lab.fault(1, 7, "becomes nan")
+    lab.launch(lab.new_trial())
+    failed = last_of(lab.wait(of(ev.Failed)), ev.Failed)
     assert failed.kind is ErrorKind.DIVERGED
     assert failed.text.startswith("loss became nan at step")
-    executor.launch(launch(slot, trial=1))
-    events = wait_for(executor, ended)
-    assert of(ev.Finished)(events)
-    assert not of(ev.SlotDown)(events)
+    trained(lab, lab.new_trial())
 
 
-def test_a_damaged_checkpoint_lets_all_ranks_begin_afresh(make: Any) -> None:
-    executor, slot = make(2)
-    executor.launch(launch(slot, until=0.5))
-    checkpoint = last_of(wait_for(executor, of(ev.Reported)), ev.Reported).checkpoint
-    executor.stop(ev.Stop(0, 1))
-    wait_for(executor, of(ev.Stopped))
+def test_a_damaged_checkpoint_lets_all_ranks_begin_afresh(lab: Lab) -> None:
+    lab.use(2)
+    trial = lab.new_trial()
+    lab.launch(trial, until=0.5)
+    checkpoint = last_of(lab.wait(of(ev.Reported)), ev.Reported).checkpoint
+    lab.stop(trial, 1)
     (Path(checkpoint) / "state.pt").write_bytes(b"nothing")
-    executor.launch(launch(slot, attempt=2, resume_from=checkpoint))
-    events = wait_for(executor, ended)
-    assert of(ev.Finished)(events), events
-    assert not of(ev.SlotDown)(events)
+    events = trained(lab, trial, attempt=2, resume_from=checkpoint)
     assert list(curve(events)) == list(BUDGET.report_at)
+
+
+def test_ranks_train_as_one_process_and_go_on_as_another_number(lab: Lab) -> None:
+    lab.use(2)
+    trial = lab.new_trial()
+    lab.launch(trial, until=1.0)
+    before = lab.wait(of(ev.Reported, 2))
+    before += lab.stop(trial, 1)
+    paused = last_of(before, ev.Stopped).checkpoint
+    curves = []
+    for attempt, processes in ((2, 2), (3, 3), (4, 1)):
+        lab.use(processes)
+        after = trained(lab, trial, attempt=attempt, resume_from=paused)
+        curves.append(curve([*before, *after]))
+    alone = curve(trained(lab, lab.new_trial()))
+    assert list(alone) == list(BUDGET.report_at)
+    for together in curves:
+        assert list(together) == list(alone)
+        for level, values in together.items():
+            assert values == pytest.approx(alone[level], rel=1e-4, abs=1e-6), level
