@@ -134,7 +134,8 @@ def by_lightning(params, trial):
     lightning.seed_everything(trial.seed, verbose=False)
     reports = LightningReports(trial)
     numbers = torch.arange(16.0)
-    rows = torch.utils.data.TensorDataset(torch.stack([numbers, -numbers], 1) / 16, numbers[:, None])
+    points = torch.stack([numbers, -numbers], 1) / 16
+    rows = torch.utils.data.TensorDataset(points, numbers[:, None])
     nodes = int(os.environ["GROUP_WORLD_SIZE"])
     trainer = lightning.Trainer(
         accelerator="cpu", strategy="ddp", num_nodes=nodes, devices=trial.world_size // nodes,
@@ -153,7 +154,8 @@ def by_accelerate(params, trial):
     torch.manual_seed(trial.seed)
     accelerator = Accelerator(cpu=True)
     numbers = torch.arange(16.0)
-    rows = torch.utils.data.TensorDataset(torch.stack([numbers, -numbers], 1) / 16, numbers[:, None])
+    points = torch.stack([numbers, -numbers], 1) / 16
+    rows = torch.utils.data.TensorDataset(points, numbers[:, None])
     model = torch.nn.Linear(2, 1)
     model, optimizer, batches = accelerator.prepare(
         model, torch.optim.SGD(model.parameters(), lr=params["lr"]),
