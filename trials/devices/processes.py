@@ -213,9 +213,13 @@ class Replica:
         self._loss_sum: Callable[[Any], torch.Tensor] = workload.loss_sum
         self._parallel: DistributedDataParallel | None = None
         if group.size > 1:
-            # Buffers are levelled before an evaluation and a save, not in every step.
             self._parallel = DistributedDataParallel(
-                _Forward(workload), gradient_as_bucket_view=True, broadcast_buffers=False
+                _Forward(workload),
+                gradient_as_bucket_view=True,
+                # Buffers are levelled before an evaluation and a save, not in every step.
+                broadcast_buffers=False,
+                # Pretrained models may have some, such as the mask token of a DINOv2.
+                find_unused_parameters=True,
             )
             self._parallel.register_comm_hook(None, _add_up)
             self._loss_sum = self._parallel

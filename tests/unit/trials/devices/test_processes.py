@@ -177,6 +177,7 @@ a module that counts its rows, and constants.\"\"\"
         self.labels = (self.inputs.sum(dim=1) > 0).long()
         self.lengths = torch.ones(64, dtype=torch.int64).numpy()
         self.model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+        self.model.register_parameter("unused", nn.Parameter(torch.zeros(3)))
         self.model.register_buffer("constant", torch.tensor([1 / 3, float("-inf")]))
         self.model.register_buffer("seen", torch.zeros(2))
 
