@@ -33,7 +33,7 @@ COMPARED = 100
 
 def rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
     """Build the task and run one training step and one evaluation step; return what was measured.
-    Of a trial on several processes, one of them takes its part of the step here, alone.
+    Of a trial on several processes, the share of one is trained.
 
     Raises:
         SpecError: The task refuses its part of the file.
@@ -41,7 +41,7 @@ def rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
     """
     share = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
-        params, budget = _of_rank(spec, _heaviest(spec)), trial_budget(spec)
+        params, budget = _heaviest(spec), trial_budget(spec)
         setup = Setup(params, spec.seed, budget, folder, device=device, goal=goal_of(spec))
         if isinstance(share, float | int) and share > 0:
             keep_to_share(device, share)
@@ -77,17 +77,11 @@ def _heaviest(spec: StudySpec) -> dict[str, Any]:
     if spec.requires:  # the largest values may not go together
         others = [space.drawn(spec.space, spec.requires, seed) for seed in range(COMPARED)]
         searched = max([searched, *filter(None, others)], key=_weight)
-    return {**monitor, **shared, **spec.settings, **searched}
-
-
-def _of_rank(spec: StudySpec, params: dict[str, Any]) -> dict[str, Any]:
-    """Settings with the share of a batch that each process of a trial trains."""
-    processes = spec.resources.processes
-    if processes == 1:
-        return params
-    table = describe(spec.task["kind"]).settings or {}
-    whole = params.get("batch_size", table["batch_size"].default)
-    return {**params, "batch_size": -(-whole // processes)}
+    found = {**monitor, **shared, **spec.settings, **searched}
+    if spec.resources.processes > 1 and table:
+        whole = found.get("batch_size", table["batch_size"].default)
+        found["batch_size"] = math.ceil(whole / spec.resources.processes)
+    return found
 
 
 def _weight(params: Mapping[str, Any]) -> float:

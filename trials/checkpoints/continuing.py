@@ -72,41 +72,24 @@ def opened_on_ranks(
         CheckpointError: On all ranks: none can be used.
         RuntimeError: This rank does not find the checkpoint of rank 0.
     """
-    damage = CheckpointError("rank 0 found no checkpoint that can be used")
     found: OpenedCheckpoint | None = None
+    damage = CheckpointError("rank 0 found no checkpoint that can be used")
     with ExitStack() as stack:
-
-        def find() -> str | None:
-            nonlocal damage, found
-            try:
+        try:
+            if rank == 0:
                 found = stack.enter_context(opened(source))
-            except CheckpointError as error:
-                damage = error
-                return None
-            return str(found.path)
-
-        of_first = told(find)
+        except CheckpointError as error:
+            damage = error
+        of_first = told(lambda: None if found is None else str(found.path))
         if of_first is None:
             raise damage
-        if rank > 0:
-            found = _same(stack, of_first, rank)
-        assert found is not None
+        try:
+            found = found or stack.enter_context(opened(of_first))
+        except CheckpointError as error:
+            what = f"rank {rank} cannot read the checkpoint of rank 0: {error}"
+            hint = "keep checkpoints in a folder that all nodes share, or in an object store"
+            raise RuntimeError(f"{what}; {hint}") from error
         yield found
-
-
-def _same(stack: ExitStack, of_first: str, rank: int) -> OpenedCheckpoint:
-    """The checkpoint of rank 0, opened in a stack on another rank."""
-    try:
-        found = stack.enter_context(opened(of_first))
-    except CheckpointError as error:
-        why = str(error)
-    else:
-        if str(found.path) == of_first:
-            return found
-        why = f"it finds {found.path}"
-    what = f"rank {rank} cannot read the checkpoint of rank 0, {of_first}: {why}"
-    hint = "keep checkpoints in a folder that all nodes share, or in an object store"
-    raise RuntimeError(f"{what}; {hint}")
 
 
 def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:

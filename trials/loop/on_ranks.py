@@ -56,21 +56,18 @@ class RunOnRanks:
         return self._run.best
 
     def __iter__(self) -> Iterator[Item]:
+        items = iter(self._run)
         try:
-            yield from self._items()
+            while self._trains_on():
+                with self._together():
+                    item: Item | Word = next(items, Word.END)
+                if isinstance(item, Word):
+                    return
+                yield item
         except Diverged as error:
             if self._is_first:
                 raise
             self._ended = str(error)  # all ranks have found it, and the word of rank 0 counts
-
-    def _items(self) -> Iterator[Item]:
-        items = iter(self._run)
-        while self._trains_on():
-            with self._together():
-                item: Item | Word = next(items, Word.END)
-            if isinstance(item, Word):
-                return
-            yield item
 
     def _trains_on(self) -> bool:
         """Say or hear what comes next. Returns whether that is a step or a report."""
