@@ -129,7 +129,7 @@ def test_a_rank_continues_from_what_rank_0_has_found_or_says_that_it_cannot(tmp_
     with opened_on_ranks(second, 1, lambda find: said[-1]) as of_other:
         assert of_other.path == first
     elsewhere = opened_on_ranks(second, 1, lambda find: str(tmp_path / "unseen" / "step-1"))
-    with pytest.raises(RuntimeError, match="rank 1 cannot read .* that all nodes share"), elsewhere:
+    with pytest.raises(RuntimeError, match=r"rank 1 cannot .* all nodes share"), elsewhere:
         pass
     harmed(first, "flipped")
     for rank in (0, 1):
