@@ -14,6 +14,7 @@ Without a launcher there is one rank, and nothing is exchanged.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -213,6 +214,8 @@ class Replica:
         self._loss_sum: Callable[[Any], torch.Tensor] = workload.loss_sum
         self._parallel: DistributedDataParallel | None = None
         if group.size > 1:
+            # The name since torch 2.13 is not known to those before it.
+            warnings.filterwarnings("ignore", message="`broadcast_buffers` is deprecated")
             self._parallel = DistributedDataParallel(
                 _Forward(workload),
                 gradient_as_bucket_view=True,
