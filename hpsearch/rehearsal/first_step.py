@@ -33,6 +33,7 @@ COMPARED = 100
 
 def rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
     """Build the task and run one training step and one evaluation step; return what was measured.
+    Of a trial on several processes, the share of one is trained.
 
     Raises:
         SpecError: The task refuses its part of the file.
@@ -76,7 +77,11 @@ def _heaviest(spec: StudySpec) -> dict[str, Any]:
     if spec.requires:  # the largest values may not go together
         others = [space.drawn(spec.space, spec.requires, seed) for seed in range(COMPARED)]
         searched = max([searched, *filter(None, others)], key=_weight)
-    return {**monitor, **shared, **spec.settings, **searched}
+    found = {**monitor, **shared, **spec.settings, **searched}
+    if spec.resources.processes > 1 and table:
+        whole = found.get("batch_size", table["batch_size"].default)
+        found["batch_size"] = math.ceil(whole / spec.resources.processes)
+    return found
 
 
 def _weight(params: Mapping[str, Any]) -> float:

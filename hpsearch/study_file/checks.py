@@ -31,9 +31,10 @@ from hpsearch.study_file.parameters import (
     IntParameter,
     Parameter,
 )
-from hpsearch.study_file.types import AUTO
+from hpsearch.study_file.types import AUTO, is_number
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
+from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK, TaskDescription
 from trials.settings import nearest
@@ -151,13 +152,34 @@ def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
         COMMAND.kind: "let the command start them, such as with torchrun --standalone",
         ASK.kind: "let the program that asks for trials start them",
     }
-    if draft.description is not None and ":" not in kind:
+    if kind in hints:
         what = f"a trial of {kind} is trained by one process here"
-        hint = hints.get(kind, "use 1, and more workers for more trials side by side")
-        yield Problem("resources.processes", f"{what}; {hint}")
+        yield Problem("resources.processes", f"{what}; {hints[kind]}")
+    if kind in BUILT_IN:
+        yield from _rank_problems(draft, resources.processes)
     if resources.gpu not in (AUTO, 0.0, 1.0):
         what = f"each of several processes trains on a GPU of its own, not {resources.gpu:g}"
         yield Problem("resources.gpu", f"{what}; use 1, or 0 for CPUs")
+
+
+def _rank_problems(draft: Draft, processes: int) -> Iterator[Problem]:
+    """Problems of settings of the training loop where several processes train each trial."""
+    for where, value in _values_of(draft, "batch_size"):
+        if is_number(value) and value < processes:
+            what = f"a batch of {value} leaves some of {processes} processes without a sample"
+            yield Problem(where, f"{what}; use at least {processes}, or lower resources.processes")
+    for where, value in _values_of(draft, "compile"):
+        if value == "always":
+            what = "has no effect where several processes train each trial"
+            yield Problem(where, f"{what}; remove it, or use processes: 1")
+
+
+def _values_of(draft: Draft, name: str) -> Iterator[tuple[str, Any]]:
+    """The places and values of a setting: a fixed one, choices, or the ends of a range."""
+    if name in (draft.settings or {}):
+        yield f"settings.{name}", (draft.settings or {})[name]
+    if name in draft.space:
+        yield from _values_at(f"space.{name}", draft.space[name]).items()
 
 
 def _setting_problems(draft: Draft) -> Iterator[Problem]:
@@ -171,19 +193,22 @@ def _setting_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _parameter_problems(where: str, parameter: Parameter, setting: Setting) -> Iterator[Problem]:
-    values: dict[str, Any] = {}
-    if isinstance(parameter, CategoricalParameter):
-        for i, choice in enumerate(parameter.choices):
-            values[f"{where}.choices[{i}]"] = choice
-    elif setting.type not in (int, float):
+    is_range = not isinstance(parameter, CategoricalParameter)
+    if is_range and setting.type not in (int, float):
         yield Problem(f"{where}.type", "the setting is not a number; use type: categorical")
-    elif setting.type is int and not isinstance(parameter, IntParameter):
+    elif is_range and setting.type is int and not isinstance(parameter, IntParameter):
         yield Problem(f"{where}.type", "the setting is a whole number; use type: int")
     else:
-        values = {f"{where}.low": parameter.low, f"{where}.high": parameter.high}
-    for place, value in values.items():
-        if what := setting.problem_with(value):
-            yield Problem(place, what)
+        for place, value in _values_at(where, parameter).items():
+            if what := setting.problem_with(value):
+                yield Problem(place, what)
+
+
+def _values_at(where: str, parameter: Parameter) -> dict[str, Any]:
+    """The choices of a parameter, or the ends of its range, by their places."""
+    if isinstance(parameter, CategoricalParameter):
+        return {f"{where}.choices[{i}]": choice for i, choice in enumerate(parameter.choices)}
+    return {f"{where}.low": parameter.low, f"{where}.high": parameter.high}
 
 
 def _condition_problems(draft: Draft) -> Iterator[Problem]:

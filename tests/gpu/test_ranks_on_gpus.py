@@ -1,4 +1,4 @@
-"""A trial of two processes, each with a GPU of its own, connected by NCCL."""
+"""Trials of two processes, each with a GPU of its own, connected by NCCL."""
 
 from __future__ import annotations
 
@@ -59,3 +59,44 @@ def test_ranks_have_a_gpu_each_and_a_failed_one_ends_the_wait_of_the_other(tmp_p
         (failed,) = [each for each in events if isinstance(each, ev.Failed)]
         assert "rank 1 does not like epoch 2" in failed.text
         executor.close()
+
+
+def test_a_built_in_task_trains_on_two_gpus_as_on_one_and_continues(tmp_path: Path) -> None:
+    rows = [f"the {['rate', 'card'][n % 2]} {n % 7},{n % 2}" for n in range(97)]
+    (tmp_path / "train.csv").write_text("\n".join(["text,label", *rows]))
+    scratch = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}
+    task = {
+        "kind": "text_classification",
+        "train": "train.csv",
+        "validation": 0.25,
+        "text": "text",
+        "label": "label",
+        "model": {"scratch": scratch},
+    }
+    settings = {"batch_size": 16, "micro_batch": 3, "dropout": 0.0, "precision": "fp32"}
+    config = WorkerConfig(
+        task,
+        str(tmp_path),
+        settings,
+        Budget(Unit.EPOCHS, 2.0, (1.0, 2.0)),
+        str(tmp_path / "saved"),
+        prepares=True,
+    )
+    losses = {}
+    for trial, processes in enumerate((2, 1)):
+        resources = Resources(workers=1, processes=processes, gpu=1.0)
+        with cluster(None, resources):
+            executor = RayExecutor(config, resources)
+            (up,) = wait_for(executor, of(ev.SlotUp))
+            assert isinstance(up, ev.SlotUp)
+            executor.launch(ev.Launch(trial, 1, up.slot, {}, 7, 1.0))
+            events = wait_for(executor, of(ev.Reported))
+            executor.stop(ev.Stop(trial, 1, save=True))
+            events += wait_for(executor, of(ev.Stopped))
+            (stopped,) = [each for each in events if isinstance(each, ev.Stopped)]
+            executor.launch(ev.Launch(trial, 2, up.slot, {}, 7, 2.0, stopped.checkpoint))
+            events += wait_for(executor, of(ev.Finished))
+            reports = [each for each in events if isinstance(each, ev.Reported)]
+            losses[processes] = [each.metrics["loss"] for each in reports]
+            executor.close()
+    assert losses[2] == pytest.approx(losses[1], rel=1e-3)

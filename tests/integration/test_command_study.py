@@ -76,6 +76,51 @@ def test_a_program_is_searched_paused_interrupted_resumed_and_removed(
     assert not list((workplace.folder / "hpsearch-studies").iterdir())
 
 
+RANKED = """
+import json, os, sys
+import torch
+from torch import distributed
+x, total, folder = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+distributed.init_process_group("gloo")
+state = os.path.join(folder, "state")
+done = int(open(state).read()) if os.path.exists(state) else 0
+for epoch in range(done + 1, total + 1):
+    ranks = torch.ones(1)
+    distributed.all_reduce(ranks)
+    if distributed.get_rank() == 0:
+        with open(state + ".new", "w") as file:
+            file.write(str(epoch))
+        os.replace(state + ".new", state)
+        report = {"resource": epoch, "loss": (x - 0.3) ** 2 + 1 / epoch, "ranks": ranks.item()}
+        print(json.dumps(report), flush=True)
+    distributed.barrier()
+distributed.destroy_process_group()
+"""
+
+
+def test_a_command_with_torchrun_is_paused_and_continued_with_all_its_ranks(
+    tmp_path: Path, shared_ray: Mapping[str, str]
+) -> None:
+    workplace = Workplace(tmp_path / "work", shared_ray)
+    (workplace.folder / "train.py").write_text(RANKED)
+    torchrun = f"{sys.executable} -m torch.distributed.run --standalone --nproc-per-node 2"
+    workplace.write(
+        study="torchrun",
+        task={"kind": "command", "run": f"{torchrun} train.py {{x}} {{budget}} {{folder}}"},
+        settings={},
+        budget={"trials": 3, "per_trial": {"epochs": 4}},
+        search={"pruner": {"kind": "promotion", "eta": 2}},
+    )
+    workplace.call("run", "study.yaml")
+    states = {state for (state,) in workplace.rows("SELECT DISTINCT state FROM trials")}
+    assert "complete" in states
+    assert states <= {"complete", "pruned"}
+    outcomes = [outcome for (outcome,) in workplace.rows("SELECT outcome FROM attempts")]
+    assert "paused" in outcomes
+    reports = workplace.rows("SELECT metrics FROM reports")
+    assert {json.loads(metrics)["ranks"] for (metrics,) in reports} == {2.0}
+
+
 def test_a_study_keeps_its_requirements_and_refuses_what_breaks_one(
     tmp_path: Path, shared_ray: Mapping[str, str]
 ) -> None:

@@ -109,6 +109,76 @@ def hugging_face(params, trial):
     trainer.train(resume_from_checkpoint=trial.checkpoint)
 
 
+def by_lightning(params, trial):
+    import lightning
+
+    from trials.adapters.lightning import LightningReports
+
+    class Line(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.line = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Dropout(0.2))
+
+        def training_step(self, batch, batch_idx):
+            loss = (self.line(batch[0]) - batch[1]).square().mean()
+            note(trial, "trained", step=self.global_step, rows=batch[1].tolist(), loss=loss.item())
+            return loss
+
+        def validation_step(self, batch, batch_idx):
+            loss = (self.line(batch[0]) - batch[1]).square().mean()
+            self.log("val_loss", loss, sync_dist=True)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=params["lr"])
+
+    lightning.seed_everything(trial.seed, verbose=False)
+    reports = LightningReports(trial)
+    numbers = torch.arange(16.0)
+    points = torch.stack([numbers, -numbers], 1) / 16
+    rows = torch.utils.data.TensorDataset(points, numbers[:, None])
+    nodes = int(os.environ["GROUP_WORLD_SIZE"])
+    trainer = lightning.Trainer(
+        accelerator="cpu", strategy="ddp", num_nodes=nodes, devices=trial.world_size // nodes,
+        max_epochs=trial.budget, logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, callbacks=[reports],
+    )
+    trainer.fit(
+        Line(), torch.utils.data.DataLoader(rows, 2, shuffle=True),
+        torch.utils.data.DataLoader(rows, 4), ckpt_path=reports.checkpoint,
+    )
+
+
+def by_accelerate(params, trial):
+    from accelerate import Accelerator
+
+    torch.manual_seed(trial.seed)
+    accelerator = Accelerator(cpu=True)
+    numbers = torch.arange(16.0)
+    points = torch.stack([numbers, -numbers], 1) / 16
+    rows = torch.utils.data.TensorDataset(points, numbers[:, None])
+    model = torch.nn.Linear(2, 1)
+    model, optimizer, batches = accelerator.prepare(
+        model, torch.optim.SGD(model.parameters(), lr=params["lr"]),
+        torch.utils.data.DataLoader(rows, 2),
+    )
+    start = 0
+    if trial.checkpoint is not None:
+        accelerator.load_state(trial.checkpoint)
+        start = json.loads((trial.checkpoint / "epoch.json").read_text())
+    for epoch in range(start + 1, trial.budget + 1):
+        for points, wanted in batches:
+            loss = (model(points) - wanted).square().mean()
+            optimizer.zero_grad()
+            accelerator.backward(loss)
+            optimizer.step()
+        weights = accelerator.unwrap_model(model).weight.flatten().tolist()
+        note(trial, "trained", epoch=epoch, weights=weights, ranks=accelerator.num_processes)
+        with trial.save() as folder:
+            accelerator.save_state(folder)
+            (folder / "epoch.json").write_text(str(epoch))
+        trial.report(epoch, {"loss": accelerator.reduce(loss.detach(), "mean")})
+
+
 def as_under_torchrun(lr, trial):
     distributed.init_process_group("gloo")
     total = torch.ones(1)
@@ -153,6 +223,9 @@ def make(nodes: Cluster, tmp_path: Path) -> Iterator[Any]:
     made: list[RayExecutor] = []
 
     def make_for(kind: str = "ranked:train", **more: Any) -> tuple[RayExecutor, str]:
+        for before in made:
+            before.close()
+        made.clear()
         (tmp_path / "ranked.py").write_text(TASK)
         config = WorkerConfig(
             {"kind": kind},
@@ -295,6 +368,53 @@ def test_a_trainer_of_hugging_face_trains_on_all_ranks_and_continues(
     # 16 rows, in batches of 2 for each of two ranks: 4 steps an epoch.
     assert [each["step"] for each in trained] == list(range(1, 17))
     assert {each["ranks"] for each in trained} == {2}
+
+
+def paused_at_2(make: Any, kind: str) -> list[ev.Event]:
+    """The events of a trial that is paused, and goes on on the same ranks."""
+    executor, slot = make(kind)
+    executor.launch(launch(slot, until=2.0))
+    events = wait_for(executor, of(ev.Reported, 2))
+    executor.stop(ev.Stop(0, 1, save=True))
+    events += wait_for(executor, of(ev.Stopped))
+    checkpoint = last_of(events, ev.Stopped).checkpoint
+    executor.launch(launch(slot, 2, resume_from=checkpoint))
+    events += wait_for(executor, ended)
+    assert of(ev.Finished)(events), events
+    assert not of(ev.SlotDown)(events)
+    reported = [each.resource for each in events if isinstance(each, ev.Reported)]
+    assert reported == [1.0, 2.0, 3.0, 4.0]
+    return events
+
+
+def test_a_trainer_of_lightning_trains_on_all_ranks_and_continues(
+    make: Any, tmp_path: Path
+) -> None:
+    events = paused_at_2(make, "ranked:by_lightning")
+    assert "val_loss" in last_of(events, ev.Reported).metrics
+    whole = [notes_of(tmp_path, rank, "trained") for rank in (0, 1)]
+    # 16 rows, in batches of 2 for each of two ranks: 4 steps an epoch.
+    for of_rank in whole:
+        assert [each["step"] for each in of_rank] == list(range(16))
+    for first, second in zip(*whole, strict=True):
+        assert not {row for (row,) in first["rows"]} & {row for (row,) in second["rows"]}
+    for rank in (0, 1):
+        (tmp_path / f"rank-{rank}.jsonl").unlink()
+    executor, slot = make("ranked:by_lightning")
+    executor.launch(launch(slot))
+    wait_for(executor, ended)
+    assert [notes_of(tmp_path, rank, "trained") for rank in (0, 1)] == whole, (
+        "a pause costs nothing"
+    )
+
+
+def test_a_loop_with_accelerate_trains_on_all_ranks_and_continues(
+    make: Any, tmp_path: Path
+) -> None:
+    paused_at_2(make, "ranked:by_accelerate")
+    trained = notes_of(tmp_path, 0, "trained")
+    assert trained == notes_of(tmp_path, 1, "trained")
+    assert [(each["epoch"], each["ranks"]) for each in trained] == [(n, 2) for n in (1, 2, 3, 4)]
 
 
 def test_a_study_pauses_promotes_and_survives_the_loss_of_a_rank(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,39 @@ def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
             return
     found = "; ".join(complaints)
     raise CheckpointError(f"{found}; there is none before it, so start the trial afresh")
+
+
+@contextmanager
+def opened_on_ranks(
+    source: Path | str, rank: int, told: Callable[[Callable[[], str | None]], str | None]
+) -> Iterator[OpenedCheckpoint]:
+    """The checkpoint that rank 0 continues from, as `opened`, on one of the ranks of a trial.
+
+    Args:
+        told: Gives all ranks the result of rank 0's function.
+
+    Raises:
+        CheckpointError: On all ranks: none can be used.
+        RuntimeError: This rank does not find the checkpoint of rank 0.
+    """
+    found: OpenedCheckpoint | None = None
+    damage = CheckpointError("rank 0 found no checkpoint that can be used")
+    with ExitStack() as stack:
+        try:
+            if rank == 0:
+                found = stack.enter_context(opened(source))
+        except CheckpointError as error:
+            damage = error
+        of_first = told(lambda: None if found is None else str(found.path))
+        if of_first is None:
+            raise damage
+        try:
+            found = found or stack.enter_context(opened(of_first))
+        except CheckpointError as error:
+            what = f"rank {rank} cannot read the checkpoint of rank 0: {error}"
+            hint = "keep checkpoints in a folder that all nodes share, or in an object store"
+            raise RuntimeError(f"{what}; {hint}") from error
+        yield found
 
 
 def _candidates(where: CheckpointFolder, name: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ Without a launcher there is one rank, and nothing is exchanged.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ Ints = npt.NDArray[np.integer]
 
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """The environment variables that torchrun sets in each process."""
+_WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""The whole numbers of so many bytes."""
 PATIENCE = timedelta(minutes=30)
 """The longest wait for other ranks, such as for rank 0 to write a checkpoint."""
 
@@ -162,6 +165,22 @@ class Group:
         sums = self.total(torch.tensor(numbers))
         return [int(number) for number in sums.tolist()]
 
+    def require_equal(self, model: nn.Module) -> None:
+        """Make sure that all ranks have the same trained parameters, bit by bit.
+
+        Raises:
+            RuntimeError: They differ; names the first that does.
+        """
+        if self.size == 1:
+            return
+        trained = [each for each in model.named_parameters() if each[1].requires_grad]
+        sums = torch.stack([_checksum(parameter) for _, parameter in trained]).tolist()
+        for rank, others in enumerate(self.gather(sums)):
+            for (name, _), own, other in zip(trained, sums, others, strict=True):
+                if own != other:
+                    what = f"parameter {name} of rank {self.rank} differs from that of rank {rank}"
+                    raise RuntimeError(f"{what}: the ranks do not train the same model any more")
+
     def gather(self, value: T) -> list[T]:
         """The values of all ranks, in their order."""
         if self.size == 1:
@@ -195,9 +214,15 @@ class Replica:
         self._loss_sum: Callable[[Any], torch.Tensor] = workload.loss_sum
         self._parallel: DistributedDataParallel | None = None
         if group.size > 1:
-            # Buffers are levelled before an evaluation and a save, not in every step.
+            # The name since torch 2.13 is not known to those before it.
+            warnings.filterwarnings("ignore", message="`broadcast_buffers` is deprecated")
             self._parallel = DistributedDataParallel(
-                _Forward(workload), gradient_as_bucket_view=True, broadcast_buffers=False
+                _Forward(workload),
+                gradient_as_bucket_view=True,
+                # Buffers are levelled before an evaluation and a save, not in every step.
+                broadcast_buffers=False,
+                # Pretrained models may have some, such as the mask token of a DINOv2.
+                find_unused_parameters=True,
             )
             self._parallel.register_comm_hook(None, _add_up)
             self._loss_sum = self._parallel
@@ -230,6 +255,12 @@ def _add_up(state, bucket):  # type: ignore[no-untyped-def]
     """Add gradients up, without a mean: each rank's loss is divided by the whole batch already."""
     work = distributed.all_reduce(bucket.buffer(), async_op=True)
     return work.get_future().then(lambda done: done.value()[0])
+
+
+def _checksum(parameter: torch.Tensor) -> torch.Tensor:
+    """The sum of a tensor's elements, with their bits read as whole numbers."""
+    bits = parameter.detach().view(_WHOLE[parameter.element_size()])
+    return bits.sum(dtype=torch.int64)
 
 
 _joined: list[Group] = []
@@ -274,12 +305,23 @@ def joined(device: str) -> Iterator[Group]:
     if not launched():
         yield Group()
         return
+    connect(device)
+    try:
+        yield current()
+    finally:
+        leave()
+
+
+def connect(device: str) -> None:
+    """Join the group of ranks that the environment describes."""
     use(torch.device(device))
     distributed.init_process_group(backend(device), timeout=PATIENCE)
     rank, size = distributed.get_rank(), distributed.get_world_size()
     _joined.append(Group(rank, size))
-    try:
-        yield current()
-    finally:
-        _joined.pop()
+
+
+def leave() -> None:
+    """Leave the group, unless training code has done so."""
+    _joined.pop()
+    if distributed.is_initialized():
         distributed.destroy_process_group()

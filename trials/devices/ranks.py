@@ -147,6 +147,10 @@ class ConnectedRanks:
         if of_first != repr(value):
             raise ValueError(f"{what} of rank {self.rank} {value!r}, but of rank 0 {of_first}")
 
+    def _serve(self) -> int:
+        self._served = serve(self._meeting.address)
+        return int(self._served.port)
+
     @contextmanager
     def joined(self, device: str, *, connects: bool) -> Iterator[None]:
         """The environment that torchrun sets and, if it `connects`, the process group.
@@ -154,7 +158,9 @@ class ConnectedRanks:
         An error may come from a group that is broken, and whose end would wait for the other ranks.
         It is left as it is, and its processes have to end.
         """
-        with _environment(_launched(self._place, self._meeting)):
+        # A store of its own: a group that is joined again would find the addresses of the last one.
+        port = self.told("port", self._serve)
+        with _environment(_launched(self._place, Meeting(self._meeting.address, port))):
             if not connects:
                 yield
                 return
@@ -162,24 +168,20 @@ class ConnectedRanks:
 
 
 def _connected(device: str) -> Iterator[None]:
-    import torch
-    from torch import distributed
-
     from trials.devices import processes
 
-    processes.use(torch.device(device))
-    distributed.init_process_group(processes.backend(device), timeout=processes.PATIENCE)
+    processes.connect(device)
     is_broken = False
     try:
         yield
     except Pruned:
         raise
-    except Exception:
+    except (Exception, GeneratorExit):  # nobody has ended the context
         is_broken = True
         raise
     finally:
-        if not is_broken and distributed.is_initialized():  # training code may have left it
-            distributed.destroy_process_group()
+        if not is_broken:
+            processes.leave()
 
 
 def _launched(place: Place, meeting: Meeting) -> dict[str, str]:

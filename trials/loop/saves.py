@@ -94,7 +94,7 @@ class RunSaves:
         if self._every_steps is None:
             return None
         first = stretch_of(self._setup, 0.0)
-        return self._checkpoints.newest_of(first)
+        return self._group.once(lambda: self._checkpoints.newest_of(first))
 
     def continue_from(self, source: Path | str, opened: Path | str) -> bool:
         """Find the best checkpoint that the run knows of, as `Checkpoints.continue_from`."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from trials.checkpoints.continuing import opened
+from trials.checkpoints.continuing import opened_on_ranks
 from trials.checkpoints.manifests import STATE
 from trials.checkpoints.weights import tensor_bytes
 from trials.contract import Diverged, Finding, Report, Setup
@@ -220,6 +220,7 @@ class TrainingRun:
             return self.position.metrics
         self._wait_for_device()
         self._sync_buffers()
+        self._group.require_equal(self._workload.model)
         metrics = self._evaluate()
         telemetry = self._telemetry
         telemetry.report(self.position.step, metrics)
@@ -302,7 +303,8 @@ class TrainingRun:
         }
 
     def _restore(self, source: Path | str) -> None:
-        with opened(source) as checkpoint:
+        group = self._group
+        with opened_on_ranks(source, group.rank, group.once) as checkpoint:
             files = checkpoint.files
             state = torch.load(files / STATE, map_location="cpu", weights_only=True)
             self._workload.read(files)

@@ -3,7 +3,8 @@
 A rank that is lost takes its slot along: the worker asks to be replaced, which costs its attempt as
 any worker's end does, and the executor starts all ranks again. A rank that fails fails its attempt,
 even while rank 0 waits for it in a collective. Nothing can end such a wait but the end of its
-process, so all ranks are started again after a failure, too.
+process, so all ranks are started again after a failure, too, unless the loss diverged: the loop
+finds that on all ranks at once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.execution import Ending
 from hpsearch.executors.ranks.follower import VISIBLE, Process, this_process
 from hpsearch.executors.worker import Worker
@@ -127,13 +129,14 @@ class Followers:
     def verdict(self, ending: Ending) -> tuple[Ending, str | None]:
         """The ending of the attempt on all ranks, by that of rank 0, and why they have to be
         started again, if they have to. It waits for the others, where they matter."""
-        if isinstance(ending, ev.Failed) and not _is_consequence(ending):
+        has_failed = isinstance(ending, ev.Failed) and ending.kind is not ErrorKind.DIVERGED
+        if isinstance(ending, ev.Failed) and has_failed and not _is_consequence(ending):
             return ending, AFTER_FAILURE
         with self._news:
             have_ended = self._news.wait_for(self._have_ended, END_S)
-            endings = [ending, *self._endings.values()]
+            others = list(self._endings.values())
         # Where another rank was the cause, its failure or loss was sent from here meanwhile.
-        if any(isinstance(each, ev.Failed) for each in endings):
+        if has_failed or any(isinstance(each, ev.Failed) for each in others):
             return ending, AFTER_FAILURE
         if not have_ended:
             return ending, f"not all ranks have ended within {END_S:g} s after rank 0"

@@ -19,11 +19,12 @@ from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import SpecError, StoreUnreachable, Unreachable, UserError
 from hpsearch.forecast import footprint
 from hpsearch.forecast.plan import Capacity, fitting_workers
-from hpsearch.rehearsal import first_trial
+from hpsearch.rehearsal import first_step, first_trial
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
-from hpsearch.study_file.reading import load
+from hpsearch.study_file.reading import load, parse
+from support.files.study_files import GOOD
 from support.patience import wait_until
 from support.running.command_runs import is_gone
 from trials import tasks
@@ -438,3 +439,9 @@ def test_a_worker_of_several_processes_takes_as_many_times_the_room() -> None:
     four = Resources(processes=4, cpu=2, gpu=1)
     assert four.stated_gpus == 4.0
     assert fitting_workers(four, Capacity(cpus=17, gpus=11)) == 2
+
+
+def test_the_step_that_is_tried_is_the_share_of_one_process() -> None:
+    processes = GOOD.replace("gpu: 0.5", "gpu: 1, processes: 3")
+    assert first_step._heaviest(parse(GOOD, base=Path()))["batch_size"] == 64
+    assert first_step._heaviest(parse(processes, base=Path()))["batch_size"] == 22

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
@@ -311,9 +312,9 @@ MISTAKES = {
         "gpu: 0.5", "gpu: 2",
         "resources.gpu: a trial of this task trains on one GPU, and 2 would be reserved; use 1 or a share",
     ),
-    "several processes of a built-in task": (
-        "gpu: 0.5", "gpu: 1, processes: 2",
-        "study.yaml:29: resources.processes: a trial of text_classification is trained by one process here; use 1",
+    "a batch smaller than its processes": (
+        "gpu: 0.5", "gpu: 1, processes: 40",
+        "study.yaml:15: space.batch_size.choices[0]: a batch of 16 leaves some of 40 processes without a sample; use",
     ),
     "a share of a GPU for each of several processes": (
         "gpu: 0.5", "gpu: 0.5, processes: 2",
@@ -408,6 +409,27 @@ def test_a_mistake_is_reported_with_its_line_and_remedy(case: str) -> None:
     old, new, expected = MISTAKES[case]
     found = problems_of(changed((old, new)))
     assert any(expected in problem for problem in found), found
+
+
+def test_settings_without_an_effect_on_several_processes_are_refused() -> None:
+    processes = ("gpu: 0.5", "gpu: 1, processes: 4")
+    assert parse(changed(processes), base=Path()).resources.processes == 4
+    compiled = ("settings:", "settings:\n  compile: always")
+    assert parse(changed(compiled), base=Path()).settings["compile"] == "always"
+    (problem,) = problems_of(changed(processes, compiled))
+    assert problem.startswith("study.yaml:11: settings.compile: has no effect where several")
+
+
+def test_a_command_starts_its_processes_itself() -> None:
+    text = yaml.safe_dump(
+        {
+            **yaml.safe_load(GOOD),
+            "task": {"kind": "command", "run": "train.sh"},
+            "resources": {"processes": 2, "gpu": 1},
+        }
+    )
+    found = "\n".join(problems_of(text))
+    assert "a trial of command is trained by one process here; let the command start them" in found
 
 
 def test_one_mistake_is_one_problem() -> None:

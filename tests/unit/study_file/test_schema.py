@@ -220,7 +220,7 @@ def test_a_prior_is_accepted_where_it_is_read(prior: dict[str, Any]) -> None:
 
 OF_SEVERAL_PARTS = {
     "GPUs that nothing trains on",
-    "several processes of a built-in task",
+    "a batch smaller than its processes",
     "a share of a GPU for each of several processes",
     "a GPU and a half",
     "a limit without bounds",

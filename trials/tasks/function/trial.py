@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.continuing import opened
+from trials.checkpoints.continuing import opened_on_ranks
 from trials.checkpoints.folders import is_url
-from trials.checkpoints.manifests import CheckpointError, Label
+from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
@@ -39,7 +39,8 @@ class FunctionCall:
         self._open = ExitStack()
         self._total = setup.budget.total
         self._ranks = setup.ranks
-        self.is_first = setup.ranks is None or setup.ranks.rank == 0
+        self._rank = 0 if setup.ranks is None else setup.ranks.rank
+        self.is_first = self._rank == 0
         folder = setup.folder
         if not self.is_first:
             folder = self._open.enter_context(drafts.temporary("hpsearch-rank-"))
@@ -59,24 +60,11 @@ class FunctionCall:
         self.watch.go_on()
 
     def _continue_from(self, source: Path | str) -> None:
-        damage = CheckpointError("rank 0 found no checkpoint that can be used")
-
-        def find() -> Path | str | None:
-            nonlocal damage
-            try:
-                found = self._open.enter_context(opened(source))
-            except CheckpointError as error:
-                damage = error
-                return None
-            self.checkpoint = found.files
+        opening = opened_on_ranks(source, self._rank, lambda find: self.told("checkpoint", find))
+        found = self._open.enter_context(opening)
+        self.checkpoint = found.files
+        if self.is_first:
             self.checkpoints.continue_from(source, found.path)
-            return found.path
-
-        path = self.told("checkpoint", find)
-        if path is None:
-            raise damage
-        if not self.is_first:
-            self.checkpoint = self._open.enter_context(opened(path)).files
 
     def told(self, subject: str, decide: Callable[[], T]) -> T:
         """The result of `decide`, as `contract.Ranks.told`."""

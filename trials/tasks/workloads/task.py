@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from trials.contract import Problem, Setting, Setup, TaskError
+from trials.contract import Problem, Run, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
@@ -92,13 +92,20 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         parts = [f"{name}={getattr(settings, name)}" for name in self.DATA_SETTINGS]
         return ":".join([self.DESCRIPTION.kind, self._digest, *parts])
 
-    def start(self, setup: Setup, data: Any) -> TrainingRun:
+    def start(self, setup: Setup, data: Any) -> Run:
         """Build the model and the run, continued from a checkpoint where `setup` names one.
 
         Raises:
             TaskError: The settings do not fit.
             CheckpointError: The checkpoint is damaged, and so are those before it.
         """
+        from trials.loop.on_ranks import RunOnRanks
+
+        if setup.ranks is None:
+            return self._begun(setup, data)
+        return RunOnRanks(setup, lambda: self._begun(setup, data))
+
+    def _begun(self, setup: Setup, data: Any) -> TrainingRun:
         import torch
 
         from trials.devices import processes
@@ -115,7 +122,7 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
 
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Train one step and evaluate one batch, each of the longest samples."""
-        run = self.start(setup, data)
+        run = self._begun(setup, data)
         try:
             return run.rehearse()
         finally:

@@ -9,7 +9,7 @@ import pytest
 
 from support.files.checkpoints import content, drafted, files_of, filled, harmed, saved, three_saved
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.continuing import opened
+from trials.checkpoints.continuing import opened, opened_on_ranks
 from trials.checkpoints.folders import inside
 from trials.checkpoints.manifests import CheckpointError, Label
 from trials.checkpoints.trimming import trim_waiting
@@ -112,3 +112,28 @@ def test_a_run_in_a_store_resumes_bit_for_bit(lab, without_timings):
     assert str(reports[0].checkpoint).startswith(url)
     again = start(reports[0].checkpoint)
     assert without_timings([item for item in again if item]) == without_timings(reports[1:])
+
+
+def test_a_rank_continues_from_what_rank_0_has_found_or_says_that_it_cannot(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    first, second = saved(checkpoints, 1, filled("a")), saved(checkpoints, 2, filled("b"))
+    harmed(second, "flipped")
+    said = []
+
+    def tell(find):
+        said.append(find())
+        return said[-1]
+
+    with opened_on_ranks(second, 0, tell) as of_first:
+        assert of_first.path == first
+    with opened_on_ranks(second, 1, lambda find: said[-1]) as of_other:
+        assert of_other.path == first
+    elsewhere = opened_on_ranks(second, 1, lambda find: str(tmp_path / "unseen" / "step-1"))
+    with pytest.raises(RuntimeError, match=r"rank 1 cannot .* all nodes share"), elsewhere:
+        pass
+    harmed(first, "flipped")
+    for rank in (0, 1):
+        nothing = opened_on_ranks(second, rank, tell if rank == 0 else lambda find: said[-1])
+        with pytest.raises(CheckpointError), nothing:
+            pass
+    assert said == [str(first), None]

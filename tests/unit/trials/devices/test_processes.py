@@ -177,6 +177,7 @@ a module that counts its rows, and constants.\"\"\"
         self.labels = (self.inputs.sum(dim=1) > 0).long()
         self.lengths = torch.ones(64, dtype=torch.int64).numpy()
         self.model = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+        self.model.register_parameter("unused", nn.Parameter(torch.zeros(3)))
         self.model.register_buffer("constant", torch.tensor([1 / 3, float("-inf")]))
         self.model.register_buffer("seen", torch.zeros(2))
 
@@ -293,6 +294,30 @@ def test_one_process_without_a_launcher_is_a_group_of_its_own():
     asked = iter([False, True])
     alone.listen(lambda: next(asked))
     assert [alone.stopping, alone.stopping] == [False, True]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
+def test_ranks_whose_parameters_differ_in_a_bit_refuse_to_go_on(kind):
+    class Two(Group):
+        """Rank 0, and a rank 1 with the checksums that are given."""
+
+        def gather(self, value):
+            self.own = value
+            return [value, others or value]
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1)).to(kind)
+    others = None
+    group = Two(0, 2)
+    group.require_equal(model)
+    others = group.own
+    with torch.no_grad():
+        last = model[1].bias
+        last.copy_(torch.nextafter(last, torch.ones_like(last)))
+    with pytest.raises(RuntimeError, match=r"parameter 1\.bias of rank 0 differs"):
+        group.require_equal(model)
+    last.requires_grad = False  # a frozen one is not compared
+    others = others[:-1]
+    group.require_equal(model)
 
 
 def test_a_launcher_is_told_by_the_environment():

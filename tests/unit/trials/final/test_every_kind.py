@@ -19,6 +19,7 @@ from trials.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.tokens import entities
+from unit.trials.devices.test_processes import in_processes
 from unit.trials.tasks.images.test_task import images
 from unit.trials.tasks.language.test_task import documents
 from unit.trials.tasks.pairs.test_task import pairs
@@ -281,3 +282,44 @@ def test_a_folder_of_images_is_named_by_its_names_and_contents(tmp_path):
     assert final.sha256(tmp_path / "one") != before
     (tmp_path / "one" / "b" / "1.png").rename(tmp_path / "one" / "a" / "1.png")
     assert final.sha256(tmp_path / "one") == before
+
+
+ON_RANKS = """
+import json, os, sys
+from pathlib import Path
+from trials import tasks
+from trials.contract import Setup
+from trials.devices import processes
+from trials.running.report_grid import budget_from
+
+with processes.joined("cpu") as group:
+    for kind, (part, settings) in json.loads(sys.argv[1]).items():
+        task = tasks.load(part, Path())
+        out = Path(f"{kind}-{group.size}")
+        setup = Setup(settings, 5, budget_from({"epochs": 2}), out)
+        data = task.prepare(settings)
+        reports = [item for item in task.start(setup, data) if item is not None]
+        if group.first:
+            print(json.dumps([report.metrics["loss"] for report in reports]), flush=True)
+os._exit(0)  # as `python -m trials` does
+"""
+
+
+@pytest.mark.thorough
+def test_two_processes_train_every_kind_as_one_does(folder):
+    (folder / "on_ranks.py").write_text(ON_RANKS)
+    same = {"dropout": 0.0, "precision": "fp32", "micro_batch": 3}
+    runs = {}
+    for kind in KINDS:
+        part = {"kind": kind, "validation": 0.25, **PARTS[kind]}
+        part.pop("test")
+        settings = {**SETTINGS[kind], **same}
+        settings.pop("flip", None)  # drawn by each rank for its own rows
+        runs[kind] = part, settings
+    alone, together = (
+        [json.loads(line) for line in in_processes(folder, count, "on_ranks.py", json.dumps(runs))]
+        for count in (1, 2)
+    )
+    assert len(alone) == len(KINDS)
+    for losses, expected in zip(together, alone, strict=True):
+        assert losses == pytest.approx(expected, rel=1e-3)
