@@ -26,6 +26,7 @@ Storage = Annotated[
         help="The database: sqlite:///FILE or postgresql://…",
     ),
 ]
+"""The URL of a database, which everything below the commands takes as `storage`."""
 Address = Annotated[
     str | None,
     typer.Option(
