@@ -49,6 +49,8 @@ COUNTS = {
     "language-modelling": (100, 30),
     "token-tagging": (100, 30),
     "minilm-banking77": (64, 30),
+    "text-lora": (22, 0),
+    "text-slow": (39, 0),
 }
 """The same of single workloads: more where training takes little, fewer where it takes long."""
 NAMES = frozenset(SHARES.values())

@@ -38,7 +38,7 @@ if [ -n "${TORCH_INDEX:-}" ]; then
 fi
 # PyTorch first: it is the largest part, and the variant determines which build is needed.
 "$prefix/bin/python" -m pip install "$@" torch
-"$prefix/bin/python" -m pip install "$@" "$source[dashboard]"
+"$prefix/bin/python" -m pip install "$@" "$source[dashboard,jobs]"
 "$prefix/bin/python" -m pip check
 
 built_for=$("$prefix/bin/python" -c 'import torch; print("cuda" if torch.version.cuda else "cpu")')

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from hpsearch.documents.trials import listed
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
-from hpsearch.store.reading.frames import frame_of, reports_frame, trials_frame
+from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
 from hpsearch.store.reading.queries import (
     StudyHead,
     find_study,
@@ -85,12 +85,12 @@ class StudyReader:
             FilterError: An expression does not parse or names something unknown.
         """
         with self._reading() as (connection, study):
-            return trials_frame(connection, study, where=where, sort=sort, limit=limit)
+            return trials_table(connection, study, where=where, sort=sort, limit=limit).frame()
 
     def reports(self) -> pd.DataFrame:
         """A row for each report, by trial and resource, with a column for each metric."""
         with self._reading() as (connection, study):
-            return reports_frame(connection, study)
+            return reports_table(connection, study).frame()
 
     def requests(self) -> pd.DataFrame:
         """A row for each thing that was asked of the study while it ran, the oldest first: `asked`

@@ -6,7 +6,7 @@ module knows and that are missing. The same sources give the same files:
 
 - `banking77-*.csv`: questions to a bank with their intents (`--data`)
 - `minilm`: a link to a pretrained model (`--minilm`)
-- `sentences.csv`, `documents.csv`, `tags.jsonl`: sentences of the docstrings in Python's standard
+- `sentences.csv`, `sentences-1200.csv`, `documents.csv`, `tags.jsonl`: sentences of the docstrings in Python's standard
   library, which differ between versions of Python: labelled with their module, without labels, and
   with a tag for each word
 - `digits.npz`, `cancer.csv`, `diabetes.csv`: sets that come with scikit-learn
@@ -23,6 +23,7 @@ import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,14 +166,14 @@ def _sentences() -> list[tuple[str, str]]:
     return pairs
 
 
-def _labelled(path: Path, sources: Sources) -> None:
+def _labelled(path: Path, sources: Sources, most: int | None = None) -> None:
     rows = []
     written: Counter[str] = Counter()
     for text, module in _sentences():
         if module in MODULES and written[module] < MOST_SENTENCES:
             written[module] += 1
             rows.append((text, module))
-    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
+    pd.DataFrame(rows[:most], columns=["text", "label"]).to_csv(path, index=False)
 
 
 def _documents(path: Path, sources: Sources) -> None:
@@ -282,6 +283,7 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "banking77-test-1000.csv": _questions("test.csv", 1000),
     "minilm": _link_to_model,
     "sentences.csv": _labelled,
+    "sentences-1200.csv": partial(_labelled, most=1200),
     "documents.csv": _documents,
     "tags.jsonl": _tagged,
     "digits.npz": _digits,

@@ -9,7 +9,6 @@ from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
-from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
@@ -43,8 +42,8 @@ class Launcher:
     @property
     def _running(self) -> int:
         """The number of trials of the search that run."""
-        trials = self._history.trials
-        return sum(trials[number].role is not Role.CONFIRM for number in self._attempts.live)
+        live = self._attempts.live
+        return len(live) - sum(number in live for number in self._history.repeats)
 
     def headroom(self, slot: Slot, now: float, *, last_call: bool = False) -> Headroom:
         """The part of the budget for a slot, less what is kept back for repeats to come."""

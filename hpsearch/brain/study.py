@@ -56,7 +56,10 @@ from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
-EXPECT_EVERY_S = 1.0
+WATCH_EVERY_S = 1.0
+"""Seconds between two looks for attempts that are overdue."""
+
+EXPECT_EVERY_S = 5.0
 """Seconds between two records of what is expected of trials."""
 
 
@@ -98,8 +101,8 @@ class Study:
         )
         self._requests = Requests(history, agenda, attempts, log, self._raise_budget, progress)
         self._retention = Retention(spec, history)
-        self._noted = -math.inf
-        """The time at which expectations were last recorded."""
+        self._noted = self._watched = -math.inf
+        """The times at which expectations were last recorded, and attempts last looked at."""
 
     # --------------------------------------------------------------------------------------- events
 
@@ -161,7 +164,12 @@ class Study:
                 self._attempts.save_and_stop(live, self.reason or "")
 
     def _watch_attempts(self, now: float) -> None:
-        """Fail what is overdue, and stop what has outgrown its reservation."""
+        """Fail what is overdue, and stop what has outgrown its reservation. Where nothing is
+        reserved they are looked at once a second."""
+        is_soon = now - self._watched < WATCH_EVERY_S
+        if is_soon and self.spending.ledger.limit is None:
+            return
+        self._watched = now
         deadline_s = self.spec.resources.report_deadline_s
         limit_s = self.spec.budget.per_trial.time_limit_s
         for live in list(self.live.values()):

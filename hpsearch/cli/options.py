@@ -98,6 +98,14 @@ class RunOptions:
             help="Who is sent a notice of a new best, of trouble and of the end.",
         ),
     ] = None
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST:]PORT",
+            envvar="HPSEARCH_METRICS",
+            help="Where a Prometheus reads the metrics of the study. Port 0 takes a free one.",
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show live progress.")] = False
 
     @property

@@ -7,8 +7,7 @@ import enum
 import json
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -105,8 +104,12 @@ def emit_line(value: Any) -> None:
 
 
 def _print_json(value: Any, indent: int | None) -> None:
+    sys.stdout.write(_json(value, indent) + "\n")
+
+
+def _json(value: Any, indent: int | None) -> str:
     text = json.dumps(finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write(text.translate(_STEERING) + "\n")
+    return text.translate(_STEERING)
 
 
 def emit_yaml(*documents: Any) -> None:
@@ -123,23 +126,34 @@ def emit_yaml(*documents: Any) -> None:
     sys.stdout.write(text)
 
 
-def emit_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows with a header; nested values become columns such as ``params.learning_rate``."""
-    flat = [dict(_flat(row)) for row in rows]
-    names = dict.fromkeys(chain.from_iterable(flat))
+def emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows with a header; nested values become columns such as ``params.learning_rate``.
+    Goes through the rows twice."""
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(name for name, _ in _flat(row))
     writer = csv.DictWriter(sys.stdout, list(names), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(flat)
+    writer.writerows(dict(_flat(row)) for row in rows)
 
 
-def emit(rows: Sequence[Mapping[str, Any]], format_: Format) -> None:
-    """Print rows as JSON, YAML or CSV."""
+def emit(rows: Iterable[Mapping[str, Any]], format_: Format) -> None:
+    """Print rows as JSON, YAML or CSV, each as it is read."""
     if format_ is Format.CSV:
         emit_csv(rows)
-    elif format_ is Format.YAML:
-        emit_yaml(list(rows))
-    else:
-        emit_json(list(rows))
+        return
+    is_first = True
+    for row in rows:
+        if format_ is Format.YAML:
+            emit_yaml([row])
+        else:
+            sys.stdout.write(("[" if is_first else ",") + "\n  ")
+            sys.stdout.write(_json(row, indent=2).replace("\n", "\n  "))
+        is_first = False
+    if is_first:
+        sys.stdout.write("[]\n")
+    elif format_ is Format.JSON:
+        sys.stdout.write("\n]\n")
 
 
 def emit_tree(value: Mapping[str, Any], format_: TreeFormat) -> None:

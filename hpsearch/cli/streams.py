@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
 from hpsearch.errors import UserError
 
@@ -24,6 +26,10 @@ READER_GONE = 141
 
 A shell reports the same code for a program that is ended by SIGPIPE.
 """
+
+
+HELD_BYTES = 2**20
+"""Results of up to this size are held back in memory, and larger ones in a temporary file."""
 
 
 class ReaderGone(Exception):
@@ -83,6 +89,36 @@ class _Stream:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self.stream.fileno())
             os.close(nowhere)
+
+
+class _HeldBack:
+    """A stream that keeps its text for later.
+
+    Args:
+        stream: The stream that it is for, which answers everything else.
+        kept: A file for the text.
+    """
+
+    def __init__(self, stream: TextIO, kept: IO[str]) -> None:
+        self._stream = stream
+        own = _Stream(cast(TextIO, kept), has_results=True)
+        self.write, self.writelines = own.write, own.writelines
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Print the results of the block once it has ended without an error: somebody who waits at a
+    pager must not hold the database open."""
+    stream = sys.stdout
+    coded: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogatepass", "newline": ""}
+    with tempfile.SpooledTemporaryFile(HELD_BYTES, "w+", **coded) as kept:
+        with redirect_stdout(cast(TextIO, _HeldBack(stream, kept))):
+            yield
+        kept.seek(0)
+        shutil.copyfileobj(kept, stream)
 
 
 @contextmanager

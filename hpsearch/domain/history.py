@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.packed import packed
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -21,6 +22,9 @@ from hpsearch.domain.records import (
     StudyRecord,
     Trial,
 )
+
+REMEMBERED = 2_000
+"""The trials whose latest changes are told apart; readers of earlier ones look at all trials."""
 
 
 @dataclass(slots=True)
@@ -60,6 +64,8 @@ class History:
         self._clock = 0
         # By the number of a trial, the clock of its last change; the latest change last.
         self._changed: dict[int, int] = {}
+        # The latest clock of a change that is no longer among these.
+        self._forgotten = -1
         self.states: Counter[State] = Counter()
         """The number of trials in each state."""
         self.open: set[int] = set()
@@ -94,7 +100,10 @@ class History:
 
     def add_report(self, report: ReportRecord) -> ReportRecord:
         """Record a report in place of one at the same resource, which a lost attempt made."""
-        self.trials[report.trial].reports[report.resource] = report
+        trial = self.trials[report.trial]
+        if not isinstance(trial.reports, dict):
+            trial.reports = dict(trial.reports)
+        trial.reports[report.resource] = report
         self._touched_reports[(report.trial, report.resource)] = None
         self._mark(report.trial)
         return report
@@ -128,7 +137,9 @@ class History:
 
     def changed_since(self, clock: int) -> tuple[int, list[int]]:
         """The clock for a reader's next call, and the numbers of the trials that were touched since
-        its last one; the clock is 0 at first."""
+        its last one, or of all trials where that is long ago; the clock is 0 at first."""
+        if clock < self._forgotten:
+            return self._clock, [*reversed(range(len(self.trials)))]
         numbers = []
         for number, at in reversed(self._changed.items()):
             if at <= clock:
@@ -140,6 +151,8 @@ class History:
         self._clock += 1
         self._changed.pop(number, None)
         self._changed[number] = self._clock
+        if len(self._changed) > REMEMBERED:
+            self._forgotten = self._changed.pop(next(iter(self._changed)))
         self._count(self.trials[number])
 
     def _count(self, trial: Trial) -> None:
@@ -178,6 +191,9 @@ class History:
             environments=self._environments,
             requests=self._requests,
         )
+        for trial in changes.trials:
+            if trial.state.terminal:  # there may be very many
+                trial.reports = packed(trial.reports)
         self._touched_study = False
         self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
         self._decisions, self._environments, self._requests = [], [], []

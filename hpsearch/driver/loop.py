@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from threadpoolctl import threadpool_limits
@@ -42,6 +43,14 @@ def watched_by(*watches: Watch) -> Watch:
             each(study, changes, now)
 
     return watch
+
+
+@dataclass
+class Took:
+    """The seconds that a tick took to decide, and to write that to the database."""
+
+    decision_s: float = 0.0
+    commit_s: float = 0.0
 
 
 class Executor(Protocol):
@@ -97,7 +106,7 @@ class SteadyClock:
 def due_of(study: Study) -> float | None:
     """The time at which the study must decide even if nothing happens: an attempt needs more budget
     then, or must stop. None if there is no such time."""
-    running = [live for live in study.live.values() if live.stopping is None]
+    running = (live for live in study.live.values() if live.stopping is None)
     return study.spending.due((live.attempt, live.slot.gpus) for live in running)
 
 
@@ -129,6 +138,7 @@ class Driver:
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
         self._is_asked = False  # true if requests wait in the database
+        self.took = Took()  # of the latest tick
         self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
     def request_stop(self) -> None:
@@ -190,7 +200,9 @@ class Driver:
     def _tick(self, events: list[ev.Event]) -> None:
         """Decide on the events and commit it; only then call the executor."""
         now = self._clock()
+        began = time.perf_counter()
         commands = self._decide(events, now)
+        self.took.decision_s = time.perf_counter() - began
         changes = self._commit(now, commands)
         self._acknowledge(changes.reports)
         self._execute(commands)
@@ -234,7 +246,9 @@ class Driver:
         has_news = bool(changes or commands)
         must_write = has_news or now >= self.journal.due
         if must_write:
+            began = time.perf_counter()
             entry = self.journal.write(changes, now)
+            self.took.commit_s = time.perf_counter() - began
             self._is_asked = entry.has_requests
             # Not `|=`: it would forget a signal that comes while the database is written.
             if entry.stop_requested:

@@ -33,11 +33,12 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
+from hpsearch.executors.attempt.printing import keep
 from hpsearch.executors.ranks.follower import FollowerActor
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
 from hpsearch.executors.slot_needs import SlotNeeds
-from hpsearch.executors.worker import ReplaceWorker
+from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 
@@ -208,12 +209,15 @@ class RayExecutor:
         log.info("worker %s is ready on %s", name, where)
         return ev.SlotUp(name, hello.address, hello.device, self.gpus)
 
-    def _after(self, name: str, answer: list[ev.Event | ReplaceWorker]) -> list[ev.Event]:
+    def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
         fault: str | None = None
         events: list[ev.Event] = []
         for event in answer:
             if isinstance(event, ReplaceWorker):
                 fault = event.why
+                continue
+            if isinstance(event, LogPart):
+                keep(self._config.log(event.trial, event.attempt), event.part, event.text)
                 continue
             events.append(event)
             if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):

@@ -9,6 +9,7 @@ driver do not need the head to talk to each other.
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import math
 import os
@@ -49,6 +50,9 @@ SAVED = "everything up to the last reports is saved"
 
 _SECRETS = ("HPSEARCH_STORAGE", "PGPASSWORD", "HPSEARCH_DASHBOARD_TOKEN", "HPSEARCH_NOTIFY")
 """Environment variables that may give access to the database, the dashboard or a webhook."""
+
+JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+"""The environment variable with what Ray gives all workers of a job: also its environment."""
 
 log = logging.getLogger("hpsearch")
 
@@ -105,9 +109,16 @@ def _quietly() -> dict[str, Any]:
 
 @contextmanager
 def _without_secrets() -> Iterator[None]:
-    """Keep access to the database from processes that start meanwhile, and the command line from
-    Ray, which would show it as that of the job: `--storage` and `--notify` may have passwords."""
-    kept = {name: os.environ.pop(name) for name in _SECRETS if name in os.environ}
+    """Keep access to the database from processes that start meanwhile, also where Ray runs this one
+    as a job, and the command line from Ray, which would show it as that of the job: `--storage` and
+    `--notify` may have passwords."""
+    secrets = (*_SECRETS, JOB_CONFIG)
+    kept = {name: os.environ.pop(name) for name in secrets if name in os.environ}
+    if JOB_CONFIG in kept:
+        config = json.loads(kept[JOB_CONFIG])
+        for name in _SECRETS:
+            config["runtime_env"].get("env_vars", {}).pop(name, None)
+        os.environ[JOB_CONFIG] = json.dumps(config)
     command_line = ray_utils.get_entrypoint_name
     ray_utils.get_entrypoint_name = lambda: "hpsearch"
     try:

@@ -19,7 +19,7 @@ from hpsearch.domain import events as ev
 from hpsearch.executors import worker_process
 from hpsearch.executors.ranks.follower import Process, this_process
 from hpsearch.executors.ranks.followers import Followers
-from hpsearch.executors.worker import ReplaceWorker, Worker
+from hpsearch.executors.worker import Answer, Worker
 from hpsearch.executors.worker_config import WorkerConfig
 
 AttemptKey = tuple[int, int]  # (trial, attempt)
@@ -81,7 +81,7 @@ class WorkerActor:
         return Hello(ray.util.get_node_ip_address(), device, processes)
 
     @ray.method(concurrency_group="poll")
-    def poll(self, timeout_s: float, mail: Mail) -> list[ev.Event | ReplaceWorker]:
+    def poll(self, timeout_s: float, mail: Mail) -> list[Answer]:
         """Take in the mail, and answer with the worker's next events."""
         recorded, orders = mail
         for (trial, attempt), resource in recorded.items():

@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+from hpsearch.checkpoint_folders import mark_of
 from hpsearch.domain import events as ev
 from hpsearch.executors.attempt.control import Control
 from hpsearch.executors.attempt.execution import RETIRED, Ending, Execution, Message
 from hpsearch.executors.attempt.log_lines import note_beginning, note_end
-from hpsearch.executors.attempt.printing import logged
+from hpsearch.executors.attempt.printing import Carry, logged
 from hpsearch.executors.attempt.worker_state import WorkerState
 from hpsearch.executors.worker_config import WorkerConfig
+from trials.checkpoints.folders import is_url
 from trials.contract import Ranks
 from trials.devices.memory import allocated_bytes, release_memory
 from trials.disk.log_file import LogFile
@@ -41,6 +43,19 @@ class ReplaceWorker:
     """Asks the executor to replace this worker. It comes together with the end of an attempt."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """A part of the log of an attempt, for an executor whose machine has the study's folder."""
+
+    trial: int
+    attempt: int
+    part: str  # the end of its file's name
+    text: str  # all of it
+
+
+Answer = ev.Event | ReplaceWorker | LogPart
 
 
 class Team(Protocol):
@@ -81,7 +96,7 @@ class Worker:
         self._device = device
         self._orders: SimpleQueue[tuple[ev.Launch, Any, Control]] = SimpleQueue()
         self._controls: dict[tuple[int, int], Control] = {}
-        self._events: list[ev.Event | ReplaceWorker] = []
+        self._events: list[Answer] = []
         self._held_back: list[ev.Event] = []
         """Sent together with the next event, not as a message of its own."""
         self._news = threading.Condition()
@@ -147,7 +162,7 @@ class Worker:
             note_end(self._log, self._state.config, None, failure)
         self._emit(failure, ReplaceWorker(failure.text), urgent=True, is_last=True)
 
-    def poll(self, timeout_s: float) -> list[ev.Event | ReplaceWorker]:
+    def poll(self, timeout_s: float) -> list[Answer]:
         """Events since the last call; waits for the first one."""
         with self._news:
             if self._news.wait_for(lambda: bool(self._events), timeout_s):
@@ -177,7 +192,8 @@ class Worker:
         why: str | None = None
         try:
             # Its log is whole before its end is known: a study that ends may end this process.
-            with logged(target, redirects=self._prints_into_logs) as log:
+            carry = self._carrying(order)
+            with logged(target, redirects=self._prints_into_logs, carry=carry) as log:
                 self._log = log
                 if log is not None:
                     note_beginning(log, order, self._device)
@@ -202,6 +218,19 @@ class Worker:
                 self._log = None
                 self._emit(ending, *self._replacement(before, why), urgent=True)
 
+    def _carrying(self, order: ev.Launch) -> Carry | None:
+        """The way of a log to its study's folder; None if this machine has that folder, or it is in
+        a store. Its driver has marked it before any attempt."""
+        folder = self._state.config.checkpoints
+        if not self._prints_into_logs or is_url(folder) or mark_of(folder) is not None:
+            return None
+
+        def carry(part: str, text: str) -> bool:
+            self._emit(LogPart(order.trial, order.attempt, part, text), urgent=False)
+            return True
+
+        return carry
+
     def _replacement(self, before: int | None, why: str | None) -> list[ReplaceWorker]:
         """The request to replace this process, if it is to end, has to by its team, or has leaked
         GPU memory. `before` are the bytes allocated before the attempt; None without a GPU."""
@@ -223,7 +252,7 @@ class Worker:
     def _send(self, event: Message, waits: bool) -> None:
         self._emit(event, urgent=waits)
 
-    def _emit(self, *events: ev.Event | ReplaceWorker, urgent: bool, is_last: bool = False) -> None:
+    def _emit(self, *events: Answer, urgent: bool, is_last: bool = False) -> None:
         with self._news:
             if self._is_over:
                 return

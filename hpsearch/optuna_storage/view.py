@@ -154,7 +154,9 @@ class HistoryStorage(BaseStorage):
             self._study(study_id)
             self._refresh()
             self._kept = max(KEPT, len(self.history.trials))
-            trials = [self._read(trial.number) for trial in self.history.trials]
+            known = self._frozen
+            numbers = range(len(self.history.trials))
+            trials = [known.get(number) or self._read(number) for number in numbers]
             chosen = [trial for trial in trials if states is None or trial.state in states]
             if deepcopy:
                 return copy.deepcopy(chosen)

@@ -10,7 +10,6 @@ from sqlalchemy import Connection
 
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
-from hpsearch.report.frames.progress import known_until
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.best import GoalColumns
@@ -85,7 +84,7 @@ def report_data(connection: Connection, study: StudyHead, now: float) -> ReportD
     """
     result = study_result(connection, study, TOP)
     history = history_frames(connection, study, result.trust.spec)
-    until = known_until(history, now, driven=study.driver is not None)
+    until = history.last if study.driver is None else now
     attempts = closed(history.attempts, until)
     return ReportData(
         study=study,

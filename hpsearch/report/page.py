@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from hpsearch.report.charts import parameters
@@ -23,7 +22,7 @@ from hpsearch.report.wording import (
     foreign,
     foreign_name,
 )
-from hpsearch.store.reading.history_frames import each_row
+from hpsearch.store.reading.history_frames import rows_in
 from hpsearch.store.reading.standing import Standing
 from hpsearch.words.numbers import NOTHING, duration, first_line, moment
 from hpsearch.words.requests import outcome, wish
@@ -104,7 +103,19 @@ def _subtitle(data: ReportData) -> Pieces:
 def _progress(data: ReportData) -> PageSection | None:
     charts = _drawn([front(data), *(best_so_far(data, goal) for goal in data.history.goals)])
     line = "The best value that any trial had shown by then, after whatever training."
-    return PageSection("progress", "Progress", [(line,)], charts) if charts else None
+    lines: list[Pieces] = [(line,)]
+    if len(data.history.goals) > 1:
+        lines += _chosen(data)
+    return PageSection("progress", "Progress", lines, charts) if charts else None
+
+
+def _chosen(data: ReportData) -> list[Pieces]:
+    """A line on which trials of a large study are shown."""
+    shown, of = len(data.history.trials), data.history.count
+    if shown == of:
+        return []
+    which = f"Of all {of:,} trials, {shown:,} are looked at here"
+    return [(f"{which}: the best, and others with evenly spaced numbers.",)]
 
 
 def _drawn(charts: Sequence[Chart | None]) -> list[Chart]:
@@ -113,7 +124,9 @@ def _drawn(charts: Sequence[Chart | None]) -> list[Chart]:
 
 def _curves(data: ReportData) -> PageSection | None:
     chart = curves(data, data.goal)
-    return None if chart is None else PageSection("curves", "Learning curves", charts=[chart])
+    if chart is None:
+        return None
+    return PageSection("curves", "Learning curves", _chosen(data), [chart])
 
 
 def _parameters(data: ReportData, of: Configurations, with_charts: bool) -> PageSection | None:
@@ -131,7 +144,7 @@ def _parameters(data: ReportData, of: Configurations, with_charts: bool) -> Page
 
 def _importances(of: Configurations) -> PageTable:
     shares = [
-        (foreign(row.parameter), f"{row.importance:.0%}") for row in each_row(of.importances.frame)
+        (foreign(row.parameter), f"{row.importance:.0%}") for row in rows_in(of.importances.frame)
     ]
     heads = ("parameter", "share explained")
     return PageTable("Importance of parameters", heads, shares, frozenset({1}))
@@ -143,7 +156,8 @@ def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
         f"{several}: what is expected of them in full, or else the best value that they have "
         "shown. The best tenth is orange, the rest of the better half blue, the others are grey."
     )
-    lines: list[Pieces] = [("Trials are shown by ", foreign_name(data.goal.metric), worth)]
+    line = ("Trials are shown by ", foreign_name(data.goal.metric), worth)
+    lines: list[Pieces] = [*_chosen(data), line]
     found = of.importances
     if found.why_not is not None:
         return [*lines, (f"Which parameters mattered cannot be said: {found.why_not}.",)]
@@ -161,12 +175,12 @@ def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
 
 
 def _budget(data: ReportData) -> PageSection | None:
-    spent = spending(data.attempts, data.history.trials, data.spans)
+    spent = spending(data.attempts, data.spans)
     if spent.empty:
         return None
     total = spent["gpu_seconds"].sum()
     rows = []
-    for row in each_row(spent):
+    for row in rows_in(spent):
         share = f"{row.gpu_seconds / total:.0%}"
         attempts = f"{row.attempts:,}" if row.attempts else NOTHING
         rows.append((row.part, duration(row.gpu_seconds), share, attempts))
@@ -209,13 +223,11 @@ def _failures(data: ReportData) -> PageTable:
 
 
 def _findings(data: ReportData) -> PageTable:
-    found = data.history.findings
-    times = Counter((finding.severity.value, finding.name) for _, finding in found)
-    latest = {(each.severity.value, each.name): (number, each.evidence) for number, each in found}
+    found = sorted(data.history.findings.items(), key=lambda item: -item[1].trials)
     rows = []
-    for (severity, name), trials in times.most_common(MOST_FINDINGS):
-        number, evidence = latest[(severity, name)]
-        rows.append((foreign(name), severity, f"{trials:,}", str(number), foreign(evidence)))
+    for (severity, name), of in found[:MOST_FINDINGS]:
+        evidence = foreign(of.evidence)
+        rows.append((foreign(name), severity, f"{of.trials:,}", str(of.latest), evidence))
     heads = ("finding", "severity", "trials", "latest", "its evidence")
     return PageTable("Findings about the health of trainings", heads, rows, frozenset({2, 3}))
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from optuna import Study
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.search_space import IntersectionSearchSpace
 
 
@@ -28,6 +29,21 @@ def know_space(sampler: BaseSampler, space: Mapping[str, BaseDistribution]) -> N
     """Tell a sampler the parameters that every trial has, which it would find in all trials."""
     if isinstance(getattr(sampler, "_search_space", None), IntersectionSearchSpace):
         vars(sampler)["_search_space"] = _Known(space)
+
+
+class RandomStates:
+    """The random states of a study's samplers, of which one draws at a time. To make one takes
+    0.2 ms, and each of Optuna's samplers makes its own."""
+
+    def __init__(self) -> None:
+        self._states = np.random.RandomState(), np.random.RandomState()
+
+    def seed(self, sampler: RandomSampler | TPESampler, seed: int) -> None:
+        """Seed a sampler that was made without a seed, as if it had been made with it."""
+        users = (sampler, getattr(sampler, "_random_sampler", sampler))
+        for user, state in zip(users, self._states, strict=True):
+            state.seed(seed)
+            user._rng._rng = state
 
 
 class _Known:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import NopPruner
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.storages import BaseStorage
 
 from hpsearch.domain.facts import Role
@@ -28,7 +28,7 @@ from hpsearch.errors import UserError
 from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import know_space
+from hpsearch.search.optuna_private import RandomStates, know_space
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
@@ -37,8 +37,9 @@ from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
 
-LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")
-"""Names of a validation loss, which counts beside the objective: `loss` in our own loop."""
+LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
+"""Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
+objective."""
 
 ATTEMPTS = 8
 """The most draws of a sampler for one trial, until its configuration is untried and keeps the
@@ -67,6 +68,7 @@ class Proposals:
         self._forecast = forecast
         self._method = spec.search.sampler
         self._class = methods.class_name(self._method)
+        self._states = RandomStates()
         self._best_first: InOrder | None = None
         """For a sampler that is shown only a part of a large study."""
         if self._class in methods.SHOWN_PART and len(spec.objectives) == 1:
@@ -172,7 +174,10 @@ class Proposals:
             seed = derived_seed(self._spec.seed, "design", "sampler", *again)
             encoding = encoding_of(self._spec)
             return Design(encoding, trial.number, seed, **self._method.arguments)
-        sampler = cast(BaseSampler, methods.sampler(self._method, seed))
+        is_shared = self._class in ("RandomSampler", "TPESampler")
+        sampler: BaseSampler = methods.sampler(self._method, None if is_shared else seed)
+        if isinstance(sampler, RandomSampler | TPESampler):
+            self._states.seed(sampler, seed)
         if self._in_all_trials is not None:
             know_space(sampler, self._in_all_trials)
         return sampler
@@ -208,10 +213,11 @@ def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
     """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
     if len(spec.objectives) > 1:
         return None
-    losses = [name for name in LOSSES if name != spec.objective.metric]
+    metric = spec.objective.metric
+    validation, training = ([name for name in some if name != metric] for some in LOSSES)
     encoding = encoding_of(spec)
     total = spec.budget.per_trial.total
-    return Forecast(encoding, history, total, losses, spec.objective.metric)
+    return Forecast(encoding, history, total, (validation, training), metric)
 
 
 def encoding_of(spec: StudySpec) -> SpaceEncoding:

@@ -32,13 +32,27 @@ SIDE_BY_SIDE = 3
 
 
 class TimeLeft:
-    """The time that the rest of a study takes."""
+    """The time that the rest of a study takes.
 
-    def __init__(self, spec: StudySpec, trials: Sequence[Trial], workers: int) -> None:
+    Args:
+        spec: Its study file.
+        trials: Its trials; of many, some that are evenly chosen, with all that run and all repeats.
+        workers: The number of its workers.
+        searched: The number of all trials of the search; None if it is that of these.
+    """
+
+    def __init__(
+        self,
+        spec: StudySpec,
+        trials: Sequence[Trial],
+        workers: int,
+        searched: int | None = None,
+    ) -> None:
         self._spec = spec
         self._total = spec.budget.per_trial.total
         self._search = [trial for trial in trials if trial.role is not Role.CONFIRM]
         self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
+        self._scale = (searched or len(self._search)) / (len(self._search) or 1)
         self._workers = workers
         self._kind = spec.search.pruner.kind
         levels = rung_levels(spec) if self._kind == PROMOTION else ()
@@ -48,19 +62,22 @@ class TimeLeft:
     def seconds(self, active_s: float, now: float) -> float | None:
         """Seconds until the study ends, after so many of work; None where that is not known yet."""
         trials = self._search + self._repeats
-        held_s = _held_s(trials, now)
+        searched_s = _held_s(self._search, now)
+        repeated_s = _held_s(self._repeats, now)
         trained = sum(trial.resource for trial in trials)
-        if not self._workers or trained <= 0 or held_s <= 0:
+        if not self._workers or trained <= 0 or searched_s + repeated_s <= 0:
             return None
         start_ups = [each.start_up_seconds for trial in trials for each in trial.attempts]
         known = [seconds for seconds in start_ups if seconds is not None]
         self._start_up_s = fmean(known) if known else 0.0
-        self._pace = max(0.0, held_s - sum(known)) / trained
-        ends = self._limits_s(active_s, held_s)
-        resting = sum(trial.state not in (State.QUEUED, State.RUNNING) for trial in self._search)
+        self._pace = max(0.0, searched_s + repeated_s - sum(known)) / trained
+        searched_s *= self._scale
+        ends = self._limits_s(active_s, searched_s + repeated_s)
+        rest = (trial.state not in (State.QUEUED, State.RUNNING) for trial in self._search)
+        resting = sum(rest) * self._scale
         most = self._spec.budget.trials
         if most is not None and resting >= min(self._fewest, most):
-            search_s = self._search_s(most, _held_s(self._search, now))
+            search_s = self._search_s(most, searched_s)
             ends.append(search_s + self._repeats_s(REPEATED))
         return min(ends, default=None)
 

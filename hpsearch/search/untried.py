@@ -41,8 +41,8 @@ class Untried:
         self._requires = requires
         self._history = history
         self._clock = 0
-        self._places: dict[int, Places] = {}
-        """By trial, its configuration."""
+        self._counted = bytearray()
+        """By trial, 1 if its configuration is counted."""
         self._counts: Counter[Places] = Counter()
         """The number of trials of each configuration."""
         self._lost: set[Places] = set()
@@ -90,13 +90,12 @@ class Untried:
 
     def _read(self, trial: Trial) -> None:
         number = trial.number
-        if number not in self._places:
-            places = None if trial.role is Role.CONFIRM else self._places_of(trial.params)
-            if places is None or not trial.params:
-                return
-            self._places[number] = places
-            self._counts[places] += 1
-        places = self._places[number]
+        places = None if trial.role is Role.CONFIRM else self._places_of(trial.params)
+        if places is None or not trial.params:
+            return
+        self._counted.extend(bytes(max(0, number + 1 - len(self._counted))))
+        self._counts[places] += not self._counted[number]
+        self._counted[number] = True
         if _is_lost(trial) and self._counts[places] == 1:
             self._lost.add(places)
         else:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import groupby
 from operator import attrgetter
 from textwrap import shorten
 from typing import Any, TypeVar
@@ -33,6 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.types import NullType
 
 from hpsearch.domain.history import Changes, History
+from hpsearch.domain.packed import packed
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -90,19 +93,24 @@ def _bare(columns: tuple[Column[Any], ...]) -> list[ColumnElement[Any]]:
 _OF_STUDY = studies.c.id == bindparam("of_study")
 _STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
 _CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_TRIALS = select(*_bare(TRIAL_COLUMNS)).where(_CHANGED).order_by(trials.c.number)
-_ATTEMPTS = (
-    select(*_bare(ATTEMPT_COLUMNS))
-    .join_from(trials, attempts)
-    .where(_CHANGED)
-    .order_by(attempts.c.trial, attempts.c.number)
+_NUMBERED = (trials.c.study_id == bindparam("of_study")) & trials.c.number.in_(
+    bindparam("numbers", expanding=True)
 )
-_REPORTS = (
-    select(*_bare(REPORT_COLUMNS))
-    .join_from(trials, reports)
-    .where(_CHANGED)
-    .order_by(reports.c.trial, reports.c.resource)
-)
+_NUMBERS = select(trials.c.number).where(_CHANGED).order_by(trials.c.number)
+
+
+class _Reading:
+    """The statements that read trials with their attempts and reports."""
+
+    def __init__(self, which: ColumnElement[bool]) -> None:
+        self.trials = select(*_bare(TRIAL_COLUMNS)).where(which).order_by(trials.c.number)
+        of_attempts = select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
+        self.attempts = of_attempts.order_by(attempts.c.trial, attempts.c.number)
+        of_reports = select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
+        self.reports = of_reports.order_by(reports.c.trial, reports.c.resource)
+
+
+_THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
 _SET_STUDY = update(studies).where(_OF_STUDY)
 _TOUCH = (
     update(trials)
@@ -205,11 +213,19 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
 def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
     """The trials of a study that were touched after a revision, by number, with attempts and
     reports."""
-    which = {"of_study": study_id, "since": revision}
-    changed: dict[int, Trial] = {}
-    with _no_garbage():
-        _read_trials(connection, which, changed)
-    return changed
+    return _read_trials(connection, _THE_CHANGED, {"of_study": study_id, "since": revision})
+
+
+def numbers_since(connection: Connection, study_id: int, revision: int) -> Sequence[int]:
+    """The numbers of the trials of a study that were touched after a revision, ascending."""
+    return connection.scalars(_NUMBERS, {"of_study": study_id, "since": revision}).all()
+
+
+def trials_numbered(
+    connection: Connection, study_id: int, numbers: Sequence[int]
+) -> dict[int, Trial]:
+    """Some trials of a study, by number, with attempts and reports."""
+    return _read_trials(connection, _THE_NUMBERED, {"of_study": study_id, "numbers": numbers})
 
 
 @contextmanager
@@ -226,25 +242,33 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _read_trials(
-    connection: Connection, which: Mapping[str, int], changed: dict[int, Trial]
-) -> None:
-    for trial in _records(connection, _TRIALS, which, Trial, TRIAL_COLUMNS):
-        changed[trial.number] = trial
-    for attempt in _records(connection, _ATTEMPTS, which, Attempt, ATTEMPT_COLUMNS):
-        changed[attempt.trial].attempts.append(attempt)
-    for report in _records(connection, _REPORTS, which, ReportRecord, REPORT_COLUMNS):
-        changed[report.trial].reports[report.resource] = report
+    connection: Connection, reading: _Reading, which: Mapping[str, Any]
+) -> dict[int, Trial]:
+    found: dict[int, Trial] = {}
+    with _no_garbage():
+        for trial in _records(connection, reading.trials, which, Trial, TRIAL_COLUMNS):
+            found[trial.number] = trial
+        for attempt in _records(connection, reading.attempts, which, Attempt, ATTEMPT_COLUMNS):
+            found[attempt.trial].attempts.append(attempt)
+        rows = _records(connection, reading.reports, which, ReportRecord, REPORT_COLUMNS)
+        for number, own in groupby(rows, attrgetter("trial")):
+            trial = found[number]
+            trial.reports = {report.resource: report for report in own}
+            if trial.state.terminal:
+                trial.reports = packed(trial.reports)
+    return found
 
 
 def _records(
     connection: Connection,
     statement: Select[Any],
-    which: Mapping[str, int],
+    which: Mapping[str, Any],
     record: type[Of],
     columns: Sequence[Column[Any]],
 ) -> Iterator[Of]:
     """The records of a statement's rows, of which it selects the bare cells."""
-    result = connection.execute(statement, which)
+    streamed = {"stream_results": True}
+    result = connection.execute(statement, which, execution_options=streamed)
     types = [schema.cell_of(column) for column in columns]
     for rows in result.partitions(FETCHED):
         cells = zip(*rows, strict=True)  # by column
@@ -283,14 +307,20 @@ def _answer(request: Request) -> dict[str, Any]:
     return {"of_request": request.id, **values}
 
 
+def ranked_by(trial: Trial) -> tuple[float, float | None]:
+    """The violation and the standing of a trial, as they are kept beside it."""
+    standing = _standing(trial)
+    return trial.violation, None if standing is None or math.isnan(standing) else standing
+
+
 def rank_all(connection: Connection) -> None:
     """Write what all trials of a database are ranked by."""
     ids = connection.scalars(select(studies.c.id)).all()
     for study_id in ids:
         which = {"of_study": study_id, "since": -1}
         values = []
-        for trial in _records(connection, _TRIALS, which, Trial, TRIAL_COLUMNS):
-            order = {"at_violation": trial.violation, "at_standing": _standing(trial)}
+        for trial in _records(connection, _THE_CHANGED.trials, which, Trial, TRIAL_COLUMNS):
+            order = dict(zip(("at_violation", "at_standing"), ranked_by(trial), strict=True))
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:
             connection.execute(_RANK, values)

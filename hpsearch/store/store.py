@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Request, StudyRecord
+from hpsearch.domain.records import Request, StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, Unreachable
 from hpsearch.store import contents, leases, version
 from hpsearch.store.connecting.database import Database
@@ -193,6 +193,17 @@ class Store:
         history = History(self.find_study(name))
         self.refresh(history, -1)
         return history
+
+    def each_trial(self, study_id: int, since_revision: int = -1) -> Iterator[Trial]:
+        """The trials of a study that were touched after a revision, or all, by number, with
+        attempts and reports, of which few are held at a time. Each is as it was at one moment."""
+        with self.reading() as connection:
+            numbers = contents.numbers_since(connection, study_id, since_revision)
+        for start in range(0, len(numbers), contents.FETCHED):
+            some = numbers[start : start + contents.FETCHED]
+            with self.reading() as connection:
+                found = contents.trials_numbered(connection, study_id, some)
+            yield from found.values()
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with the commits of others since the revision that the last

@@ -17,6 +17,9 @@ from hpsearch.store.schema import tallies, trials
 MOST = 10_000
 """The most trials that one query names, below the limits of both databases."""
 
+PARTS = 2**16
+"""Times and costs are counted in so many parts of a second or of a unit of money: floats add these
+without an error, in any order, up to 4,000 years."""
 _SUMS = ("gpu_seconds", "cost", "checkpoint_bytes")
 _KEYS = ("study_id", "state", "role")
 _COUNTED = select(trials.c.state, trials.c.role, *(trials.c[name] for name in _SUMS)).where(
@@ -64,12 +67,21 @@ def _add(total: list[Any], sums: Iterable[Any], sign: int) -> None:
     total[0] += sign
     for place, value in enumerate(sums, start=1):
         if value is not None:
-            total[place] = (total[place] or 0) + sign * value
+            total[place] = (total[place] or 0) + sign * whole_parts(value)
+
+
+def whole_parts(value: float) -> float:
+    """A time or a cost in whole parts; a number of bytes as it is."""
+    return value if isinstance(value, int) else round(value * PARTS) / PARTS
 
 
 def count_all(connection: Connection) -> None:
     """Tally all trials of a database that has none of the tallies."""
     keys = [trials.c[name] for name in _KEYS]
-    sums = [func.sum(trials.c[name], type_=trials.c[name].type) for name in _SUMS]
-    counted = select(*keys, func.count(), *sums).group_by(*keys)
-    connection.execute(insert(tallies).from_select([*_KEYS, "trials", *_SUMS], counted))
+    sums = []
+    for column in (trials.c[name] for name in _SUMS):
+        is_float = column.name != "checkpoint_bytes"
+        counted = func.round(column * PARTS) / PARTS if is_float else column
+        sums.append(func.sum(counted, type_=column.type))
+    whole = select(*keys, func.count(), *sums).group_by(*keys)
+    connection.execute(insert(tallies).from_select([*_KEYS, "trials", *_SUMS], whole))

@@ -55,13 +55,14 @@ def known_versions() -> list[str]:
 def stored_version(connection: Connection, url: URL) -> str | None:
     """The schema version of a database of ours; None if it is empty. Raises StoreUnreachable if it
     belongs to another program."""
-    tables = inspect(connection).get_table_names()
-    if not tables:
-        return None
-    if VERSIONS.name in tables:
+    inspector = inspect(connection)
+    if inspector.has_table(VERSIONS.name):  # the names of all tables take longer
         found = connection.scalar(select(VERSIONS))
         if found is not None and found.startswith("hpsearch_"):
             return str(found)
+    tables = inspector.get_table_names()
+    if not tables:
+        return None
     some = ", ".join(sorted(tables)[:3])
     raise StoreUnreachable(
         f"{display(url)} belongs to another program (it has tables named {some});"

@@ -133,7 +133,7 @@ def split_method(value: Any) -> Any:
     return {"kind": value["kind"], "arguments": arguments}
 
 
-def sampler(method: Method, seed: int) -> Any:
+def sampler(method: Method, seed: int | None) -> Any:
     """The Optuna sampler that a study file names."""
     import optuna.samplers
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hpsearch.checkpoint_folders import TRACKING, folder_name
 from hpsearch.domain.facts import Role
-from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.ranking.selection import leading
+from hpsearch.store.reading.queries import study_of_id
+from hpsearch.store.reading.standing import study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.tracking.news import Point, StudyNews, Tracker, TrialNews
@@ -66,11 +65,9 @@ class Mirror:
     def __init__(self, store: Store, spec: StudySpec, sent: Sent, tracker: Tracker) -> None:
         self._store, self._spec = store, spec
         self._sent, self._tracker = sent, tracker
-        self._history = History(store.find_study(spec.study))
+        self._record = store.find_study(spec.study)
         self._revision = -1
-        self._waiting: set[int] = set()
-        """Trials that may have news."""
-        self._clock = 0
+        """That of the study when all before it had been sent."""
         self._had_ended = False
         self._is_introduced = False
         """True if the tracker, as it was begun here, has been sent the study."""
@@ -78,22 +75,22 @@ class Mirror:
     def catch_up(self) -> None:
         """Send everything committed since the last call. Raises what the tracker raises; the next
         call sends the rest."""
-        self._revision = self._store.refresh(self._history, self._revision)
-        self._clock, changed = self._history.changed_since(self._clock)
-        self._waiting |= set(changed)
+        self._record = self._store.find_study(self._spec.study)
+        revision = self._store.revision(self._record.id)
         study = self._study_news()
         if study.has_ended and not self._had_ended:
-            self._waiting |= {trial.number for trial in self._history.trials}
+            self._revision = -1
         self._had_ended = study.has_ended
         digest = _digest_of(study.facts)
-        is_news = bool(self._waiting) or digest != self._sent.study
+        is_news = revision != self._revision or digest != self._sent.study
         if not self._is_introduced or digest != self._sent.study:
             self._tracker.send_study(study)
             self._is_introduced = True
             self._sent.study = digest
         try:
-            for number in sorted(self._waiting):
-                self._send_trial(study, self._history.trials[number])
+            for trial in self._store.each_trial(self._record.id, self._revision):
+                self._send_trial(study, trial)
+            self._revision = revision
         finally:
             if is_news:
                 self._sent.write()
@@ -107,23 +104,20 @@ class Mirror:
             self._tracker.send_trial(study, news)
             until = news.points[-1].resource if news.points else before.until
             self._sent.trials[trial.number] = SentTrial(until, digest)
-        self._waiting.discard(trial.number)
 
     def _study_news(self) -> StudyNews:
-        record, trials = self._history.study, self._history.trials
-        counts = Counter(trial.state for trial in trials)
-        best = None
-        if len(record.directions) == 1:
-            objective = self._spec.objective
-            best = leading(trials, objective.direction, objective.metric)
+        record = self._record
+        with self._store.reading() as connection:
+            summary = study_summary(connection, study_of_id(connection, record.id))
+        best = None if summary.best is None else summary.best.trial
         uid = record.uid or f"{record.name}-{record.created:.0f}"
         facts = {
             "state": record.state.value,
             "reason": record.reason,
-            "gpu_seconds": sum(trial.gpu_seconds for trial in trials),
+            "gpu_seconds": summary.gpu_seconds,
             "best_trial": None if best is None else best.number,
             "best_value": None if best is None else best.value,
-            **{f"trials_{state.value}": counts[state] for state in State},
+            **{f"trials_{state.value}": summary.trials.get(state, 0) for state in State},
         }
         return StudyNews(
             record,
@@ -131,7 +125,7 @@ class Mirror:
             folder_name(record.name, uid),
             self._spec.objective.metric,
             self._spec.budget.per_trial.unit.value,
-            sum(trial.state.terminal for trial in trials),
+            summary.ended,
             {} if best is None else best.params,
             _known(facts),
         )
@@ -163,7 +157,7 @@ class Mirror:
         return Point(self._step(report.resource), report.resource, report.created, metrics)
 
     def _step(self, resource: float) -> int:
-        return round(resource * self._history.study.step_scale)
+        return round(resource * self._record.step_scale)
 
 
 def _known(facts: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,8 @@ import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
-from hpsearch.bridges.optuna.write import OURS, write
+from hpsearch.bridges.optuna.write import OURS
+from hpsearch.bridges.optuna.write import write as write_trials
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What
 from hpsearch.cli.results.export import export_study
@@ -89,6 +90,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     url = f"sqlite:///{tmp_path_factory.mktemp('copy') / 'optuna.db'}"
     write(a_study(), url, replace=False)
     return url
+
+
+def write(history: History, to: str, *, replace: bool) -> None:
+    """Copy a whole study into an Optuna storage."""
+    write_trials(history.study, history.trials, to, replace=replace)
 
 
 def loaded(url: str, name: str = "copied") -> optuna.Study:

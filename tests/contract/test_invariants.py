@@ -17,7 +17,8 @@ from sqlalchemy.exc import IntegrityError
 from hpsearch.cli.main import main
 from hpsearch.creation.study import create_study
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Trial
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Damaged
 from hpsearch.simulation.executor import SimulatedExecutor
@@ -115,6 +116,47 @@ def rows(store: Store, query: str) -> list[Any]:
 
 def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: CHECK) -> None:
     assert check() == (0, "no problems found\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "standing = standing + 0.1",
+        "violation = 0.5",
+        "standing = NULL",
+    ],
+)
+def test_a_rank_that_does_not_follow_from_its_trial_is_found(
+    store: Store, study: str, check: CHECK, change: str
+) -> None:
+    number = one(store, "SELECT min(number) FROM trials WHERE standing IS NOT NULL")
+    execute(store, f"UPDATE trials SET {change} WHERE number = {number}")
+    code, said = check()
+    assert code != 0
+    assert f"toy, trial {number}: it is ranked by violation" in said
+
+
+def test_tallies_with_other_times_than_their_trials_are_found(
+    store: Store, study: str, check: CHECK
+) -> None:
+    execute(store, "UPDATE tallies SET gpu_seconds = gpu_seconds + 1 WHERE state = 'complete'")
+    code, said = check()
+    assert code != 0
+    assert "GPU-seconds for" in said
+
+
+def test_tallies_do_not_drift_however_often_trials_are_written(store: Store) -> None:
+    record = store.create_study(StudyRecord(0, "drift", ""))
+    trials = [Trial(number, State.RUNNING, {}) for number in range(3)]
+    for turn in range(300):
+        for trial in trials:
+            trial.gpu_seconds = 0.1 * turn * (trial.number + 1)
+        store.commit(record.id, Changes(trials=trials))
+    for trial in trials:
+        trial.state, trial.gpu_seconds = State.COMPLETE, 0.5
+    store.commit(record.id, Changes(trials=trials))
+    kept = dict(rows(store, "SELECT state, gpu_seconds FROM tallies"))
+    assert kept == {"running": 0.0, "complete": 1.5}, "to the last bit"
 
 
 def test_reports_past_the_budget_are_as_the_code_of_users_makes_them(

@@ -30,7 +30,7 @@ from hpsearch.domain.records import (
 from hpsearch.errors import FilterError, StudyNotFound, UserError
 from hpsearch.ranking.selection import Ranked, rank
 from hpsearch.store.reading.best import best_trials
-from hpsearch.store.reading.frames import attempts_frame, reports_frame, trials_frame
+from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import (
     TrialRow,
     find_study,
@@ -683,7 +683,8 @@ def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> Non
     with store.reading() as connection:
         study = only_study(connection)
         trials, reports, attempts = (
-            make(connection, study) for make in (trials_frame, reports_frame, attempts_frame)
+            make(connection, study).frame()
+            for make in (trials_table, reports_table, attempts_table)
         )
     assert list(trials["lr"]) == [0.1, 0.2]
     assert trials[["value", "params.value", "acc", "metrics.acc"]].to_numpy().tolist()[0] == [

@@ -12,6 +12,7 @@ part of the pace, and is reserved beside it.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -78,7 +79,9 @@ class Spending:
     def __init__(self, budget: StudyBudget, history: History) -> None:
         self._per_trial = budget.per_trial
         self._history = history
-        self._paces: dict[int, float] = {}
+        self._paces = array("d")
+        """By trial; NaN of one that has none."""
+        self._known = 0
         self._sum = 0.0
         self._slowest = 0.0
         self._fruitless = 0.0
@@ -119,7 +122,7 @@ class Spending:
     @property
     def pace(self) -> float | None:
         """The mean pace of all trials; None before one has reported."""
-        return self._sum / len(self._paces) if self._paces else None
+        return self._sum / self._known if self._known else None
 
     def pace_of(self, trial: Trial | None) -> float | None:
         """The pace of a trial, or before it has trained, of the one it repeats; None if unknown."""
@@ -135,14 +138,17 @@ class Spending:
         if pace is None:
             return
         number = trial.number
-        before = self._paces.get(number, 0.0)
+        self._paces.extend([math.nan] * (number + 1 - len(self._paces)))
+        before = self._paces[number]
+        if math.isnan(before):
+            before, self._known = 0.0, self._known + 1
         self._sum += pace - before
         self._paces[number] = pace
         self._slowest = max(self._slowest, pace)
         self._fruitless = 0.0
 
     def _note_fruitless(self, attempt: Attempt) -> None:
-        if not self._paces:
+        if not self._known:
             self._fruitless = max(self._fruitless, attempt.gpu_seconds)
 
     # ---------------------------------------------------------------------------- before and during

@@ -7,7 +7,7 @@ of which study it is a copy, so that a copy can be replaced and nothing else eve
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -19,11 +19,11 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import URL, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
-from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.optuna_storage.frozen import directions_of, freeze
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
+from hpsearch.store.contents import FETCHED
 from hpsearch.store.study_texts import metrics_in
 
 OURS = "hpsearch:"
@@ -33,9 +33,9 @@ SOURCE = f"{OURS}source"
 EXAMPLE = "--to sqlite:///optuna.db"
 
 
-def write(history: History, to: str, *, replace: bool) -> None:
+def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool) -> int:
     """Copy a study into an Optuna storage, under its own name. `to` is the URL of an SQLite or
-    PostgreSQL database, new or with an Optuna storage in it.
+    PostgreSQL database, new or with an Optuna storage in it. Returns the number of its trials.
 
     Raises:
         StudyExists: The storage has a study of that name that is not to be replaced, or is not a
@@ -49,8 +49,8 @@ def write(history: History, to: str, *, replace: bool) -> None:
         _refuse_place(url)
         storage = RDBStorage(url.render_as_string(hide_password=False))
         try:
-            _remove_earlier(storage, history.study, url, replace=replace)
-            _copy(storage, history)
+            _remove_earlier(storage, record, url, replace=replace)
+            return _copy(storage, record, trials)
         finally:
             storage.remove_session()
             storage.engine.dispose()
@@ -86,8 +86,7 @@ def _source(study: StudyRecord) -> str:
     return study.uid or f"{study.name} of {study.created:.3f}"
 
 
-def _copy(storage: RDBStorage, history: History) -> None:
-    record = history.study
+def _copy(storage: RDBStorage, record: StudyRecord, trials: Iterable[Trial]) -> int:
     study = optuna.create_study(
         study_name=record.name, storage=storage, directions=directions_of(record)
     )
@@ -99,13 +98,17 @@ def _copy(storage: RDBStorage, history: History) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
             study.set_metric_names(metrics)
-    for trial in history.trials:
+    number = 0
+    for number, trial in enumerate(trials, start=1):
+        if number % FETCHED == 0:  # a study of Optuna keeps all that is added through it
+            study = optuna.load_study(study_name=record.name, storage=storage)
         try:
             study.add_trial(copy_of(record, trial))
         except ValueError as error:
             what = f"Optuna does not take trial {trial.number}: {error}"
             hint = "CSV and Parquet files hold all trials: hpsearch export --to trials.parquet"
             raise UserError(what, hint) from error
+    return number
 
 
 def copy_of(study: StudyRecord, trial: Trial) -> FrozenTrial:

@@ -121,24 +121,40 @@ def resume(name: StudyName, options: RunOptions, limits: BudgetLimits) -> None:
 @app.command(
     rich_help_panel=SEARCH,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node.",
+    epilog="All other options are sbatch's: --nodes 4 for one job, --array 1-8 for a job a node. "
+    "With --address, they are those of `hpsearch run`.",
 )
 def submit(
     context: typer.Context,
     study: StudyFile,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", help="To SLURM, which is the only choice.")
-    ] = True,
+    slurm: Annotated[bool, typer.Option("--slurm", help="To SLURM, as without --address.")] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="To the Ray cluster with this dashboard: http://HEAD:8265."
+        ),
+    ] = None,
     driver: Annotated[
         str,
         typer.Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver."),
     ] = "",
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
-    """Run a study as jobs of SLURM: start it, or continue it."""
-    from hpsearch.cli.studies.submit import submit_study
+    """Run a study as jobs of SLURM, or of a Ray cluster: start it, or continue it."""
+    from hpsearch.cli.studies.submit import submit_to_ray, submit_to_slurm
 
-    submit_study(study, context.args, driver, storage)
+    if address is None:
+        submit_to_slurm(study, context.args, driver, storage)
+        return
+    if slurm or driver:
+        raise UserError(
+            "--address goes without --slurm and --driver", "remove the one or the other"
+        )
+    parser = typer.main.get_group(app).commands["run"]
+    options = parser.make_context("run", [str(study), *context.args]).params
+    code = submit_to_ray(study, address, context.args, options, storage)
+    if code:
+        raise typer.Exit(code)
 
 
 @app.command(rich_help_panel=SEARCH)

@@ -62,16 +62,15 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
 
     refuse_taken(to, force=wanted.force)
     makers = {
-        What.TRIALS: frames.trials_frame,
-        What.REPORTS: frames.reports_frame,
-        What.ATTEMPTS: frames.attempts_frame,
+        What.TRIALS: frames.trials_table,
+        What.REPORTS: frames.reports_table,
+        What.ATTEMPTS: frames.attempts_table,
     }
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
-        frame = makers[wanted.what](connection, study)
-    with whole_file(to) as unfinished:
-        write(frame, unfinished, to.suffix)
-    note(f"wrote {count(len(frame), wanted.what.removesuffix('s'))} of {study.name} to {to}")
+        with whole_file(to) as unfinished:
+            rows = write(makers[wanted.what](connection, study), unfinished, to.suffix)
+    note(f"wrote {count(rows, wanted.what.removesuffix('s'))} of {study.name} to {to}")
 
 
 def _export_for_optuna(to: str, wanted: StudyExport) -> None:
@@ -80,10 +79,9 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)
     with closing(Store.open(wanted.storage, create=False)) as store:
-        history = store.load(study.name)
-    trials = count(len(history.trials), "trial")
-    write(history, to, replace=wanted.force)
-    note(f"wrote {trials} of {study.name} to {display(parse_url(to))}")
+        record = store.find_study(study.name)
+        trials = write(record, store.each_trial(study.id), to, replace=wanted.force)
+    note(f"wrote {count(trials, 'trial')} of {study.name} to {display(parse_url(to))}")
 
 
 def _send(wanted: StudyExport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.loop import watched_by
+from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.live import LiveView
@@ -56,7 +56,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
     spec = load(path, inspect=loading.inspect)
     if resumes and _is_stored(options.storage, spec.study):
         note(f"study {spec.study} goes on as it was created, whatever {path.name} says now")
-        resume_study(spec.study, options, BudgetLimits())
+        resume_study(spec.study, options, BudgetLimits(), base=spec.base)
         return
     refuse_asked(spec)
     refuse_missing(spec.track)
@@ -80,11 +80,14 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
         _drive(store, study_run, take_up, options)
 
 
-def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
+def resume_study(
+    name: str, options: RunOptions, limits: BudgetLimits, base: Path | None = None
+) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
     The limits replace those of the study file. A study that runs elsewhere goes on
-    there, with more budget.
+    there, with more budget. `base` is the folder of its data and modules from now on; None for the
+    one on record.
 
     Raises:
         SpecError: The new budget is not valid.
@@ -104,6 +107,8 @@ def resume_study(name: str, options: RunOptions, limits: BudgetLimits) -> None:
         study = history.study
         _refuse_imported(study)
         study.spec = with_budget(study.spec, budget)
+        if base is not None:
+            study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
         known_good = configurations(options.enqueue or (), spec)
@@ -161,17 +166,32 @@ def _drive(
     """
     log_as_notes()
     name = study_run.spec.study
-    note(f"study {name} in {store.display_url}")
-    if store.caution is not None:
-        note(store.caution)
-    note(f"checkpoints in {study_run.home.folder}")
-    for line in advice(study_run.spec):
-        note(line)
     resume = _suggested(options, f"resume {name}")
-    with notifying(name, recipient_of(options.notify)) as notices:
-        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as on_driver:
-            watch = watched_by(notices.watch, view.watch)
-            study = on_ray.drive(store, study_run, take_up, watch, on_driver)
+    with ExitStack() as while_driven:
+        metrics = None
+        if options.metrics is not None:
+            from hpsearch.metrics import serving  # others need no client of Prometheus
+
+            metrics = while_driven.enter_context(serving(name, options.metrics))
+            note(f"metrics at {metrics.url}")
+        note(f"study {name} in {store.display_url}")
+        if store.caution is not None:
+            note(store.caution)
+        note(f"checkpoints in {study_run.home.folder}")
+        for line in advice(study_run.spec):
+            note(line)
+        notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
+        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:
+            watches = [notices.watch, view.watch]
+            if metrics is not None:
+                watches.append(metrics.watch)
+
+            def begins(driver: Driver) -> None:
+                stop(driver)
+                if metrics is not None:
+                    metrics.took = driver.took
+
+            study = on_ray.drive(store, study_run, take_up, watched_by(*watches), begins)
         notices.ended(study)
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")

@@ -1,17 +1,19 @@
-"""`hpsearch submit`: a study as jobs of SLURM."""
+"""`hpsearch submit`: a study as jobs of SLURM, or as one of a Ray cluster."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
-from hpsearch.errors import StudyHeld, UserError
+from hpsearch.errors import Interrupted, StoreUnreachable, StudyHeld, Unreachable, UserError
 from hpsearch.slurm.commands import queued
 from hpsearch.slurm.script import StudyJob
 from hpsearch.slurm.submission import submit
@@ -21,12 +23,16 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_run.ownership import refuse_if_held
 from hpsearch.tracking.processes import refuse_missing
+from trials.checkpoints.folders import is_url
+
+FORWARDED = ("PGPASSWORD", "HPSEARCH_NOTIFY")
+"""Environment variables that a driver gets on another machine, beside its database's URL."""
 
 KILLED_AFTER = 2
 """A worker that has not saved after so many times `resources.stop_grace` is killed."""
 
 
-def submit_study(path: Path, options: Sequence[str], for_driver: str, storage: str) -> None:
+def submit_to_slurm(path: Path, options: Sequence[str], for_driver: str, storage: str) -> None:
     """Submit a study to SLURM, and print the id of the job with its driver. `options` are sbatch's;
     `for_driver` are more of them, in one text, for the job of a driver alone.
 
@@ -36,15 +42,7 @@ def submit_study(path: Path, options: Sequence[str], for_driver: str, storage: s
         StudyHeld: A driver owns the study, or a job of it waits or runs.
         Unreachable: The database or SLURM does not answer.
     """
-    if str(path).startswith("-"):
-        example = "hpsearch submit study.yaml --partition gpu --time 4:00:00"
-        raise UserError("the study file comes first", f"for example: {example}")
-    spec = load(path, inspect=loading.inspect)
-    refuse_asked(spec)
-    refuse_missing(spec.track)
-    url = parse_url(storage)
-    refuse_in_memory(url)
-    file = file_of(url)
+    spec, file = _checked(path, storage)
     if file is None or file.exists():
         _refuse_held_or_ended(storage, spec)
     study_job = StudyJob(
@@ -66,6 +64,73 @@ def submit_study(path: Path, options: Sequence[str], for_driver: str, storage: s
     print(submitted.driver)  # noqa: T201 - this is the result
 
 
+def submit_to_ray(
+    path: Path,
+    address: str,
+    arguments: Sequence[str],
+    options: Mapping[str, Any],
+    storage: str,
+) -> int:
+    """Submit a study to the job server of a Ray cluster, print the id of its job, and follow it.
+    `arguments` are those of `hpsearch run`, and `options` what they mean. Returns the exit code of
+    its driver.
+
+    Raises:
+        UserError: A mistake in the study file or the arguments, or a place that only this machine
+            has.
+        StudyHeld: A driver owns the study, or a job of it waits or runs.
+        Unreachable: The job server does not answer.
+        Interrupted: Ctrl-C; the job goes on.
+    """
+    from hpsearch.ray_jobs import JobServer, RayJob  # a job of SLURM needs no Ray here
+
+    spec, file = _checked(path, storage)
+    if file is not None and not storage.startswith("sqlite:////"):
+        hint = "give --storage postgresql://…, or on one node sqlite:////FOLDER/FILE of the head"
+        raise UserError("the database must be where the cluster finds it", hint)
+    root = options["checkpoints"] or spec.checkpoints.folder
+    if root is None or not (is_url(root) or root.startswith("/")):
+        hint = "give --checkpoints with a URL, or a folder that all nodes share by its whole path"
+        raise UserError("checkpoints must be where the cluster finds them", hint)
+    if any(word.partition("=")[0] == "--notify" for word in arguments):
+        hint = "set HPSEARCH_NOTIFY instead"
+        raise UserError("--notify may hold a secret, and Ray shows the command of a job", hint)
+    server = JobServer(address)
+    if file is None:
+        try:
+            _refuse_held_or_ended(storage, spec)
+        except StoreUnreachable as error:
+            note(f"the job alone will see if the study runs elsewhere: {error.message}")
+    command = shlex.join(["hpsearch", "run", path.name, "--resume", *arguments])
+    given = {name: os.environ[name] for name in FORWARDED if name in os.environ}
+    job = RayJob(spec.study, path.absolute(), command, {**given, "HPSEARCH_STORAGE": storage})
+    name = server.submit(job)
+    print(name, flush=True)  # noqa: T201 - this is the result
+    note(f"study {spec.study} is job {name} of {address}")
+    hint = server.hint(spec.study, name)
+    try:
+        return server.follow(name, note)
+    except KeyboardInterrupt:
+        raise Interrupted("the study goes on without this terminal", hint) from None
+    except Unreachable as error:
+        raise Unreachable(
+            f"lost sight of the job, which may go on: {error.message}", hint
+        ) from None
+
+
+def _checked(path: Path, storage: str) -> tuple[StudySpec, Path | None]:
+    """The study, which something can train, and the file of its database; None of a server."""
+    if str(path).startswith("-"):
+        example = "hpsearch submit study.yaml --partition gpu --time 4:00:00"
+        raise UserError("the study file comes first", f"for example: {example}")
+    spec = load(path, inspect=loading.inspect)
+    refuse_asked(spec)
+    refuse_missing(spec.track)
+    url = parse_url(storage)
+    refuse_in_memory(url)
+    return spec, file_of(url)
+
+
 def _refuse_held_or_ended(storage: str, spec: StudySpec) -> None:
     with closing(Store.open(storage)) as store:
         if spec.study not in store.study_names():
@@ -75,7 +140,7 @@ def _refuse_held_or_ended(storage: str, spec: StudySpec) -> None:
     if record.state is StudyState.FINISHED:
         raise UserError(
             f"study {spec.study} has already ended: {record.reason}",
-            f"to continue it, raise a limit on a node: srun hpsearch resume {spec.study} "
+            f"to continue it, raise a limit on a node: hpsearch resume {spec.study} "
             "--trials N - or give the new study another name",
         )
     note(f"study {spec.study} is continued as it was created")

@@ -7,7 +7,7 @@ had printed. A pipe would keep the last lines from it, and would block a library
 it holds Python's lock.
 
 One thread of the process looks at the log's size now and then, and sends it to a store if it
-belongs there.
+belongs there, or to the driver where this machine does not have the study's folder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from trials.checkpoints import folders
@@ -35,17 +36,37 @@ log = logging.getLogger("hpsearch")
 _libc = ctypes.CDLL(None)
 
 
+Carry = Callable[[str, str], bool]
+"""Takes a part of a log to its study's folder: the end of the file's name, and the whole text.
+False if it has to be tried again."""
+
+
+def keep(target: Path | str, part: str, text: str) -> bool:
+    """Write a part of a log, whose file's name ends so, to its place at a path or URL; False, with
+    a warning, if that failed."""
+    folder, name = folders.split(f"{target}{part}")
+    try:
+        folders.folder_at(folder).write(name, text)
+    # Each store has errors of its own, and none of them may end a training.
+    except Exception as error:  # noqa: BLE001
+        log.warning("the log %s was not written: %s", target, error)
+        return False
+    return True
+
+
 class AttemptLog:
     """The log of one attempt. A log with a URL is written on this machine, and sent there now and
-    then and when it is closed. Raises OSError if it cannot be made."""
+    then and when it is closed; `carry` takes one with a path in the same way to a study's folder
+    on another machine. Raises OSError if it cannot be made."""
 
-    def __init__(self, target: Path | str) -> None:
-        self._target = str(target)
+    def __init__(self, target: Path | str, carry: Carry | None = None) -> None:
+        self._carry = carry
         self._draft: Path | None = None
         path = Path(target)
         if folders.is_url(target):
             self._draft = Path(tempfile.mkdtemp(prefix="hpsearch-log-"))
             path = self._draft / "log"
+            self._carry = partial(keep, target)
         self.file = LogFile(path)
         self._sent = 0
         self._sent_at = time.monotonic()
@@ -65,20 +86,15 @@ class AttemptLog:
 
     def _send(self) -> None:
         size = self.file.size
-        if self._draft is None or size == self._sent:
+        if self._carry is None or size == self._sent:
             return
         self._sent_at = time.monotonic()
-        folder, name = folders.split(self._target)
-        try:
-            place = folders.folder_at(folder)
+        with suppress(OSError):
             for part in (EARLIER, ""):
                 path = Path(f"{self.path}{part}")
-                if path.is_file():
-                    place.write(f"{name}{part}", path.read_text("utf-8", "replace"))
+                if path.is_file() and not self._carry(part, path.read_text("utf-8", "replace")):
+                    return
             self._sent = size
-        # Each store has errors of its own, and none of them may end a training.
-        except Exception as error:  # noqa: BLE001
-            log.warning("the log %s was not written: %s", self._target, error)
 
     def close(self) -> None:
         """Send the log to its place, and close it."""
@@ -124,11 +140,13 @@ _watched = _Watched()
 
 
 @contextmanager
-def logged(target: Path | str, *, redirects: bool) -> Iterator[LogFile | None]:
-    """The log of an attempt at a path or URL; None, with a warning, if nothing can be written
-    there. This process prints into it meanwhile if it `redirects`."""
+def logged(
+    target: Path | str, *, redirects: bool, carry: Carry | None = None
+) -> Iterator[LogFile | None]:
+    """The log of an attempt at a path or URL, as `AttemptLog`; None, with a warning, if nothing can
+    be written there. This process prints into it meanwhile if it `redirects`."""
     try:
-        attempt_log = AttemptLog(target)
+        attempt_log = AttemptLog(target, carry)
     except OSError as error:
         log.warning("there will be no log %s: %s", target, error)
         yield None

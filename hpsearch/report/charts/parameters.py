@@ -21,7 +21,7 @@ from hpsearch.report.frames.configurations import (
 )
 from hpsearch.report.frames.importances import Importances, parameter_importances
 from hpsearch.store.reading.best import GoalColumns
-from hpsearch.store.reading.history_frames import each_row
+from hpsearch.store.reading.history_frames import rows_in
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -87,7 +87,7 @@ def importances(of: Configurations) -> Chart | None:
     made.update_xaxes(axis("share explained", range=range_, showticklabels=False))
     names = [shown(name) for name in frame["parameter"]]
     made.update_yaxes(axis(tickvals=places, ticktext=names, autorange="reversed", showgrid=False))
-    parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in each_row(frame.head(5)))
+    parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in rows_in(frame.head(5)))
     alternative = f"Shares of the differences explained: {parts}."
     remark = _parameters_left_out(frame, of.importances.frame)
     return Chart(made, "What mattered", alternative, remark)

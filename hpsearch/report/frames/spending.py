@@ -40,9 +40,7 @@ _OF_STATE = {
 }
 
 
-def spending(
-    attempts: pd.DataFrame, trials: pd.DataFrame, spans: Sequence[DrivenSpan]
-) -> pd.DataFrame:
+def spending(attempts: pd.DataFrame, spans: Sequence[DrivenSpan]) -> pd.DataFrame:
     """The compute time of each purpose: columns `part`, `gpu_seconds` and `attempts`, without those
     that took nothing.
 
@@ -54,7 +52,7 @@ def spending(
     lasted_s = np.maximum(attempts["ended"] - attempts["started"], 1e-9)
     start_up_s = attempts["start_up_seconds"].fillna(0.0)
     overhead = charged * np.clip(start_up_s / lasted_s, 0.0, 1.0)
-    purposes = _purposes(attempts, trials)
+    purposes = _purposes(attempts)
     spent = dict((charged - overhead).groupby(purposes).sum())
     counts = dict(purposes.value_counts())
     spent[SpentOn.OVERHEAD], counts[SpentOn.OVERHEAD] = overhead.sum(), (overhead > 0).sum()
@@ -68,12 +66,11 @@ def spending(
     return pd.DataFrame(rows, columns=["part", "gpu_seconds", "attempts"])
 
 
-def _purposes(attempts: pd.DataFrame, trials: pd.DataFrame) -> pd.Series:
-    purpose = trials["state"].map({state.value: part.value for state, part in _OF_STATE.items()})
-    is_confirmed = (trials["role"] == Role.CONFIRM) & (purpose == SpentOn.FINISHED)
+def _purposes(attempts: pd.DataFrame) -> pd.Series:
+    purpose = attempts["state"].map({state.value: part.value for state, part in _OF_STATE.items()})
+    is_confirmed = (attempts["role"] == Role.CONFIRM) & (purpose == SpentOn.FINISHED)
     purpose = purpose.mask(is_confirmed, SpentOn.CONFIRMED.value)
-    found = attempts["trial"].map(purpose)
-    return found.mask(attempts["outcome"] == Outcome.LOST.value, SpentOn.FAILED.value)
+    return purpose.mask(attempts["outcome"] == Outcome.LOST.value, SpentOn.FAILED.value)
 
 
 def idle(attempts: pd.DataFrame, spans: Sequence[DrivenSpan]) -> dict[str, float]:

@@ -1,47 +1,99 @@
-"""Validation loss as evidence beside the objective, where trials are not trained in full.
+"""The losses of validation and training as evidence beside the objective, where trials are not
+trained in full.
 
-Early in training an accuracy is coarse. Measured on recorded curves (docs/recorded-curves.md), the
-mean of the two ranks foretells the end about as well as the better of the two on every workload.
+Early in training an accuracy is coarse. How well its rank and those of the losses foretell the end
+differs between workloads (docs/recorded-curves.md), so that each measure counts by what it has told
+so far. At a share s of the full budget the value that counts is s y + (1 - s) (sum of w q). Here y
+is the objective, and q of each measure is the objective that the trial would have if its rank by
+objective were its rank by this measure, among all trials with a report at that share.
 
-At a share s of the full budget the value that counts is (1 - w) y + w q, with w = (1 - s) / 2. Here
-y is the objective, and q the objective that the trial would have if its rank by objective were its
-rank by loss, among all trials with a report at that share.
+The weights w add up to 1, and are proportional to (2 c - 1)². Here c is the share of pairs of
+trials whose order by the measure was their order by objective later: Kendall's concordance. What
+recorded workloads have told counts as `ASSUMED_PAIRS` pairs.
 """
 
 from __future__ import annotations
 
 import bisect
+import math
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
-MOST = 0.5
-"""The weight of the loss at the very beginning."""
+import numpy as np
+
+Row = tuple[float, ...]
+"""What a trial reported at once: the objective, then each of the losses, NaN where there is none.
+All are minimised."""
+ASSUMED = (0.75, 0.75, 0.65)
+"""The concordance of the objective and of the losses of validation and training, early on recorded
+workloads."""
+ASSUMED_PAIRS = 20.0
+"""How many pairs of trials that is worth."""
 LEAST_TRIALS = 3
 """With fewer trials at a share, ranks say nothing."""
 
 
-class LossBlend:
-    """The standings of one study by objective and by validation loss. All values are minimised."""
+def weights_of(told: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
+    """The weight of the objective and of each loss by what they have foretold.
+
+    Args:
+        told: A share, the row there, a later share of the same trial, and its objective there.
+    """
+    groups: defaultdict[tuple[float, float], list[Row]] = defaultdict(list)
+    for share, row, later, end in told:
+        groups[share, later].append((*row, end))
+    concordant = np.multiply(ASSUMED, ASSUMED_PAIRS)
+    pairs = np.full(len(ASSUMED), ASSUMED_PAIRS)
+    for rows in groups.values():
+        columns = np.array(rows).T
+        upper = np.triu_indices(len(rows), 1)
+        with np.errstate(invalid="ignore"):  # two that failed
+            orders = np.sign(columns[:, :, None] - columns[:, None, :])[:, *upper]
+        agreement = orders[:-1] * orders[-1]
+        known = np.isfinite(agreement) & (orders[-1] != 0)
+        pairs += known.sum(axis=1)
+        concordant += np.where(known, (1 + agreement) / 2, 0.0).sum(axis=1)
+    squares = np.maximum(0.0, 2 * concordant / pairs - 1) ** 2
+    return tuple(float(each) for each in squares)
+
+
+class Blend:
+    """The standings of one study's trials by objective and by losses."""
 
     def __init__(self) -> None:
-        self._values: defaultdict[float, list[float]] = defaultdict(list)
-        self._losses: defaultdict[float, list[float]] = defaultdict(list)
-        """By share of the full budget, ascending."""
+        self._standings: defaultdict[tuple[float, int], tuple[list[float], list[float]]]
+        self._standings = defaultdict(lambda: ([], []))
+        """By share of the full budget and loss: objectives and losses of the trials that reported
+        both, each ascending."""
 
-    def enter(self, share: float, value: float, loss: float) -> None:
-        """Count a trial's objective and validation loss at a share of the full budget."""
-        bisect.insort(self._values[share], value)
-        bisect.insort(self._losses[share], loss)
+    def enter(self, share: float, row: Row) -> None:
+        """Count what a trial reported at a share of the full budget."""
+        for standing, number in self._places(share, row):
+            bisect.insort(standing, number)
 
-    def leave(self, share: float, value: float, loss: float) -> None:
+    def leave(self, share: float, row: Row) -> None:
         """Take back an `enter`."""
-        for known, gone in ((self._values[share], value), (self._losses[share], loss)):
-            del known[bisect.bisect_left(known, gone)]
+        for standing, number in self._places(share, row):
+            del standing[bisect.bisect_left(standing, number)]
 
-    def value(self, share: float, value: float, loss: float) -> float:
+    def value(self, share: float, row: Row, weights: Sequence[float]) -> float:
         """The value that counts for a trial that has entered at this share."""
-        losses = self._losses[share]
-        if len(losses) < LEAST_TRIALS:
-            return value
-        weight = MOST * (1.0 - share)
-        rank = bisect.bisect_left(losses, loss)
-        return (1.0 - weight) * value + weight * self._values[share][rank]
+        own, *losses = row
+        total, weight = weights[0] * own, weights[0]
+        for which, loss in enumerate(losses):
+            values, known = self._standings[share, which]
+            if len(known) < LEAST_TRIALS or math.isnan(loss):
+                continue
+            rank = bisect.bisect_left(known, loss)
+            total += weights[1 + which] * values[rank]
+            weight += weights[1 + which]
+        mean = total / weight if weight else own
+        return share * own + (1.0 - share) * mean
+
+    def _places(self, share: float, row: Row) -> Iterable[tuple[list[float], float]]:
+        own, *losses = row
+        for which, loss in enumerate(losses):
+            if math.isfinite(loss):
+                values, known = self._standings[share, which]
+                yield values, own
+                yield known, loss

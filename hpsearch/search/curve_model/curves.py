@@ -1,8 +1,8 @@
 """The evidence of trials for the model of learning curves.
 
 It is each trial's value at a few marks along its curve, and its latest value, so that paused and
-pruned trials count too. Resources are shares of the full trial budget. Below the full budget the
-validation loss counts beside the objective (`blend`). Values are stretched at the good end, where
+pruned trials count too. Resources are shares of the full trial budget. Below the full budget losses
+count beside the objective (`blend`). Values are stretched at the good end, where
 differences matter.
 """
 
@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial, sign_of
-from hpsearch.search.curve_model.blend import LossBlend
+from hpsearch.search.curve_model.blend import Blend, Row, weights_of
 from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import Evidence, Points
 
+Losses = tuple[Sequence[str], Sequence[str]]
+"""Names of a validation loss, and of a training loss."""
 MOST_ROWS = 160
 """Rows of evidence: the cost of a decision grows with their cube."""
 HORIZON = 1 / 7
@@ -52,18 +55,20 @@ class ShownCurve:
     best: float
     outside: bool
     """True if it failed or exceeds a limit, so that configurations like it are useless."""
-    losses: tuple[float, ...] = ()
-    """The validation loss there, NaN where there is none; empty where the trial reports none."""
+    rows: tuple[Row, ...]
+    """The objective and the losses there."""
 
     @property
     def goodness(self) -> tuple[bool, float, int]:
         """The key that curves are ordered by: the best one has the least."""
         return self.outside, self.best, self.number
 
-    def with_losses(self) -> list[tuple[float, float, float]]:
-        """The shares at which there is a validation loss, with the value and the loss there."""
-        rows = zip(self.shares, self.values, self.losses, strict=False)
-        return [row for row in rows if math.isfinite(row[2])]
+    @property
+    def told(self) -> Iterator[tuple[float, Row, float, float]]:
+        """What the curve has foretold of its last value: each share before, and the row there."""
+        end = self.shares[-1], self.values[-1]
+        for share, row in zip(self.shares[:-1], self.rows, strict=False):
+            yield share, row, *end
 
 
 @dataclass(frozen=True)
@@ -95,18 +100,18 @@ class CurveReader:
 
     Args:
         total: The full trial budget, in its unit.
-        losses: Names of a validation loss; the first one that is reported counts beside the
-            objective.
+        losses: Names of a validation loss, and of a training loss; the first one of each that is
+            reported counts beside the objective.
     """
 
     def __init__(
-        self, encoding: SpaceEncoding, history: History, total: float, losses: Sequence[str] = ()
+        self, encoding: SpaceEncoding, history: History, total: float, losses: Losses = ((), ())
     ) -> None:
         self._encoding = encoding
         self._history = history
         self._total = total
         self._losses = losses
-        self._blend = LossBlend()
+        self._blend = Blend()
         self._sign = sign_of(history.study.directions[0])
         self._clock = 0
         self.known: dict[int, ShownCurve] = {}
@@ -139,16 +144,16 @@ class CurveReader:
             self.values -= len(before.values)
             for ends, end in self._ends(before):
                 del ends[bisect.bisect_left(ends, end)]
-            for row in before.with_losses():
-                self._blend.leave(*row)
+            for share, row in zip(before.shares, before.rows, strict=True):
+                self._blend.leave(share, row)
         if now is not None:
             bisect.insort(self._ordered, now, key=_goodness)
             self.known[number] = now
             self.values += len(now.values)
             for ends, end in self._ends(now):
                 bisect.insort(ends, end)
-            for row in now.with_losses():
-                self._blend.enter(*row)
+            for share, row in zip(now.shares, now.rows, strict=True):
+                self._blend.enter(share, row)
 
     def _ends(self, curve: ShownCurve) -> list[tuple[list[float], float]]:
         finite = [value for value in curve.values if math.isfinite(value)]
@@ -159,12 +164,17 @@ class CurveReader:
         """The best and the worst value of all curves, of which one has a value."""
         return self._bests[0], self._worsts[-1]
 
-    def blended(self, curve: ShownCurve) -> ShownCurve:
-        """A curve with the values that count, in which the validation loss has its part."""
-        counting = dict(zip(curve.shares, curve.values, strict=True))
-        for share, value, loss in curve.with_losses():
-            counting[share] = self._blend.value(share, value, loss)
-        return replace(curve, values=tuple(counting.values()))
+    def blended(self, curves: Sequence[ShownCurve]) -> list[ShownCurve]:
+        """Curves with the values that count, in which the losses have their part."""
+        weights = weights_of(chain.from_iterable(curve.told for curve in curves))
+        blended = []
+        for curve in curves:
+            shown = zip(curve.shares, curve.rows, strict=True)
+            if math.isfinite(curve.best):
+                values = (self._blend.value(share, row, weights) for share, row in shown)
+                curve = replace(curve, values=tuple(values))
+            blended.append(curve)
+        return blended
 
     def read(self, trial: Trial) -> ShownCurve | None:
         """A trial's values at the marks it has passed, and its latest; None if it has none."""
@@ -174,9 +184,9 @@ class CurveReader:
         number = trial.number
         if trial.error_kind is not None and trial.error_kind.of_configuration:
             # Wherever curves are compared, it is as bad as anything that was seen.
-            nothing = (math.inf, math.inf)
-            horizons = (HORIZON, 1.0)
-            return ShownCurve(number, point, horizons, nothing, math.inf, outside=True)
+            nothing = math.inf, math.inf
+            no_rows: tuple[Row, ...] = ((math.inf, math.nan, math.nan),) * 2
+            return ShownCurve(number, point, (HORIZON, 1.0), nothing, math.inf, True, no_rows)
         values = self._values(trial)
         if not values:
             return None
@@ -184,17 +194,22 @@ class CurveReader:
         shown = tuple(values[share] for share in shares)
         best = min(values.values())
         outside = trial.violation > 0
-        losses = self._loss_at(trial, shares)
-        return ShownCurve(number, point, tuple(shares), shown, best, outside, losses)
+        rows = self._rows(trial, shares, shown)
+        return ShownCurve(number, point, tuple(shares), shown, best, outside, rows)
 
-    def _loss_at(self, trial: Trial, shares: Sequence[float]) -> tuple[float, ...]:
+    def _rows(
+        self, trial: Trial, shares: Sequence[float], values: Sequence[float]
+    ) -> tuple[Row, ...]:
+        """The objective and the losses at some shares."""
         first = next(iter(trial.reports.values()), None)
         reported = () if first is None else first.metrics
-        name = next((name for name in self._losses if name in reported), None)
-        if name is None:
-            return ()
+        chosen = [next((each for each in some if each in reported), "") for some in self._losses]
         metrics = {self._share(at): report.metrics for at, report in trial.reports.items()}
-        return tuple(metrics.get(share, {}).get(name, math.nan) for share in shares)
+        rows = []
+        for share, value in zip(shares, values, strict=True):
+            there = metrics.get(share, {})
+            rows.append((value, *(there.get(name, math.nan) for name in chosen)))
+        return tuple(rows)
 
     def _share(self, resource: float) -> float:
         return round(resource / self._total, DIGITS)
@@ -222,7 +237,7 @@ def at_marks(shares: Sequence[float]) -> list[float]:
 
 def _shown(curve: ShownCurve | None) -> str:
     """A text that differs if curves do; NaN is equal to itself in it."""
-    return "" if curve is None else repr((curve.shares, curve.values, curve.losses, curve.goodness))
+    return "" if curve is None else repr((curve.shares, curve.rows, curve.goodness))
 
 
 def _goodness(curve: ShownCurve) -> tuple[bool, float, int]:
@@ -253,15 +268,16 @@ def evidence_of(
     curves: Sequence[ShownCurve],
     warp: Warp,
     encoding: SpaceEncoding,
-    counting: Callable[[ShownCurve], ShownCurve] = lambda curve: curve,
+    counting: Callable[[Sequence[ShownCurve]], Sequence[ShownCurve]] = lambda curves: curves,
     most: int = MOST_ROWS,
 ) -> tuple[Evidence, float]:
     """The rows that the model is shown, and the mean that was taken off their values.
 
     Args:
-        counting: Puts the values that count into a curve; those of the objective without it.
+        counting: Puts the values that count into curves; those of the objective without it.
     """
-    chosen = [(counting(curve), since) for curve, since in _chosen(curves, most)]
+    shown, firsts = zip(*_chosen(curves, most), strict=True)
+    chosen = list(zip(counting(shown), firsts, strict=True))
     features = encoding.features(np.array([curve.point for curve, _ in chosen]))
     rows = [len(curve.values) - since for curve, since in chosen]
     numbers = np.repeat([curve.number for curve, _ in chosen], rows)

@@ -22,6 +22,7 @@ from hpsearch.ranking.selection import REACH
 from hpsearch.search.curve_model.curves import (
     MOST_ROWS,
     CurveReader,
+    Losses,
     ShownCurve,
     Warp,
     evidence_of,
@@ -140,8 +141,8 @@ class Forecast:
 
     Args:
         total: The full trial budget, in its unit.
-        losses: Names of a validation loss; the first one that is reported counts beside the
-            objective.
+        losses: Names of a validation loss, and of a training loss; the first one of each that is
+            reported counts beside the objective.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Forecast:
         encoding: SpaceEncoding,
         history: History,
         total: float,
-        losses: Sequence[str] = (),
+        losses: Losses = ((), ()),
         metric: str = "",
     ) -> None:
         self.encoding = encoding

@@ -96,12 +96,19 @@ def id_of(trial: Trial, storage: BaseStorage, history: History) -> int:
 
 def underway(storage: BaseStorage) -> BaseStorage:
     """A storage that shows queued trials as running, to samplers that read it directly."""
-    return cast(BaseStorage, _Shown(storage, lambda trials: map(_underway, trials)))
+    waiting, running = TrialState.WAITING, TrialState.RUNNING
+
+    def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
+        return [_changed(each, state=running) if each.state is waiting else each for each in trials]
+
+    return cast(BaseStorage, _Shown(storage, show))
 
 
 def without_repeats(storage: BaseStorage, history: History) -> BaseStorage:
     """A storage without repeats, for Optuna's pruners and most of its samplers, to which repeats of
     the leaders would be additional good configurations."""
+    if not history.repeats:
+        return storage
 
     def show(trials: list[FrozenTrial]) -> Iterable[FrozenTrial]:
         records = history.trials
@@ -136,13 +143,10 @@ class _Some:
 def _selected(
     trials: Iterable[FrozenTrial], deepcopy: bool, states: Container[TrialState] | None
 ) -> list[FrozenTrial]:
-    chosen = [trial for trial in trials if states is None or trial.state in states]
+    chosen = list(trials)
+    if states is not None:
+        chosen = [trial for trial in chosen if trial.state in states]
     return copy.deepcopy(chosen) if deepcopy else chosen
-
-
-def _underway(trial: FrozenTrial) -> FrozenTrial:
-    is_queued = trial.state is TrialState.WAITING
-    return _changed(trial, state=TrialState.RUNNING) if is_queued else trial
 
 
 def _without_curve(trial: FrozenTrial) -> FrozenTrial:

@@ -6,18 +6,20 @@ drivers work: read them in one transaction. `hpsearch.store.audit.checkpoints` l
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, select
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.errors import Damaged
-from hpsearch.store import contents
+from hpsearch.store import contents, schema
 from hpsearch.store.schema import studies, tallies
 from hpsearch.store.study_texts import budget_in
+from hpsearch.store.tallies import PARTS, whole_parts
 from hpsearch.study_file.models import StudyBudget
 
 SAME_SECONDS = 1e-6
@@ -188,19 +190,41 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
         else:
             found += _violations_in(name, study)
             found += _wrong_tallies(connection, number, name, trials)
+            found += _stale_ranks(connection, number, name, trials)
     return found
 
 
 def _wrong_tallies(
     connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
 ) -> Iterator[Violation]:
-    there = Counter((trial.state, trial.role) for trial in trials.values())
-    kept = select(tallies.c.state, tallies.c.role, tallies.c.trials)
-    for state, role, count in connection.execute(kept.where(tallies.c.study_id == study_id)):
-        if count != there.pop((state, role), 0):
-            yield Violation(name, None, f"its tallies have {count} trials {state}, of role {role}")
-    for (state, role), count in there.items():
-        yield Violation(name, None, f"its tallies lack {count} trials {state}, of role {role}")
+    there: defaultdict[tuple[Any, Any], list[float]] = defaultdict(list)
+    for trial in trials.values():
+        there[trial.state, trial.role].append(whole_parts(trial.gpu_seconds))
+    kept = select(tallies.c.state, tallies.c.role, tallies.c.trials, tallies.c.gpu_seconds)
+    of_study = kept.where(tallies.c.study_id == study_id)
+    for state, role, count, seconds in connection.execute(of_study):
+        spent = there.pop((state, role), [])
+        which = f"{count} trials {state}, of role {role}"
+        if count != len(spent):
+            yield Violation(name, None, f"its tallies have {which}")
+        elif abs((seconds or 0.0) - sum(spent)) > SAME_SECONDS * (1 + sum(spent)) + count / PARTS:
+            took = f"{seconds or 0.0:g} GPU-seconds for {which}, which took {sum(spent):g}"
+            yield Violation(name, None, f"its tallies have {took}")
+    for (state, role), spent in there.items():
+        which = f"{len(spent)} trials {state}, of role {role}"
+        yield Violation(name, None, f"its tallies lack {which}")
+
+
+def _stale_ranks(
+    connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
+) -> Iterator[Violation]:
+    """What a trial is ranked by is kept beside it, and must follow from it."""
+    ranks = select(schema.trials.c.number, schema.trials.c.violation, schema.trials.c.standing)
+    for number, *kept in connection.execute(ranks.where(schema.trials.c.study_id == study_id)):
+        right = list(contents.ranked_by(trials[number]))
+        if kept != right:
+            was, now = (f"violation {over:g}, standing {at}" for over, at in (kept, right))
+            yield Violation(name, number, f"it is ranked by {was} in place of {now}")
 
 
 def _violations_in(name: str, study: StudyTrials) -> Iterator[Violation]:

@@ -28,8 +28,8 @@ from hpsearch.store.reading.queries import (
     StudyHead,
     TrialRow,
     compiled_for,
+    each_trial,
     rows_of,
-    trial_rows,
     trials_of,
 )
 from hpsearch.store.schema import RANKED, special, studies, trials
@@ -83,8 +83,11 @@ def best_trials(
         UserError: The study has no direction.
     """
     if len(study.directions) > 1:
-        rows = trial_rows(connection, study, where=where)
-        return pareto_front(rows, study.directions)[:top]
+        front: list[Ranked[TrialRow]] = []
+        for part in each_trial(connection, study, where=where).parts():
+            candidates = [*(each.trial for each in front), *part]
+            front = pareto_front(candidates, study.directions)
+        return front[:top]
     compared = _compared(connection, study, max(top or 1, COMPARED), where)
     ranked = rank(compared, study.direction, study.metric)[: top or 1]
     numbers = [each.trial.number for each in ranked]

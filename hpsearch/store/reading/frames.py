@@ -1,98 +1,127 @@
-"""A study as pandas frames: trials, reports and attempts, with a column for each parameter and
-metric."""
+"""A study as tables: trials, reports and attempts, with a column for each parameter and metric."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, and_, select
 
 from hpsearch.store.reading.names import METRIC_PREFIX, PARAMETER_PREFIX, SHOWN
-from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
-from hpsearch.store.schema import attempts, reports
+from hpsearch.store.reading.queries import Rows, StudyHead, TrialRow, each_row, each_trial
+from hpsearch.store.schema import attempts, reports, trials
 
 _TRIAL_COLUMNS = [*(name for name in SHOWN if name != "params"), "violation"]
 
-
-def trials_frame(
-    connection: Connection,
-    study: StudyHead,
-    *,
-    where: str | None = None,
-    sort: str | None = None,
-    limit: int | None = None,
-) -> pd.DataFrame:
-    """The trials that `where` selects, in the order of `sort`, at most `limit`, as `frame_of`."""
-    return frame_of(trial_rows(connection, study, where=where, sort=sort, limit=limit))
+Cells = tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
+"""A row's own cells by column, its parameters and its metrics."""
 
 
-def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
-    """A row for each trial: its columns, those of `more`, its parameters, and the metrics of its
-    latest report. A parameter or metric with the name of a column before it is called
-    ``params.NAME`` or ``metrics.NAME``."""
-    taken = {*_TRIAL_COLUMNS, *(more or {})}
-    params_of = [row.params for row in rows]
-    metrics_of = [row.metrics for row in rows]
-    parameters = _columns(params_of, taken, PARAMETER_PREFIX)
-    metrics = _columns(metrics_of, taken, METRIC_PREFIX)
-    plain = [row.as_plain() for row in rows]
-    columns: dict[str, list[Any]] = {}
-    for name in _TRIAL_COLUMNS:
-        columns[name] = [cells[name] for cells in plain]
-    columns |= more or {}
-    columns |= _filled(parameters, params_of)
-    columns |= _filled(metrics, metrics_of)
-    return pd.DataFrame(columns)
+class StudyTable:
+    """A table of a study, with a row for each trial, report or attempt.
+
+    A parameter or metric with the name of a column before it is called ``params.NAME`` or
+    ``metrics.NAME``. Goes through all rows to know the columns.
+
+    Args:
+        own: The columns that are neither parameters nor metrics.
+        rows: Its rows.
+        metrics_first: True if a parameter with the name of a metric is renamed, else the metric is.
+    """
+
+    def __init__(
+        self, own: Sequence[str], rows: Rows[Cells], *, metrics_first: bool = False
+    ) -> None:
+        self._own, self._rows = own, rows
+        params: dict[str, None] = {}
+        metrics: dict[str, None] = {}
+        for _, of_params, of_metrics in rows:
+            params |= dict.fromkeys(of_params)
+            metrics |= dict.fromkeys(of_metrics)
+        taken = set(own)
+        if metrics_first:
+            self._metrics = _columns(metrics, taken, METRIC_PREFIX)
+        self._params = _columns(params, taken, PARAMETER_PREFIX)
+        if not metrics_first:
+            self._metrics = _columns(metrics, taken, METRIC_PREFIX)
+
+    def frame(self) -> pd.DataFrame:
+        """The whole table."""
+        return pd.DataFrame(self._cells(list(self._rows)))
+
+    def frames(self) -> Iterator[pd.DataFrame]:
+        """The table in parts, whose cells are objects, as they were read; one part at least."""
+        is_empty = True
+        for part in self._rows.parts():
+            yield pd.DataFrame(self._cells(part), dtype=object)
+            is_empty = False
+        if is_empty:
+            yield pd.DataFrame(self._cells([]), dtype=object)
+
+    def _cells(self, rows: Sequence[Cells]) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {}
+        for name in self._own:
+            columns[name] = [own[name] for own, _, _ in rows]
+        for name, column in self._params.items():
+            columns[column] = [params.get(name) for _, params, _ in rows]
+        for name, column in self._metrics.items():
+            columns[column] = [metrics.get(name) for _, _, metrics in rows]
+        return columns
 
 
-def reports_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
-    """A row for each report, by trial and resource, with a column for each parameter and metric:
-    recorded curves."""
-    params = {row.number: row.params for row in trial_rows(connection, study)}
-    plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    statement = select(*plain, reports.c.metrics)
-    statement = statement.where(reports.c.study_id == study.id)
-    statement = statement.order_by(reports.c.trial, reports.c.resource)
-    rows = connection.execute(statement).all()
-    columns: dict[str, list[Any]] = {}
-    for place, column in enumerate(plain):
-        columns[column.name] = [row[place] for row in rows]
-    params_of = [params[row.trial] for row in rows]
-    metrics_of = [row.metrics for row in rows]
-    taken = set(columns)
-    metrics = _columns(metrics_of, taken, METRIC_PREFIX)
-    parameters = _columns(params.values(), taken, PARAMETER_PREFIX)
-    columns |= _filled(parameters, params_of)
-    columns |= _filled(metrics, metrics_of)
-    return pd.DataFrame(columns)
-
-
-def attempts_frame(connection: Connection, study: StudyHead) -> pd.DataFrame:
-    """A row for each attempt, by trial and number."""
-    plain = [column for column in attempts.c if column.name != "study_id"]
-    statement = (
-        select(*plain)
-        .where(attempts.c.study_id == study.id)
-        .order_by(attempts.c.trial, attempts.c.number)
-    )
-    rows = connection.execute(statement).all()
-    names = [column.name for column in plain]
-    return pd.DataFrame(rows, columns=names)
-
-
-def _columns(rows: Iterable[Mapping[str, Any]], taken: set[str], prefix: str) -> dict[str, str]:
-    names = dict.fromkeys(chain.from_iterable(rows))
-    columns = {}
-    for name in names:
-        is_taken = name in taken
-        columns[name] = prefix + name if is_taken else name
+def _columns(names: Mapping[str, None], taken: set[str], prefix: str) -> dict[str, str]:
+    columns = {name: prefix + name if name in taken else name for name in names}
     taken.update(columns.values())
     return columns
 
 
-def _filled(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """The cells of columns that `_columns` named; None if a row lacks the name."""
-    return {column: [row.get(name) for row in rows] for name, column in columns.items()}
+def trials_table(connection: Connection, study: StudyHead, **choice: Any) -> StudyTable:
+    """A row for each trial that `each_trial` finds, with the metrics of its latest report."""
+    rows = each_trial(connection, study, **choice)
+    return StudyTable(_TRIAL_COLUMNS, Rows(lambda: map(_cells_of, rows)))
+
+
+def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
+    """Trials as `trials_table`, with more columns."""
+    more = more or {}
+    beside = [dict(zip(more, cells, strict=True)) for cells in zip(*more.values(), strict=True)]
+    cells = []
+    for place, (own, params, metrics) in enumerate(map(_cells_of, rows)):
+        cells.append(({**own, **(beside[place] if more else {})}, params, metrics))
+    return StudyTable([*_TRIAL_COLUMNS, *more], Rows(lambda: iter(cells))).frame()
+
+
+def _cells_of(row: TrialRow) -> Cells:
+    return row.as_plain(), row.params, row.metrics
+
+
+def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
+    """A row for each report, by trial and resource: recorded curves."""
+    plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
+    of_trial = and_(trials.c.study_id == reports.c.study_id, trials.c.number == reports.c.trial)
+    statement = select(*plain, reports.c.metrics, trials.c.params).join_from(
+        reports, trials, of_trial
+    )
+    statement = statement.where(reports.c.study_id == study.id)
+    in_order = statement.order_by(reports.c.trial, reports.c.resource)
+
+    def read() -> Iterator[Cells]:
+        for row in each_row(connection, in_order):
+            yield dict(row._mapping), row.params, row.metrics
+
+    names = [column.name for column in plain]
+    return StudyTable(names, Rows(read), metrics_first=True)
+
+
+def attempts_table(connection: Connection, study: StudyHead) -> StudyTable:
+    """A row for each attempt, by trial and number."""
+    plain = [column for column in attempts.c if column.name != "study_id"]
+    of_study = select(*plain).where(attempts.c.study_id == study.id)
+    in_order = of_study.order_by(attempts.c.trial, attempts.c.number)
+
+    def read() -> Iterator[Cells]:
+        for row in each_row(connection, in_order):
+            yield dict(row._mapping), {}, {}
+
+    return StudyTable([column.name for column in plain], Rows(read))

@@ -1,34 +1,56 @@
 """The history of a study as frames: its trials, their reports, and the attempts on its workers.
-Reads all of a study, unlike `queries`.
+
+Of many trials some are chosen. What is counted of all of them is read a few rows at a time.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from optuna.distributions import BaseDistribution
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, func, select, true
 
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
 from hpsearch.ranking.selection import standing
-from hpsearch.store.reading.best import GoalColumns, goals_of
-from hpsearch.store.reading.frames import attempts_frame
+from hpsearch.store.reading.best import GoalColumns, best_trials, goals_of
 from hpsearch.store.reading.provenance import environments_of
-from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_rows
-from hpsearch.store.schema import reports, trials
+from hpsearch.store.reading.queries import StudyHead, TrialRow, each_row, rows_of, trials_of
+from hpsearch.store.schema import attempts, reports, trials
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
-from trials.contract import Finding
 
+MOST_TRIALS = 3_000
+"""Of a study with more trials, about so many are chosen: the best third, and others with evenly
+spaced numbers."""
 FIRST_TRIALS = 200  # from so many trials the space of a study without a study file is read
-_TRIAL_COLUMNS = (
-    *("state", "role", "repeats", "resource", "gpu_seconds", "violation"),
-    *("error_kind", "error_text", "created", "started", "ended"),
-)
+_TRIAL_COLUMNS = ("state", "role", "resource", "violation", "ended")
+
+
+class Shown(NamedTuple):
+    """A value that was better than all before it."""
+
+    trial: int
+    value: float
+    moment: float
+
+
+@dataclass(slots=True)
+class Found:
+    """A finding about the health of trials: how many have it, and its latest."""
+
+    trials: int = 0
+    latest: int = 0
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +59,26 @@ class HistoryFrames:
     epoch, and absent times are NaN."""
 
     goals: Sequence[GoalColumns]
+    count: int
+    """The number of all trials."""
     trials: pd.DataFrame
-    """By number: the columns `_TRIAL_COLUMNS`, and for each goal its two columns."""
+    """Those that are chosen, by number: the columns `_TRIAL_COLUMNS`, and for each goal its two
+    columns."""
     params: pd.DataFrame
-    """By the trial's number, a column for each parameter; NaN or None where it is not active."""
+    """Of these, by number, a column for each parameter; NaN or None where it is not active."""
     reports: pd.DataFrame
-    """In order of time: trial, resource, created, and for each goal its column of values."""
+    """Of these, in order of time: trial, resource, and for each goal its column of values."""
+    bests: Mapping[str, Sequence[Shown]]
+    """By a goal's column, in order of time: of trials that keep the limits, without repeats and
+    failed ones."""
     attempts: pd.DataFrame
-    """In order of their start, as `attempts_frame`."""
+    """All of them, in order of their start, with the state and role of their trials."""
     space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known
     environments: Sequence[Environment]  # those of its drivers, the oldest first
-    findings: Sequence[tuple[int, Finding]]  # what trials showed of their health, by number
+    findings: Mapping[tuple[str, str], Found]
+    """By severity and name."""
+    last: float
+    """The time of its last record."""
 
 
 def history_frames(
@@ -56,22 +87,44 @@ def history_frames(
     """Read the history of a study. Without a study file (`spec`), the space is read from its
     trials."""
     goals = goals_of(study)
-    rows = trial_rows(connection, study)
+    of_study = select(func.count(), func.max(trials.c.ended)).where(trials.c.study_id == study.id)
+    count, last_ended = connection.execute(of_study).one()
+    chosen = _chosen(connection, study, count)
+    rows = rows_of(connection, trials_of(study).where(chosen).order_by(trials.c.number))
     numbers = pd.Index([row.number for row in rows], name="number")
     space = _stored_space(connection, study) if spec is None else distributions(spec.space)
+    own = _attempts(connection, study)
+    last_reported = connection.scalar(
+        _of_study(select(func.max(reports.c.created)), reports, study)
+    )
+    moments = [last_ended, last_reported, own["started"].max(), own["ended"].max()]
     return HistoryFrames(
         goals=goals,
+        count=count,
         trials=_trials(rows, goals, numbers),
         params=pd.DataFrame([row.params for row in rows], index=numbers, dtype=object),
-        reports=_reports(connection, study, goals),
-        attempts=_attempts_in_order(connection, study),
+        reports=_reports(connection, study, goals, chosen),
+        bests=_bests(connection, study, goals, has_reports=last_reported is not None),
+        attempts=own,
         space=space,
         environments=environments_of(connection, study),
         findings=_findings(connection, study),
+        last=max((float(at) for at in moments if pd.notna(at)), default=0.0),
     )
 
 
-def each_row(frame: pd.DataFrame) -> Iterable[Any]:
+def _chosen(connection: Connection, study: StudyHead, count: int) -> Any:
+    """The condition that chooses trials."""
+    if count <= MOST_TRIALS:
+        return true()
+    numbers = set(range(0, count, math.ceil(count / (MOST_TRIALS * 2 / 3))))
+    if study.directions:
+        best = best_trials(connection, study, MOST_TRIALS // 3)
+        numbers |= {each.trial.number for each in best}
+    return trials.c.number.in_(numbers)
+
+
+def rows_in(frame: pd.DataFrame) -> Iterable[Any]:
     """The rows of a frame, each with its cells as attributes."""
     return frame.itertuples(index=False)
 
@@ -85,14 +138,14 @@ def _trials(
     for goal in goals:
         columns[goal.column] = [_finite(_value(row, goal)) for row in rows]
         columns[goal.standing] = [_finite(_standing(row, goal)) for row in rows]
-    frame = pd.DataFrame(columns, index=numbers)
-    return frame.astype(dict.fromkeys(("created", "started", "ended"), float))
+    return pd.DataFrame(columns, index=numbers).astype({"ended": float})
 
 
-def _value(row: TrialRow, goal: GoalColumns) -> float | None:
+def _value(row: Any, goal: GoalColumns) -> float | None:
+    first: float | None = row.value
     if row.values is None:
-        return row.value if goal.index == 0 else None
-    return row.values[goal.index]
+        return first if goal.index == 0 else None
+    return float(row.values[goal.index])
 
 
 def _standing(row: TrialRow, goal: GoalColumns) -> float | None:
@@ -107,40 +160,93 @@ def _finite(value: float | None) -> float:
 
 
 def _reports(
-    connection: Connection, study: StudyHead, goals: Sequence[GoalColumns]
+    connection: Connection, study: StudyHead, goals: Sequence[GoalColumns], chosen: Any
 ) -> pd.DataFrame:
-    measured: list[Any] = [reports.c.value] if len(goals) == 1 else [reports.c.metrics]
-    wanted = select(reports.c.trial, reports.c.resource, reports.c.created, *measured)
-    statement = _of_study(wanted, reports, study)
-    in_order = statement.order_by(reports.c.created, reports.c.trial, reports.c.resource)
-    rows = connection.execute(in_order).all()
-    columns: dict[str, list[Any]] = {
-        "trial": [row.trial for row in rows],
-        "resource": [row.resource for row in rows],
-        "created": [row.created for row in rows],
-    }
-    for goal in goals:
-        if len(goals) == 1:
-            values = [row.value for row in rows]
-        else:
-            values = [row.metrics.get(goal.metric) for row in rows]
-        columns[goal.column] = [_finite(value) for value in values]
-    kinds = {"trial": int} | {name: float for name in columns if name != "trial"}
-    return pd.DataFrame(columns).astype(kinds)
+    wanted = select(reports.c.trial, reports.c.resource, *_measured(goals))
+    statement = _of_study(wanted, reports, study).join_from(reports, trials, _OF_TRIAL)
+    in_order = statement.where(chosen).order_by(
+        reports.c.created, reports.c.trial, reports.c.resource
+    )
+    columns: dict[str, Any] = {"trial": array("q"), "resource": array("d")}
+    columns |= {goal.column: array("d") for goal in goals}
+    for row in each_row(connection, in_order):
+        columns["trial"].append(row.trial)
+        columns["resource"].append(row.resource)
+        for goal, value in zip(goals, _values(row, goals), strict=True):
+            columns[goal.column].append(value)
+    return pd.DataFrame({name: np.asarray(cells) for name, cells in columns.items()})
 
 
-def _attempts_in_order(connection: Connection, study: StudyHead) -> pd.DataFrame:
-    frame = attempts_frame(connection, study)
-    times = ("started", "ended", "gpu_seconds", "start_up_seconds")
-    frame = frame.astype(dict.fromkeys(times, float))
-    return frame.sort_values(["started", "trial", "number"], ignore_index=True)
+_OF_TRIAL = (trials.c.study_id == reports.c.study_id) & (trials.c.number == reports.c.trial)
 
 
-def _findings(connection: Connection, study: StudyHead) -> list[tuple[int, Finding]]:
+def _measured(goals: Sequence[GoalColumns]) -> list[Any]:
+    return [reports.c.value] if len(goals) == 1 else [reports.c.metrics]
+
+
+def _values(row: Any, goals: Sequence[GoalColumns]) -> list[float]:
+    """The values of a report, by goal."""
+    if len(goals) == 1:
+        return [_finite(row.value)]
+    return [_finite(row.metrics.get(goal.metric)) for goal in goals]
+
+
+def _bests(
+    connection: Connection, study: StudyHead, goals: Sequence[GoalColumns], *, has_reports: bool
+) -> dict[str, list[Shown]]:
+    """By reports, or by the values of trials where there are no reports."""
+    if has_reports:
+        wanted = select(reports.c.trial, reports.c.created, *_measured(goals))
+        shown = wanted.join_from(reports, trials, _OF_TRIAL)
+        shown = shown.order_by(reports.c.created, reports.c.trial, reports.c.resource)
+    else:
+        measured = (trials.c.value, trials.c.objective_values.label("values"))
+        shown = select(trials.c.number.label("trial"), trials.c.ended.label("created"), *measured)
+        shown = shown.where(trials.c.ended.is_not(None)).order_by(trials.c.ended, trials.c.number)
+    counts = (trials.c.role != Role.CONFIRM.value) & (trials.c.state != State.FAILED.value)
+    counts &= trials.c.violation == 0
+    bests: dict[str, list[Shown]] = {goal.column: [] for goal in goals}
+    row: Any
+    for row in each_row(connection, _of_study(shown.where(counts), trials, study)):
+        values = _values(row, goals) if has_reports else [_finite(_value(row, g)) for g in goals]
+        for goal, value in zip(goals, values, strict=True):
+            so_far = bests[goal.column]
+            sign = -1 if goal.maximize else 1
+            if sign * value < (sign * so_far[-1].value if so_far else math.inf):
+                so_far.append(Shown(row.trial, value, row.created))
+    return bests
+
+
+_NUMBERS = ("started", "ended", "gpu_seconds", "start_up_seconds")
+_WORDS = ("worker", "outcome", "state", "role")
+
+
+def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
+    """A few numbers for each attempt, and words that they share."""
+    own = [attempts.c[name] for name in ("trial", *_NUMBERS, "worker", "outcome")]
+    same = (trials.c.study_id == attempts.c.study_id) & (trials.c.number == attempts.c.trial)
+    wanted = select(*own, trials.c.state, trials.c.role).join_from(attempts, trials, same)
+    in_order = wanted.order_by(attempts.c.started, attempts.c.trial, attempts.c.number)
+    columns: dict[str, Any] = {name: array("d") for name in ("trial", *_NUMBERS)}
+    columns |= {name: [] for name in _WORDS}
+    for row in each_row(connection, _of_study(in_order, attempts, study)):
+        for name, cell in row._mapping.items():
+            if name in _WORDS:
+                columns[name].append(None if cell is None else sys.intern(str(cell)))
+            else:
+                columns[name].append(math.nan if cell is None else cell)
+    frame = pd.DataFrame({name: np.asarray(cells) for name, cells in columns.items()})
+    return frame.astype({"trial": int, **dict.fromkeys(_WORDS, object)})
+
+
+def _findings(connection: Connection, study: StudyHead) -> dict[tuple[str, str], Found]:
     statement = _of_study(select(trials.c.number, trials.c.findings), trials, study)
-    found = []
-    for number, findings in connection.execute(statement.order_by(trials.c.number)):
-        found += [(number, finding) for finding in findings or ()]
+    found: defaultdict[tuple[str, str], Found] = defaultdict(Found)
+    for row in each_row(connection, statement.order_by(trials.c.number)):
+        for finding in row.findings or ():
+            of_kind = found[finding.severity.value, finding.name]
+            of_kind.trials += 1
+            of_kind.latest, of_kind.evidence = row.number, finding.evidence
     return found
 
 

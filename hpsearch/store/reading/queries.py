@@ -4,9 +4,10 @@ everything about one trial. Rows are plain frozen objects that views and exports
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
 
@@ -15,7 +16,7 @@ from hpsearch.domain.records import Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.ranking.selection import Ranked
 from hpsearch.store import heartbeats
-from hpsearch.store.contents import REQUEST_COLUMNS, not_found
+from hpsearch.store.contents import FETCHED, REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
@@ -36,6 +37,26 @@ from trials.descriptions.description import ASK
 
 if TYPE_CHECKING:
     from hpsearch.store.reading.conditions import Option
+
+
+Of = TypeVar("Of", covariant=True)
+
+
+@dataclass(frozen=True)
+class Rows(Generic[Of]):
+    """Rows of which few are held at a time. They are read anew, in the transaction of their
+    connection, whenever somebody goes through them."""
+
+    read: Callable[[], Iterator[Of]]
+
+    def __iter__(self) -> Iterator[Of]:
+        return self.read()
+
+    def parts(self) -> Iterator[list[Of]]:
+        """The rows in their order, at most `FETCHED` at a time."""
+        rows = iter(self)
+        while part := list(islice(rows, FETCHED)):
+            yield part
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +242,38 @@ def trial_rows(
     Raises:
         FilterError: An expression does not parse or names something unknown.
     """
+    statement = _selected(connection, study, where, sort)
+    return rows_of(connection, statement.limit(limit).offset(skip))
+
+
+def each_trial(
+    connection: Connection,
+    study: StudyHead,
+    *,
+    where: str | None = None,
+    sort: str | None = None,
+    limit: int | None = None,
+) -> Rows[TrialRow]:
+    """The trials of `trial_rows`, for studies of any size. Raises FilterError as it does."""
+    statement = _selected(connection, study, where, sort).limit(limit)
+    return Rows(lambda: map(_trial_row, each_row(connection, statement)))
+
+
+def _selected(
+    connection: Connection, study: StudyHead, where: str | None, sort: str | None
+) -> Select[Any]:
     statement = trials_of(study)
     if where:
         statement = statement.where(compiled_for(connection, study, where, "--where"))
     if sort:
         statement = statement.order_by(*compiled_for(connection, study, sort, "--sort"))
-    in_order = statement.order_by(trials.c.number).limit(limit).offset(skip)
-    return rows_of(connection, in_order)
+    return statement.order_by(trials.c.number)
+
+
+def each_row(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any]]:
+    """The rows of a statement, at most `FETCHED` in memory: PostgreSQL has a cursor for it."""
+    with connection.execute(statement, execution_options={"yield_per": FETCHED}) as result:
+        yield from result
 
 
 def compiled_for(connection: Connection, study: StudyHead, text: str, option: Option) -> Any:
@@ -314,7 +360,10 @@ def trials_of(study: StudyHead) -> Select[Any]:
 
 def rows_of(connection: Connection, statement: Select[Any]) -> list[TrialRow]:
     """The rows of a statement that begins with `trials_of`."""
-    rows = [TrialRow(**row._mapping) for row in connection.execute(statement)]
-    for row in rows:
-        row.metrics = row.metrics or {}
-    return rows
+    return list(map(_trial_row, connection.execute(statement)))
+
+
+def _trial_row(row: Row[Any]) -> TrialRow:
+    found = TrialRow(**row._mapping)
+    found.metrics = found.metrics or {}
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,11 @@ from hpsearch.store.reading.best import best_of_each, best_trials
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
-from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, tallies, trials
+from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, special, tallies, trials
 
+TIMED = 1_000
+"""The trials that the time left is estimated from: of more, evenly spaced ones, with all that are
+open now and all that were not drawn by the sampler."""
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
@@ -59,6 +63,12 @@ class StudySummary:
     gpu_seconds: float
     best: Ranked[TrialRow] | None
     budget: Sequence[BudgetLine] = ()  # what is used of each limit
+    checkpoint_bytes: int | None = None
+
+    @property
+    def ended(self) -> int:
+        """The number of trials that have ended."""
+        return sum(count for state, count in self.trials.items() if state.terminal)
 
     @property
     def driver(self) -> str | None:
@@ -134,16 +144,23 @@ def list_studies(connection: Connection) -> list[StudySummary]:
     return [_summary(head, counted[head.id], best.get(head.id)) for head in heads]
 
 
+def study_summary(
+    connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
+) -> StudySummary:
+    """A study in a line; `ranked` as for `study_status`."""
+    counted = _tallies(connection, study.id)[study.id]
+    if ranked is None and study.has_best:
+        ranked = best_trials(connection, study, 1)
+    best = ranked[0] if ranked and study.has_best else None
+    return _summary(study, counted, best)
+
+
 def study_status(
     connection: Connection, study: StudyHead, ranked: Sequence[Ranked[TrialRow]] | None = None
 ) -> StudyStatus:
     """The standing of a study. `ranked` are its best trials, best first, where they were read
     already."""
-    counted = _tallies(connection, study.id)[study.id]
-    if ranked is None and study.has_best:
-        ranked = best_trials(connection, study, 1)
-    best = ranked[0] if ranked and study.has_best else None
-    summary = _summary(study, counted, best)
+    summary = study_summary(connection, study, ranked)
     reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
         attempts.c.study_id == study.id, LIVE_ATTEMPT
     )
@@ -154,39 +171,44 @@ def study_status(
         trials_per_hour=_trials_per_hour(summary),
         running=_running(connection, study),
         failures=_failures(connection, study),
-        checkpoint_bytes=_sum(row.checkpoint_bytes for row in counted),
+        checkpoint_bytes=summary.checkpoint_bytes,
         requests=study_requests(connection, study),
-        time_left=_time_left(connection, study),
+        time_left=_time_left(connection, summary),
     )
 
 
-def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
-    if study.driver is None or study.is_asked:
-        return None
-    spec = spec_of(study)
+def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None:
+    study = summary.head
+    spec = None if study.driver is None or study.is_asked else spec_of(study)
     if spec is None:
         return None
+    which = trials.c.study_id == study.id
+    count = sum(summary.trials.values())
+    if count > TIMED:
+        some = trials.c.number.in_(range(0, count, math.ceil(count / TIMED)))
+        which &= some | special() | trials.c.state.in_((State.QUEUED.value, State.RUNNING.value))
     values = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
     wanted = ("number", "state", "role", "resource", "speed", "started", "ended")
     columns = [trials.c[name] for name in (*wanted, *values)]
-    in_order = select(*columns).where(trials.c.study_id == study.id).order_by(trials.c.number)
+    in_order = select(*columns).where(which).order_by(trials.c.number)
     found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
     wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
     columns = [attempts.c[name] for name in (*wanted, "start_up_seconds")]
-    of_study = select(*columns).where(attempts.c.study_id == study.id)
+    same = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    of_these = select(*columns).join_from(trials, attempts, same).where(which)
     workers = set()
-    for row in connection.execute(of_study.order_by(attempts.c.trial, attempts.c.number)):
+    for row in connection.execute(of_these.order_by(attempts.c.trial, attempts.c.number)):
         found[row.trial].attempts.append(Attempt(**row._mapping))
         workers.add(row.worker)
-    return TimeLeft(spec, list(found.values()), len(workers))
+    searched = next(int(line.used) for line in summary.budget if line.name == "trials")
+    return TimeLeft(spec, list(found.values()), len(workers), searched)
 
 
 def _trials_per_hour(summary: StudySummary) -> float | None:
-    ended = sum(count for state, count in summary.trials.items() if state.terminal)
     hours = summary.head.active_seconds / 3600
-    if not ended or hours <= 0:
+    if not summary.ended or hours <= 0:
         return None
-    return ended / hours
+    return summary.ended / hours
 
 
 def _summary(
@@ -196,7 +218,9 @@ def _summary(
     for row in counted:
         trials[row.state] += row.trials
     gpu_seconds = _sum(row.gpu_seconds for row in counted) or 0.0
-    return StudySummary(head, trials, gpu_seconds, best, _budget(head, counted, gpu_seconds))
+    budget = _budget(head, counted, gpu_seconds)
+    taken = _sum(row.checkpoint_bytes for row in counted)
+    return StudySummary(head, trials, gpu_seconds, best, budget, taken)
 
 
 def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list[BudgetLine]:

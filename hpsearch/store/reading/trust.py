@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, null, select
+from sqlalchemy import Connection, Select, bindparam, func, null, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
@@ -98,7 +98,7 @@ def _curves(
         scores[row.trial][row.resource] = scoring.score(report)
     return [
         TrialCurve(row.number, row.state, row.rung, scores[row.number])
-        for row in connection.execute(searched.where(trials.c.number.in_(numbers)))
+        for row in connection.execute(searched.where(trials.c.number.in_(_written(numbers))))
         if row.number in scores
     ]
 
@@ -111,6 +111,11 @@ def _reports_from(
     metrics = reports.c.metrics if spec.constraints else null().label("metrics")
     return select(reports.c.trial, reports.c.resource, reports.c.value, metrics).where(
         reports.c.study_id == study.id,
-        reports.c.trial.in_(numbers),
+        reports.c.trial.in_(_written(numbers)),
         reports.c.resource >= lowest,
     )
+
+
+def _written(numbers: Sequence[int]) -> Any:
+    """Numbers that stand in the text of a statement: PostgreSQL takes long over many parameters."""
+    return bindparam("numbers", list(numbers), expanding=True, literal_execute=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -13,6 +15,21 @@ def history_of(trials: int) -> History:
         StudyRecord(id=1, name="a-study", spec=""),
         [Trial(n, State.RUNNING, {}) for n in range(trials)],
     )
+
+
+def test_readers_of_long_ago_look_at_all_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hpsearch.domain.history.REMEMBERED", 3)
+    history = History(StudyRecord(0, "s", ""))
+    for number in range(3):
+        history.add_trial(Trial(number, State.QUEUED, {}))
+    clock, numbers = history.changed_since(0)
+    assert numbers == [2, 1, 0]
+    for number in range(3, 8):
+        history.add_trial(Trial(number, State.QUEUED, {}))
+        latest, numbers = history.changed_since(history._clock - 1)
+        assert numbers == [number]
+    assert sorted(history.changed_since(clock)[1]) == list(range(8))
+    assert history.changed_since(latest)[1] == []
 
 
 def test_a_drain_hands_over_what_was_touched_once() -> None:

@@ -25,7 +25,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.store.reading.frames import trials_frame
+from hpsearch.store.reading.frames import trials_table
 from hpsearch.store.reading.queries import find_study, trial_rows
 from hpsearch.store.store import Store
 
@@ -39,7 +39,7 @@ with closing(Store.open(sys.argv[1])) as store:
         found = trial_rows(connection, study, where="mood = 'confirm'")
         assert [row.number for row in found] == [0]
         assert found[0].as_plain()["mood"] == "confirm"
-        assert list(trials_frame(connection, study)["mood"])[0] == "confirm"
+        assert list(trials_table(connection, study).frame()["mood"])[0] == "confirm"
         try:
             trial_rows(connection, study, where="mood = 'confrm'")
         except Exception as error:

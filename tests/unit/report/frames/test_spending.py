@@ -21,9 +21,7 @@ TWO_SLOTS = attempts_of(
     (1, "w1", 100.0, 110.0, "paused", 10.0, 2.0),
     (2, "w1", 112.0, 118.0, "lost", 6.0, 0.0),
 )
-STATES = pd.DataFrame(
-    {"state": ["complete", "paused", "complete"], "role": ["search", "search", "confirm"]}
-)
+STATES = {"state": ["complete", "paused", "complete"], "role": ["search", "search", "confirm"]}
 
 
 def test_gpu_time_is_spread_over_an_attempt() -> None:
@@ -49,7 +47,7 @@ def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others() -> None
 
 def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top() -> None:
     spans = driven_spans(TWO_SLOTS, [])
-    spent = spending(TWO_SLOTS, STATES, spans).set_index("part")["gpu_seconds"]
+    spent = spending(TWO_SLOTS.assign(**STATES), spans).set_index("part")["gpu_seconds"]
     assert spent[SpentOn.FINISHED] == 15.0
     assert spent[SpentOn.PAUSED] == 8.0
     assert spent[SpentOn.FAILED] == 6.0, "a lost attempt is lost, whatever became of its trial"
@@ -61,5 +59,7 @@ def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top() -> None:
 
 def test_repeats_are_the_confirmations() -> None:
     repeat = TWO_SLOTS.assign(outcome="complete")
-    spent = spending(repeat, STATES, driven_spans(repeat, [])).set_index("part")["gpu_seconds"]
+    spent = spending(repeat.assign(**STATES), driven_spans(repeat, [])).set_index("part")[
+        "gpu_seconds"
+    ]
     assert spent[SpentOn.CONFIRMED] == 6.0

@@ -1,0 +1,278 @@
+"""How many slots one driver keeps busy: trials of 30 s that report every 3 s, in real time.
+
+    python benchmarks/slots.py [--slots 1000] [--seconds 180] [--sampler random]
+                               [--storage URL] [--ray] [--json FILE] [--quick]
+
+The driver, the brain, the search and the database are those of a real study, every report is
+durable, in an SQLite file or in the empty database of PostgreSQL at URL. Without `--ray` the slots
+are simulated in this process, on the real clock: they train on whatever the driver does, and wait
+for it only between two trials. With `--ray` they are that many real workers that sleep.
+
+Slots are as fast as 24 to 36 s a trial, so that their reports spread out. Measured from 10 seconds
+after the last slot is there: the share of the slots' time in which they trained, trials and reports
+a second, the share of a core that the driver's thread and its whole process took, commits a second,
+and their latency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from hpsearch.brain.study import Study
+from hpsearch.creation.study import create_study
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.history import Changes
+from hpsearch.driver.loop import Driver, Executor
+from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.store.leases import Entry
+from hpsearch.store.store import Store
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import parse
+from hpsearch.study_run.brain import build_study
+from tables import show
+
+REPORTS = 10
+REPORT_S = 3.0
+"""Seconds between two reports of a slot of middling speed."""
+SETTLE_S = 10.0
+"""Seconds that all slots work before anything is measured."""
+
+TASK = f"""
+import time
+
+def train(params, trial):
+    began = time.time()
+    for step in range(1, {REPORTS} + 1):
+        time.sleep({REPORT_S} * params["pace"])
+        trial.report(step, {{"loss": params["x"] / step, "began": began, "at": time.time()}})
+"""
+
+
+class Paced:
+    """Curves of configurations that differ in speed."""
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        """The loss."""
+        return {"loss": params["x"] / resource}
+
+    def seconds(self, params: Mapping[str, Any], resource: float) -> float:
+        """Seconds of training."""
+        return REPORT_S * float(params["pace"]) * resource
+
+
+class RealTime(SimulatedExecutor):
+    """Simulated slots on the real clock."""
+
+    def __init__(self, spec: StudySpec, slots: int) -> None:
+        self._began = time.monotonic()
+        self._ended: dict[str, float] = {}
+        self._waited_s = 0.0
+        super().__init__(Paced(), trial_budget(spec), slots)
+
+    def clock(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._began
+
+    def waited_s(self) -> float:
+        """Seconds that slots have waited for their next trial, all together."""
+        now = self.clock()
+        return self._waited_s + sum(now - ended for ended in self._ended.values())
+
+    def launch(self, order: ev.Launch) -> None:
+        """Start an attempt on its slot, now."""
+        self.now = self.clock()
+        self._waited_s += self.now - self._ended.pop(order.slot, self.now)
+        super().launch(order)
+
+    def stop(self, order: ev.Stop) -> None:
+        """End an attempt, now."""
+        self.now = self.clock()
+        super().stop(order)
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """All that has happened by now; waits for the first event."""
+        following = self._happens[0].time if self._happens else math.inf
+        if not self._ready:
+            time.sleep(max(0.0, min(following - self.clock(), timeout_s)))
+        now = self.clock()
+        while self._happens and self._happens[0].time <= now:
+            self._happen(heapq.heappop(self._happens))
+        self.now = now
+        events, self._ready = self._ready, []
+        return events
+
+    def _end(self, key: tuple[int, int], event: ev.Event) -> None:
+        self._ended[self._runs[key].slot] = self.now
+        super()._end(key, event)
+
+
+class TimedStore(Store):
+    """A store that notes how long its commits take, in milliseconds."""
+
+    commits_ms: list[float]
+
+    def commit(self, *arguments: Any, **named: Any) -> Entry:
+        """As `Store.commit`."""
+        began = time.perf_counter()
+        try:
+            return super().commit(*arguments, **named)
+        finally:
+            self.commits_ms.append(1000 * (time.perf_counter() - began))
+
+
+class Moment(NamedTuple):
+    """What has passed until a time."""
+
+    at: float  # seconds since the epoch
+    driver_s: float  # processor time of the driver's thread
+    process_s: float  # and of its process
+    waited_s: float  # by simulated slots
+
+
+class Meter:
+    """Watches a driver, and ends its study after so many seconds that are measured."""
+
+    def __init__(self, store: TimedStore, slots: int, seconds: float) -> None:
+        self._store, self._slots, self._seconds = store, slots, seconds
+        self.driver: Driver | None = None
+        self.executor: Executor | None = None
+        self._from = math.inf
+        self._trials = self._reports = 0
+        self.first: Moment | None = None
+        self.last: Moment | None = None
+
+    def watch(self, study: Study, changes: Changes, now: float) -> None:
+        """Take in a tick of the driver."""
+        if self._from == math.inf and len(study.slots) == self._slots:
+            self._from = now + SETTLE_S
+        if self.first is None and now >= self._from:
+            self.first = self._moment()
+            self._store.commits_ms = []
+        elif self.first is not None and self.last is None:
+            self._reports += len(changes.reports)
+            ended = [each for each in changes.decisions if each.kind is DecisionKind.FINISH]
+            self._trials += len(ended)
+            if now >= self._from + self._seconds:
+                self.last = self._moment()
+                self.commits_ms = sorted(self._store.commits_ms)
+                assert self.driver is not None
+                self.driver.request_stop()
+
+    def _moment(self) -> Moment:
+        waited_s = self.executor.waited_s() if isinstance(self.executor, RealTime) else 0.0
+        return Moment(time.time(), time.thread_time(), time.process_time(), waited_s)
+
+    def row(self, study: Study) -> dict[str, Any]:
+        """What was measured."""
+        assert self.first is not None, "the study ended too early"
+        assert self.last is not None, "the study ended too early"
+        passed = [after - before for before, after in zip(self.first, self.last, strict=True)]
+        span, driver_s, process_s, waited_s = passed
+        busy = 1 - waited_s / (self._slots * span)
+        if not isinstance(self.executor, RealTime):
+            busy = _trained_s(study, self.first.at, self.last.at) / (self._slots * span)
+        commits = self.commits_ms
+        return {
+            "busy": busy,
+            "trials_a_second": self._trials / span,
+            "reports_a_second": self._reports / span,
+            "driver_core": driver_s / span,
+            "process_core": process_s / span,
+            "commits_a_second": len(commits) / span,
+            "commit_median_ms": statistics.median(commits),
+            "commit_p99_ms": commits[int(0.99 * len(commits))],
+        }
+
+
+def _trained_s(study: Study, begin: float, end: float) -> float:
+    """The seconds between two times in which trials trained, by their workers' clocks."""
+    total = 0.0
+    for trial in study.history.trials:
+        if trial.reports:
+            last = trial.reports[max(trial.reports)].metrics
+            total += max(0.0, min(last["at"], end) - max(last["began"], begin))
+    return total
+
+
+def spec_of(folder: Path, slots: int, sampler: str) -> StudySpec:
+    """The study."""
+    (folder / "paced_task.py").write_text(TASK)
+    number = {"type": "float", "low": 0.0, "high": 1.0}
+    text = {
+        "study": folder.name,
+        "task": {"kind": "paced_task:train"},
+        "space": {"x": number, "pace": {**number, "low": 0.8, "high": 1.2}},
+        "objective": {"metric": "loss", "direction": "minimize"},
+        "budget": {"trials": 10**6, "per_trial": {"steps": REPORTS, "report_every": 1}},
+        "search": {"sampler": sampler, "pruner": "none"},
+        "resources": {"workers": slots, "cpu": 0.01},
+    }
+    return parse(yaml.safe_dump(text), base=folder)
+
+
+@contextmanager
+def on_ray(spec: StudySpec, folder: Path) -> Iterator[Executor]:
+    """Real workers on a local Ray."""
+    from hpsearch.executors.ray import RayExecutor
+    from hpsearch.executors.ray_cluster import cluster
+    from hpsearch.study_run.workers import worker_config
+
+    with cluster(None, spec.resources):
+        executor = RayExecutor(worker_config(spec, str(folder)), spec.resources)
+        with closing(executor):
+            yield executor
+
+
+def measured(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The row of the table."""
+    slots = arguments.slots
+    spec = spec_of(folder, slots, arguments.sampler)
+    store = TimedStore.open(arguments.storage or f"sqlite:///{folder}/study.db")
+    store.commits_ms = []
+    meter = Meter(store, slots, arguments.seconds)
+    simulated = nullcontext(RealTime(spec, slots))
+    with closing(store), on_ray(spec, folder) if arguments.ray else simulated as executor:
+        history = create_study(store, spec, str(folder))
+        lease = store.acquire(history.study.id, "slots", spec.resources.lease_s)
+        study = build_study(history, spec)
+        driver = Driver(study, executor, store, lease, meter.watch, resources=spec.resources)
+        meter.driver, meter.executor = driver, executor
+        driver.run()
+    return {"slots": f"{slots} {'on Ray' if arguments.ray else 'simulated'}", **meter.row(study)}
+
+
+def main() -> None:
+    """Measure one driver."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--slots", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=180.0)
+    parser.add_argument("--sampler", default="random")
+    parser.add_argument("--storage", default="", metavar="URL")
+    parser.add_argument("--ray", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="measure for 20 seconds")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.seconds = 20.0
+    with tempfile.TemporaryDirectory(prefix="slots-") as folder:
+        row = measured(arguments, Path(folder))
+    show("A driver's slots, trials of 30 s with ten reports", [row], arguments.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The reports of a trial that has ended, in a third of the memory: a study keeps them all."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from array import array
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from struct import unpack_from
+from typing import cast
+
+from hpsearch.domain.records import ReportRecord
+
+Reports = dict[float, ReportRecord]
+FIXED = 6
+"""The cells of a report before its metrics: resource, value, attempt, step, elapsed and created, of
+which those that are unknown are NaN."""
+BYTES = 8
+_FLOAT = frozenset({float})
+
+
+class PackedReports(Mapping[float, ReportRecord]):
+    """Reports by resource, ascending. Each is made anew when it is asked for.
+
+    Args:
+        trial: The number of their trial.
+        names: The names of their metrics.
+        cells: Report after report, `FIXED` cells and the metrics.
+    """
+
+    __slots__ = ("_cells", "_names", "_trial")
+
+    def __init__(self, trial: int, names: tuple[str, ...], cells: list[float]) -> None:
+        self._trial, self._names = trial, _shared(names)
+        self._cells = array("d", cells).tobytes()
+
+    def __len__(self) -> int:
+        return len(self._cells) // (BYTES * self._width)
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(memoryview(self._cells).cast("d")[:: self._width])
+
+    def __getitem__(self, resource: float) -> ReportRecord:
+        width = self._width
+        resources = memoryview(self._cells).cast("d")[::width]
+        place = bisect.bisect_left(resources, resource)
+        if place == len(resources) or resources[place] != resource:
+            raise KeyError(resource)
+        cells = unpack_from(f"{width}d", self._cells, BYTES * width * place)
+        at, value, attempt, step, elapsed, created = cells[:FIXED]
+        return ReportRecord(
+            self._trial,
+            at,
+            None if math.isnan(value) else value,
+            dict(zip(self._names, cells[FIXED:], strict=True)),
+            None if math.isnan(attempt) else int(attempt),
+            None if math.isnan(step) else int(step),
+            None if math.isnan(elapsed) else elapsed,
+            created,
+        )
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    @property
+    def _width(self) -> int:
+        """The cells of a report."""
+        return FIXED + len(self._names)
+
+
+@lru_cache(maxsize=1024)
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names
+
+
+def packed(reports: Reports) -> Reports:
+    """Reports that are only read from now on; as they are, where their metrics differ or a float
+    cannot hold all that they say."""
+    if not isinstance(reports, dict) or not reports:
+        return reports
+    first = next(iter(reports.values()))
+    names = tuple(first.metrics)
+    cells: list[float] = []
+    for at in sorted(reports):
+        report = reports[at]
+        metrics, step = report.metrics, report.step
+        is_exact = step is None or -(2**53) <= step <= 2**53
+        if (
+            tuple(metrics) != names
+            or not is_exact
+            or not set(map(type, metrics.values())) <= _FLOAT
+        ):
+            return reports
+        fixed = (at, report.value, report.attempt, step, report.elapsed, report.created)
+        cells += [math.nan if cell is None else cell for cell in fixed]
+        cells += metrics.values()
+    return cast(Reports, PackedReports(first.trial, names, cells))

@@ -1,0 +1,58 @@
+"""A Ray cluster of processes of its own, started as on machines of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from support.patience import wait_until
+
+RAY = str(Path(sys.executable).with_name("ray"))
+
+
+class RayHead:
+    """The head of a cluster that asks for a token, with its temporary files in a short `folder`.
+    It runs trials on `cpus`."""
+
+    def __init__(self, folder: Path, cpus: int, *, jobs: bool = False) -> None:
+        self._folder = folder
+        self._nodes: list[subprocess.Popen[bytes]] = []
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(RAY).parent}:{os.environ['PATH']}",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_prestart_worker_first_driver": "0",
+        }
+        port = _free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        dashboard = [f"--dashboard-port={port}"] if jobs else []
+        options = [f"--include-dashboard={str(jobs).lower()}", f"--temp-dir={folder}", *dashboard]
+        self.start([RAY, "start", "--head", "--port=0", *options, f"--num-cpus={cpus}"])
+        address = folder / "ray_current_cluster"
+        wait_until(lambda: address.exists() and address.read_text())
+        self.address = address.read_text().strip()
+
+    def start(self, command: list[str]) -> None:
+        """Start a node by a command, to which is added that it stays."""
+        said = self._folder.with_name(f"{self._folder.name}-{len(self._nodes)}.log")
+        command = [*command, "--block", "--disable-usage-stats"]
+        with said.open("wb") as out:
+            started = subprocess.Popen(command, env=self.environment, stdout=out, stderr=out)
+        self._nodes.append(started)
+
+    def stop(self) -> None:
+        """End all nodes, the head last."""
+        for node in reversed(self._nodes):
+            node.terminate()
+            node.wait()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
