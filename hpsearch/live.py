@@ -33,11 +33,7 @@ PLAIN_S = 30.0
 
 
 class LiveView:
-    """Watches a study from inside its driver, between ticks.
-
-    Args:
-        quiet: Whether to print nothing.
-    """
+    """Watches a study from inside its driver, between ticks; if quiet, it prints nothing."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = Console(file=sys.stderr, highlight=False)

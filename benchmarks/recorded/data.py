@@ -6,9 +6,9 @@ module knows and that are missing. The same sources give the same files:
 
 - `banking77-*.csv`: questions to a bank with their intents (`--data`)
 - `minilm`: a link to a pretrained model (`--minilm`)
-- `sentences.csv`, `sentences-1200.csv`, `documents.csv`, `tags.jsonl`: sentences of the docstrings in Python's standard
-  library, which differ between versions of Python: labelled with their module, without labels, and
-  with a tag for each word
+- `sentences.csv`, `sentences-1200.csv`, `documents.csv`, `tags.jsonl`: sentences of the docstrings
+  in Python's standard library, which differ between versions of Python: labelled with their module,
+  without labels, and with a tag for each word
 - `digits.npz`, `cancer.csv`, `diabetes.csv`: sets that come with scikit-learn
 """
 

@@ -51,9 +51,6 @@ class Reader:
 
     Every public method is a tool: agents see its name, its docstring and its parameters. It raises
     a `HpsearchError` that says what is wrong and what to do.
-
-    Args:
-        storage: The database's URL.
     """
 
     def __init__(self, storage: str) -> None:

@@ -43,12 +43,8 @@ _ENDS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_
 
 
 def server_of(storage: str, *, allow_changes: bool) -> MCPServer[Any]:
-    """A server with the tools for one database.
-
-    Args:
-        storage: The database's URL.
-        allow_changes: Whether there are tools that change studies.
-    """
+    """A server with the tools for one database, with `allow_changes` also those that change
+    studies."""
     server: MCPServer[Any] = MCPServer(
         "hpsearch", instructions=INSTRUCTIONS, version=version("hpsearch"), log_level="WARNING"
     )

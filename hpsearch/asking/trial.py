@@ -14,7 +14,7 @@ from hpsearch.store.codec import clean
 from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from trials.tasks.function.reported import metric_name, number_of
+from trials.tasks.function.reported import number_of, numbers_of
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -127,10 +127,8 @@ class AskedTrial:
     def _values(self, resource: float, metrics: Metrics) -> dict[str, float]:
         if not isinstance(metrics, Mapping):
             metrics = {self._only_metric(): metrics}
-        values = {}
         try:
-            for name, value in metrics.items():
-                values[metric_name(name)] = number_of(f"metric {name!r}", value)
+            values = numbers_of(metrics)
         except ValueError as error:
             raise UserError(str(error)) from None
         problem = lacking(self._spec, Reported(self.number, self.attempt, resource, values))

@@ -39,7 +39,6 @@ def serve_dashboard(
         name: The study to show first.
         host: The address to listen on, or a name of it. Beyond loopback, requests need a token.
         port: 0 takes a free one.
-        storage: The database's URL.
         allow_changes: Whether its pages may change studies. Then requests need a token everywhere.
 
     Raises:

@@ -37,15 +37,8 @@ def upgrade_database(storage: str) -> None:
 
 
 def check_database(name: str | None, storage: str) -> None:
-    """Check the tables, and the checkpoints that they name.
-
-    Args:
-        name: The study to check; None for all.
-        storage: The database's URL.
-
-    Raises:
-        UserError: Problems were found; it lists all of them.
-    """
+    """Check the tables of one study or of all, and the checkpoints that they name. Raises UserError
+    with all problems that were found."""
     with closing(Store.open(storage, create=False)) as store:
         if store.caution is not None:
             note(store.caution)
@@ -99,7 +92,6 @@ def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> Non
     is given.
 
     Args:
-        storage: The database's URL.
         older_than: The age since their end from which finished studies are thinned, such as 90d.
         dry_run: Only say what would go.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hpsearch.cli.output import Format, TrainOn, TreeFormat
+from hpsearch.cli.output import Format, TrainOn, TreeFormat, What
 from hpsearch.errors import UserError
 
 DEFAULT_STORAGE = "sqlite:///hpsearch.db"
@@ -26,6 +26,7 @@ Storage = Annotated[
         help="The database: sqlite:///FILE or postgresql://…",
     ),
 ]
+"""The URL of a database, which everything below the commands takes as `storage`."""
 Address = Annotated[
     str | None,
     typer.Option(
@@ -200,6 +201,44 @@ class FinalTraining:
         Path, typer.Option(help="The folder for models. The first model goes into NAME/v1.")
     ] = Path("models")
     data: Annotated[TrainOn, typer.Option(help="The data to train on.")] = TrainOn.TRAIN
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration that a study is to try next."""
+
+    configuration: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".'
+        ),
+    ] = ""
+    like: Annotated[
+        int | None, typer.Option(min=0, help="A trial whose other parameters it has.")
+    ] = None
+    why: Annotated[str, typer.Option(help="The reason, for the record.")] = ""
+
+
+@dataclass(frozen=True)
+class StudyExport:
+    """Options on an export. With `force` it replaces what is there already, or sends all of it
+    again."""
+
+    name: OptionalStudyName = None
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            help="A .csv or .parquet file; mlflow, wandb or tensorboard, or a mapping "
+            "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
+            "Default: the trackers of the study file.",
+        ),
+    ] = None
+    what: Annotated[
+        What, typer.Option("--what", help="What to write to the file, one row each.")
+    ] = What.TRIALS
+    force: Force = False
+    storage: Storage = DEFAULT_STORAGE
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import hashlib
 import platform
 import subprocess
 import time
-from importlib import metadata
 from pathlib import Path
 
 from hpsearch.domain.records import Environment
@@ -14,6 +13,7 @@ from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import CommandLine
+from trials.running.arithmetic import versions_of
 
 RECORDED_PACKAGES = (
     "hpsearch",
@@ -32,18 +32,8 @@ GIT_S = 10  # how long git may take to name a revision
 
 def environment(spec: StudySpec, device: str) -> Environment:
     """The environment of this driver's session. Reads all the files that the task names."""
-    return Environment(time.time(), _revision(spec.base), _packages(), device, _fingerprint(spec))
-
-
-def _packages() -> dict[str, str]:
-    packages = {}
-    for name in RECORDED_PACKAGES:
-        try:
-            packages[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    packages["python"] = platform.python_version()
-    return packages
+    packages = {**versions_of(RECORDED_PACKAGES), "python": platform.python_version()}
+    return Environment(time.time(), _revision(spec.base), packages, device, _fingerprint(spec))
 
 
 def _revision(folder: Path) -> str | None:

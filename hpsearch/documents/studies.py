@@ -34,13 +34,8 @@ def study_document(summary: StudySummary) -> dict[str, Any]:
 
 
 def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) -> dict[str, Any]:
-    """The status of a study.
-
-    Args:
-        status: Its status.
-        trust: How far its rungs can be trusted.
-        disk: The bytes that its checkpoints take; None if that is not known.
-    """
+    """The status of a study, with the trust in its rungs, and the bytes that its checkpoints take
+    on the disk if that is known."""
     head = status.summary.head
     return {
         **study_document(status.summary),

@@ -14,12 +14,7 @@ from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow
 
 
 def best_documents(result: StudyResult, top: int | None) -> list[dict[str, Any]]:
-    """The best trials, best first, each with the verdict on the least trusted rung of its study.
-
-    Args:
-        result: The result of the study.
-        top: How many at most; None for one, or with several objectives for the whole front.
-    """
+    """The best trials as `listed`, each with the verdict on the least trusted rung of its study."""
     return [_best_document(result, place) for place in listed(result, top)]
 
 

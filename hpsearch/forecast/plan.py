@@ -14,7 +14,7 @@ from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import Limit, PerTrial, Resources, StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.validation import shown
-from hpsearch.terminal.tables import table
+from hpsearch.terminal.tables import Width, table
 from hpsearch.words.numbers import NOTHING, count, duration, number, size
 from trials.contract import Unit
 
@@ -28,15 +28,10 @@ class Capacity:
 
 
 def plan(
-    spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None, width: int | None
+    spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None, width: Width
 ) -> list[RenderableType]:
-    """A study's plan as tables.
-
-    Args:
-        rehearsal: The measurements of one step (`trials.contract.Task.rehearse`).
-        capacity: Of this machine; None if the study runs on a cluster.
-        width: Columns of the terminal; None if the output goes elsewhere.
-    """
+    """A study's plan as tables, by the measurements of one step (`trials.contract.Rehearsed`) and
+    the capacity of this machine; None if the study runs on a cluster."""
     facts = table("", "", width=width)
     facts.show_header = False
     rows = {

@@ -69,11 +69,7 @@ class PagesWithForms:
 
 
 def number_in(text: str) -> int:
-    """A whole number that a form or an address names.
-
-    Raises:
-        HTTPException: It is not a number.
-    """
+    """A whole number that a form or an address names. Raises HTTPException if it is not one."""
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise HTTPException(400, "trials and pages are named by whole numbers")
     return int(text)

@@ -40,14 +40,9 @@ register_url_convertor("id", _Id())
 
 
 def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S) -> Starlette:
-    """The application.
-
-    Args:
-        store: The database.
-        allow_changes: True if its pages have forms that change studies. The gate, not the
-            application, refuses requests.
-        patience_s: Seconds that a change waits for other writers of the database.
-    """
+    """The application; with `allow_changes`, its pages have forms that change studies, and a change
+    waits so long for other writers of the database. The gate, not the application, refuses
+    requests."""
     form_token = secrets.token_urlsafe(32) if allow_changes else None
     studies = StudyPages(store, form_token)
     trials = TrialPages(store, form_token)

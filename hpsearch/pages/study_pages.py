@@ -54,14 +54,8 @@ class StudyPages(PagesWithForms):
         wrong: str | None = None,
         form: Form = EMPTY,
     ) -> Response:
-        """The page of a study, also after one of its forms was sent.
-
-        Args:
-            number: The study's id.
-            asked: The id of the request that the form made.
-            wrong: The reason why it made none.
-            form: The values of the form.
-        """
+        """The page of the study with this id, also after one of its forms was sent, with the id of
+        the request that it made, or why it made none (`wrong`)."""
         revision = self._store.revision(number)  # read first, so that later commits are changes
         with self._store.reading() as connection:
             study = study_of_id(connection, number)

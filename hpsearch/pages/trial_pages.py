@@ -73,14 +73,8 @@ class TrialPages(PagesWithForms):
     def page(
         self, study_number: int, number: int, *, wrong: str | None = None, form: Form = EMPTY
     ) -> Response:
-        """The page of a trial, also after one of its forms was sent.
-
-        Args:
-            study_number: The study's id.
-            number: The trial's number.
-            wrong: The reason why the form made no request.
-            form: The values of the form.
-        """
+        """The page of a trial, also after one of its forms was sent, with the reason why that made
+        no request."""
         revision = self._store.revision(study_number)
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)

@@ -39,7 +39,9 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
     chosen: list[Of] = []
     numbers: set[int] = set()
     while rest and len(chosen) < most:
-        front = _spread(_first_front(rest))
+        front = _first_front(rest)
+        apart = crowding({place.number: place.losses for place in front})
+        front.sort(key=lambda place: (-apart[place.number], place.number))
         chosen += [place.trial for place in front]
         numbers |= {place.number for place in front}
         rest = [place for place in rest if place.number not in numbers]
@@ -90,11 +92,6 @@ def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
         if not any(dominates(better.losses, place.losses) for better in front):
             front.append(place)
     return front
-
-
-def _spread(front: list[_Place[Of]]) -> list[_Place[Of]]:
-    apart = crowding({place.number: place.losses for place in front})
-    return sorted(front, key=lambda place: (-apart[place.number], place.number))
 
 
 def crowding(front: Mapping[int, Sequence[float]]) -> dict[int, float]:

@@ -29,16 +29,11 @@ SHOWN_LINES, SHOWN_LETTERS = 12, 200
 """Limits of a trial's printed lines that are shown."""
 
 Note = Callable[[str], None]
+"""Prints a line."""
 
 
 def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[str, float]:
     """Train one trial up to its first report; return what was measured, or nothing after too long.
-
-    Args:
-        spec: The study.
-        name: The name of its file.
-        device: The device to train on.
-        note: Prints a line.
 
     Raises:
         SpecError: The task refuses its part of the file.

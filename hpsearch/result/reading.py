@@ -16,8 +16,6 @@ def study_result(
     """The result of a study; with several objectives, with the whole front.
 
     Args:
-        connection: To the database.
-        study: The study.
         top: How many of the best trials are wanted. More are ranked, because ties count.
         where: Only trials that this expression selects.
 

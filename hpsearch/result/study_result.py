@@ -15,7 +15,6 @@ class StudyResult:
     """The best trials of a study, and how sure it is that they are.
 
     Args:
-        study: The study.
         objectives: The names of its metrics, with the direction of each.
         ranked: The best trials, best first; with several objectives those that no other beats.
         seen_at: The resource at which trials first showed their value, by their numbers.

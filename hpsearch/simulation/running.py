@@ -71,15 +71,11 @@ def simulate(
     patient = spec.resources.model_copy(update={"report_deadline_s": math.inf})
     spec = spec.model_copy(update={"resources": patient})
     executor = Straight(curves, trial_budget(spec), workers, gpus)
-    executor.moments = _with_limit(moments, spec.budget.wall_clock_s)
+    limit_s = spec.budget.wall_clock_s
+    executor.moments = sorted({*moments, *([] if limit_s is None else [limit_s])})
     with closing(Store.open(IN_MEMORY)) as store:
         history = create_study(store, spec, "", earlier=earlier)
         lease = store.acquire(history.study.id, OWNER, LEASE_TTL_S)
         study = build(history, spec)
         Driver(study, executor, store, lease, watch, executor.clock, poll_s=math.inf).run()
     return history
-
-
-def _with_limit(moments: Iterable[float], wall_clock_s: float | None) -> list[float]:
-    limit = set() if wall_clock_s is None else {wall_clock_s}
-    return sorted({*moments} | limit)

@@ -67,11 +67,7 @@ class SearchedCommand:
 
 
 def found_in(line: str) -> SearchedCommand:
-    """Read a command line.
-
-    Raises:
-        UserError: It cannot be split, or has no number to search.
-    """
+    """Read a command line. Raises UserError if it cannot be split, or has no number to search."""
     try:
         words = shlex.split(line)
     except ValueError as error:

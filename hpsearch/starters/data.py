@@ -73,7 +73,6 @@ def read(train: Path) -> pd.DataFrame:
         table = tables.read(train, "--train")
     except TaskError as error:
         raise UserError(error.problems[0].what, "check the path, or leave out --train") from None
-    table.columns = table.columns.map(str)
     if table.empty:
         raise UserError(f"{train} has no rows", "it needs a header and rows")
     return table

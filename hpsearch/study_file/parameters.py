@@ -146,13 +146,9 @@ class IntParameter(_Numeric):
     type: Literal["int"]
     """A whole number."""
     low: WholeBound
-    """The smallest value."""
     high: WholeBound
-    """The largest value."""
     step: int = 1
-    """Values are low plus a multiple of this."""
     prior: WholeBound | None = None
-    """A value that is believed to be good: the search begins near it."""
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""

@@ -304,13 +304,9 @@ def largest_value(parameter: Parameter) -> Any:
 def _nearest_value(parameter: Parameter, value: Any) -> Any:
     if isinstance(parameter, CategoricalParameter) or not is_number(value):
         return value
-    low, high, step = parameter.low, parameter.high, parameter.step
-    value = min(max(value, low), high)
-    if step is not None and not parameter.log:
-        steps = round((value - low) / step)
-        on_grid = low + steps * step
-        value = min(on_grid, high)  # 3 * 0.1 is slightly above 0.3
-    return round(value) if isinstance(parameter, IntParameter) else float(value)
+    inside = min(max(value, parameter.low), parameter.high)
+    on_grid = parameter.value_at(parameter.place_of(inside))
+    return round(on_grid) if isinstance(parameter, IntParameter) else float(on_grid)
 
 
 def completed(

@@ -78,7 +78,6 @@ def problems_of(error: ValidationError, where: str = "", *, skip: int = 0) -> li
     """Every mistake of a validation as a problem with its dotted place.
 
     Args:
-        error: Of pydantic.
         where: The place of the validated value in the study file.
         skip: The number of leading parts of pydantic's places that are not in the file, such as a
             union's tag.

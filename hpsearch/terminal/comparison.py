@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from hpsearch.result.comparison import common_levels, differences, parameter_names
 from hpsearch.store.reading.queries import TrialDetail
-from hpsearch.terminal.tables import NUMERIC, Head, table
+from hpsearch.terminal.tables import NUMERIC, Head, Width, table
 from hpsearch.words.estimates import expected, values
 from hpsearch.words.numbers import NOTHING, cell, count, duration, number
 
@@ -16,14 +16,9 @@ MOST_LEVELS = 12
 """Resource levels at which values are compared, at the most."""
 
 
-def comparison(trials: Sequence[TrialDetail], width: int | None) -> list[RenderableType]:
-    """Tables with a column for each trial: its facts, the parameters in which they differ, and its
-    values at the levels that all of them reached.
-
-    Args:
-        trials: Two or more.
-        width: Columns of the terminal; None if the output goes elsewhere.
-    """
+def comparison(trials: Sequence[TrialDetail], width: Width) -> list[RenderableType]:
+    """Tables with a column for each of two or more trials: its facts, the parameters in which they
+    differ, and its values at the levels that all of them reached."""
     heads: list[Head] = ["", *((f"trial {each.trial.number}", NUMERIC) for each in trials)]
     parts: list[RenderableType] = []
     facts = table(*heads, width=width)

@@ -21,16 +21,10 @@ def result_tables(
     result: StudyResult,
     status: StudyStatus,
     next_commands: Sequence[tuple[str, str]],
-    width: int | None,
+    width: tables.Width,
 ) -> list[RenderableType]:
-    """The result as a table of facts, with the parameters of the best configuration.
-
-    Args:
-        result: The result.
-        status: Where the study stands, and what it cost.
-        next_commands: The commands to go on with, and what each does.
-        width: Columns of the terminal; None if the output goes elsewhere.
-    """
+    """The result as a table of facts, with the parameters of the best configuration, what it cost,
+    and the commands to go on with, each with what it does."""
     facts: dict[str, str] = {}
     parts: list[RenderableType] = []
     if result.best is not None:

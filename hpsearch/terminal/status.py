@@ -12,13 +12,7 @@ from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, S
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudyBudget
 from hpsearch.terminal.panel import Picture, counted
-from hpsearch.terminal.tables import (
-    NUMERIC,
-    Head,
-    best_value,
-    fact_table,
-    table,
-)
+from hpsearch.terminal.tables import NUMERIC, Head, Width, best_value, fact_table, table
 from hpsearch.words.certainty import weakest_rung
 from hpsearch.words.estimates import BUDGET_WORDS, may_change
 from hpsearch.words.numbers import (
@@ -37,19 +31,12 @@ from hpsearch.words.requests import latest, outcome, wish
 def status(
     of: StudyStatus,
     now: float,
-    width: int | None,
+    width: Width,
     disk: int | None = None,
     trust: StudyTrust | None = None,
 ) -> list[RenderableType]:
-    """Facts of a study, its running attempts and its failures.
-
-    Args:
-        of: The study's status.
-        now: The time.
-        width: Columns of the terminal; None if the output goes elsewhere.
-        disk: Bytes that its checkpoints take, as far as that is known.
-        trust: How far its rungs can be trusted.
-    """
+    """Facts of a study, its running attempts and its failures; with the bytes that its checkpoints
+    take on the disk and the trust in its rungs, as far as they are known."""
     facts = study_facts(of, now)
     weakest = None if trust is None else weakest_rung(trust)
     if weakest is not None:
@@ -71,14 +58,7 @@ def status(
 def picture(
     of: StudyStatus, budget: StudyBudget, decisions: Sequence[Decision], now: float
 ) -> Picture:
-    """The content of the panel of a running study.
-
-    Args:
-        of: The study's status.
-        budget: What the study file lets it spend.
-        decisions: The latest, the newest last.
-        now: The time.
-    """
+    """The content of the panel of a running study; of the latest decisions the newest is last."""
     return Picture(
         title=f"{of.summary.head.name}, {of.summary.state}{remark(of.summary)}",
         counts=of.summary.trials,
@@ -94,7 +74,7 @@ def picture(
     )
 
 
-def _running(of: StudyStatus, now: float, width: int | None) -> Table:
+def _running(of: StudyStatus, now: float, width: Width) -> Table:
     gone = "process" if of.summary.head.is_asked else "driver"
     title = "\nrunning" if of.summary.driver else f"\nrunning when its {gone} died"
     heads: list[Head] = [("trial", NUMERIC), "worker", "node", ("resource", NUMERIC)]
@@ -111,7 +91,7 @@ def _running(of: StudyStatus, now: float, width: int | None) -> Table:
     return made
 
 
-def _failures(of: StudyStatus, width: int | None) -> Table:
+def _failures(of: StudyStatus, width: Width) -> Table:
     made = table("failed", ("trials", NUMERIC), "example", width=width, title="\nfailures")
     for each in of.failures:
         example = f"trial {each.trial}: {first_line(each.text)}"
@@ -204,13 +184,8 @@ MOST_SHOWN = 5
 """The number of latest requests that a terminal shows."""
 
 
-def asked(requests: Sequence[Request], width: int | None) -> Table:
-    """The latest requests as a table, the newest last.
-
-    Args:
-        requests: All of them, the oldest first.
-        width: Columns of the terminal; None if the table goes elsewhere.
-    """
+def asked(requests: Sequence[Request], width: Width) -> Table:
+    """The latest of all requests, which are given the oldest first, as a table in that order."""
     more = len(requests) - MOST_SHOWN
     title = "\nasked while it ran" + (f" (and {more} before)" if more > 0 else "")
     made = table("when", "by", "what", "answer", width=width, title=title)

@@ -28,6 +28,8 @@ from hpsearch.words.estimates import (
 )
 from hpsearch.words.numbers import NOTHING, cell, duration, moment, number, pairs
 
+Width = int | None
+"""Columns of the terminal; None if the output goes elsewhere."""
 NUMERIC = "right"
 Head = str | tuple[str, str]
 """The head of a column, alone or with its alignment."""
@@ -50,15 +52,9 @@ def heading(text: str) -> Text:
     return Text(text, style="bold", no_wrap=True, overflow="ignore")
 
 
-def table(*columns: Head, width: int | None, title: str | None = None) -> Table:
-    """An empty table: with a rule under its head on a terminal, with plain columns where `width` is
-    None.
-
-    Args:
-        columns: Their heads.
-        width: Columns of the terminal; None if the table goes elsewhere.
-        title: A line above it.
-    """
+def table(*columns: Head, width: Width, title: str | None = None) -> Table:
+    """An empty table under a title: with a rule under its head on a terminal, with plain columns
+    where `width` is None."""
     made = Sheet(
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
@@ -77,7 +73,7 @@ def state(of: State) -> Text:
     return Text(of.value, style=_COLOURS[of])
 
 
-def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
+def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
     """Studies, one a line."""
     made = table(
         *("study", "state", ("trials", NUMERIC), ("best", NUMERIC)),
@@ -99,7 +95,7 @@ def studies(summaries: Iterable[StudySummary], width: int | None) -> Table:
 
 def best(
     ranked: Sequence[Ranked[TrialRow]] | Sequence[Ranked[Trial]],
-    width: int | None,
+    width: Width,
     objectives: Sequence[str] = ("value",),
     seen_at: Mapping[int, float | None] | None = None,
 ) -> Table:
@@ -108,13 +104,7 @@ def best(
     `=` marks those that cannot be told from the first one, or with several objectives are beaten by
     none; `?` those that have trained too little to tell; `over limit` those that break a limit.
     Where it is known what is expected of trials in full, that stands beside the value that they
-    have shown, and how far they had trained when they did.
-
-    Args:
-        ranked: The trials.
-        width: Columns of the terminal; None if the table goes elsewhere.
-        objectives: The names of the objectives.
-        seen_at: How far trials had trained when they showed their value, by their numbers.
+    have shown, and how far they had trained when they did: `seen_at`, by their numbers.
     """
     confirmed = any(row.confirmed for row in ranked)
     is_expected = any(expectation(row.trial) is not None for row in ranked)
@@ -151,7 +141,7 @@ def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
     return "=" if row.tied else "?" * row.unknown
 
 
-def trials(rows: Sequence[TrialRow], width: int | None) -> Table:
+def trials(rows: Sequence[TrialRow], width: Width) -> Table:
     """Trials, one a line."""
     is_expected = any(expectation(row) is not None for row in rows)
     head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]
@@ -191,14 +181,9 @@ class Columns:
     shared: str
 
 
-def with_named(rows: Sequence[Any], columns: Columns, width: int | None) -> Table:
-    """A table with a column for each named value, or one for all where the terminal is too narrow.
-
-    Args:
-        rows: The rows of the table.
-        columns: Its columns.
-        width: Columns of the terminal; None if the table goes elsewhere.
-    """
+def with_named(rows: Sequence[Any], columns: Columns, width: Width) -> Table:
+    """A table with a column for each named value, or one for all where the terminal is too
+    narrow."""
     wide = _wide(rows, columns, width)
     if width is None:
         return wide
@@ -212,14 +197,14 @@ def with_named(rows: Sequence[Any], columns: Columns, width: int | None) -> Tabl
     return narrow
 
 
-def _wide(rows: Sequence[Any], columns: Columns, width: int | None) -> Table:
+def _wide(rows: Sequence[Any], columns: Columns, width: Width) -> Table:
     """A table with a column for each named value."""
     named = [columns.named(row) for row in rows]
     names = list(dict.fromkeys(chain.from_iterable(named)))
     named_heads = [(name, NUMERIC) for name in names]
     wide = table(*columns.head, *named_heads, width=width)
     for row, by_name in zip(rows, named, strict=True):
-        named_cells = [_text(by_name, name) for name in names]
+        named_cells = [cell(by_name.get(name)) for name in names]
         wide.add_row(*columns.cells(row), *named_cells)
     return wide
 
@@ -231,11 +216,7 @@ def best_value(summary: StudySummary) -> str:
     return score(summary.best, driven=summary.driver is not None)
 
 
-def _text(named: Mapping[str, Any], name: str) -> str:
-    return cell(named[name]) if name in named else NOTHING
-
-
-def fact_table(named: Mapping[str, Any], width: int | None, title: str | None = None) -> Table:
+def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None) -> Table:
     """Facts by their names."""
     made = table(width=width, title=title)
     made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)

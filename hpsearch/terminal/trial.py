@@ -12,25 +12,25 @@ from rich.text import Text
 from hpsearch.domain.facts import Role
 from hpsearch.ranking.selection import expectation
 from hpsearch.store.reading.queries import TrialDetail
-from hpsearch.terminal.tables import NUMERIC, Columns, Head, fact_table, heading, table, with_named
+from hpsearch.terminal.tables import (
+    NUMERIC,
+    Columns,
+    Head,
+    Width,
+    fact_table,
+    heading,
+    table,
+    with_named,
+)
 from hpsearch.words.estimates import expected, values
 from hpsearch.words.numbers import NOTHING, cell, count, duration, first_line, moment, number, size
 
 
 def trial(
-    of: TrialDetail,
-    width: int | None,
-    disk: int | None = None,
-    log: str | None = None,
+    of: TrialDetail, width: Width, disk: int | None = None, log: str | None = None
 ) -> list[RenderableType]:
-    """Everything that is recorded about one trial.
-
-    Args:
-        of: The trial.
-        width: Columns of the terminal; None if the output goes elsewhere.
-        disk: Bytes that the folder of its checkpoint takes, as far as that is known.
-        log: Where the log of its latest attempt is; None if there is none.
-    """
+    """Everything that is recorded about one trial; with the bytes that the folder of its checkpoint
+    takes on the disk, if they are known, and the place of the log of its latest attempt, if any."""
     params = {name: cell(value) for name, value in of.trial.params.items()}
     facts = _trial_facts(of, disk)
     if log is not None:
@@ -107,14 +107,14 @@ def _role(of: TrialDetail) -> str:
     return role if repeats is None else f"repeats trial {repeats}"
 
 
-def _findings(of: TrialDetail, width: int | None) -> Table:
+def _findings(of: TrialDetail, width: Width) -> Table:
     made = table("finding", "severity", "evidence", width=width, title="\nhealth")
     for each in of.findings:
         made.add_row(each.name, each.severity.value, each.evidence)
     return made
 
 
-def _reports(of: TrialDetail, width: int | None) -> Table:
+def _reports(of: TrialDetail, width: Width) -> Table:
     heads: list[Head] = [("resource", NUMERIC), ("value", NUMERIC), ("trained", NUMERIC)]
 
     def cells(report: Mapping[str, Any]) -> list[str | Text]:
@@ -126,7 +126,7 @@ def _reports(of: TrialDetail, width: int | None) -> Table:
     return made
 
 
-def _attempts(of: TrialDetail, width: int | None) -> Table:
+def _attempts(of: TrialDetail, width: Width) -> Table:
     heads: list[Head] = [("attempt", NUMERIC), "worker", "device", "started", "outcome"]
     made = table(*heads, ("compute time", NUMERIC), "note", width=width, title="\nattempts")
     for each in of.attempts:
@@ -151,7 +151,7 @@ def _computed(arithmetic: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _decisions(of: TrialDetail, width: int | None) -> Table:
+def _decisions(of: TrialDetail, width: Width) -> Table:
     heads: list[Head] = ["decision", ("at", NUMERIC), "reason", "compared with"]
     made = table(*heads, width=width, title="\ndecisions")
     for each in of.decisions:

@@ -100,12 +100,8 @@ def weakest_rung(trust: StudyTrust) -> str | None:
 
 
 def caveat(trust: StudyTrust, *, unknown: bool = True) -> str | None:
-    """The reason why rungs may not be trusted; None if they can be, or paused no trial.
-
-    Args:
-        trust: How far the rungs can be trusted.
-        unknown: Whether to say so too where too few trials were trained in full to tell.
-    """
+    """The reason why rungs may not be trusted, or with `unknown` also that too few trials were
+    trained in full to tell; None if they can be trusted, or paused no trial."""
     rung, spec = trust.weakest, trust.spec
     if rung is None or spec is None or rung.verdict is RungVerdict.TELLS:
         return None

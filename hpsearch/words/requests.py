@@ -7,6 +7,7 @@ Those about trials are also with the trials.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from hpsearch.domain.facts import RequestKind
@@ -69,15 +70,5 @@ def latest(decisions: Iterable[Decision], requests: Iterable[Request]) -> list[s
 
 def as_plain(request: Request) -> dict[str, Any]:
     """A request as plain values, with what it asks in words."""
-    return {
-        "id": request.id,
-        "created": request.created,
-        "origin": request.origin,
-        "kind": request.kind.value,
-        "content": request.content,
-        "asked": wish(request),
-        "answer": outcome(request),
-        "handled": request.handled,
-        "refused": request.refused,
-        "trial": request.trial,
-    }
+    plain = {**asdict(request), "kind": request.kind.value}
+    return {**plain, "asked": wish(request), "answer": outcome(request)}

@@ -21,8 +21,9 @@ from optuna.trial import TrialState
 
 from hpsearch.bridges.optuna.write import OURS
 from hpsearch.bridges.optuna.write import write as write_trials
+from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What
-from hpsearch.cli.results.export import StudyExport, export_study
+from hpsearch.cli.results.export import export_study
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -251,7 +252,7 @@ def test_the_command_says_what_it_wrote_and_what_excludes_what(
     ours, url = f"sqlite:///{tmp_path / 'ours.db'}", f"sqlite:///{tmp_path / 'optuna.db'}"
     with closing(Store.open(ours)) as store:
         store.create_study(StudyRecord(0, "empty", FILE, ("maximize",), uid="u"))
-    export_study(url, StudyExport("empty", What.TRIALS, ours, force=False))
+    export_study(StudyExport("empty", url, storage=ours))
     assert f"wrote 0 trials of empty to {url}" in capsys.readouterr().err
     assert loaded(url, "empty").trials == []
     for to, what, hint in (
@@ -260,4 +261,4 @@ def test_the_command_says_what_it_wrote_and_what_excludes_what(
         ("neptune", What.TRIALS, "--to: 'neptune' is not a tracker"),
     ):
         with pytest.raises(UserError, match=hint):
-            export_study(to, StudyExport("empty", what, ours, force=False))
+            export_study(StudyExport("empty", to, what, storage=ours))

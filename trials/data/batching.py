@@ -15,7 +15,9 @@ import numpy.typing as npt
 from trials.running.randomness import Use, derive
 
 Ints = npt.NDArray[np.integer]
-"""Integers, such as the numbers of rows or the lengths of samples."""
+"""Integers, such as the numbers of rows."""
+Lengths = Ints
+"""Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts)."""
 CHUNK_BATCHES = 50
 """Length bucketing sorts inside chunks of this many batches. There is nearly as little padding as
 with a full sort, and the samples that share a batch still change from epoch to epoch."""
@@ -25,8 +27,8 @@ has 34 numbers for each feature, and 5 in each head for each pair of tokens (Kor
 2022, arXiv 2205.05198), with heads of 64 features."""
 
 
-def parts_of(lengths: Ints) -> Ints:
-    """Tokens of each part of each sample, shape (n, parts), from lengths of shape (n,) too.
+def parts_of(lengths: Lengths) -> Ints:
+    """Tokens of each part of each sample, shape (n, parts).
 
     Each part of a sample, such as a source or a target, is padded to the longest in the batch.
     """
@@ -35,21 +37,18 @@ def parts_of(lengths: Ints) -> Ints:
     return lengths
 
 
-def totals(lengths: Ints) -> Ints:
+def totals(lengths: Lengths) -> Ints:
     """Tokens of each sample, shape (n,)."""
     found: Ints = parts_of(lengths).sum(axis=1)
     return found
 
 
 def epoch_batches(
-    lengths: Ints, batch_size: int, seed: int, epoch: int, bucketing: bool
+    lengths: Lengths, batch_size: int, seed: int, epoch: int, bucketing: bool
 ) -> list[Ints]:
     """The batches of one epoch: every sample once, and an incomplete batch for the rest.
 
     Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
-        batch_size: Samples in a batch.
-        seed: The trial's.
         epoch: From 0.
         bucketing: Whether samples of similar length share a batch. Then samples are shuffled,
             sorted by length inside chunks and cut into batches, and the batches are shuffled.
@@ -81,13 +80,8 @@ def cost(rows: Ints | int, longest: Ints) -> npt.NDArray[np.float64]:
     return found
 
 
-def longest_batch(lengths: Ints, batch_size: int) -> Ints:
-    """The rows that cost most together: one with the longest of each part, then the longest.
-
-    Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
-        batch_size: Samples in a batch.
-    """
+def longest_batch(lengths: Lengths, batch_size: int) -> Ints:
+    """The rows that cost most together: one with the longest of each part, then the longest."""
     parts = parts_of(lengths)
     longest_first = np.argsort(-cost(1, parts), kind="stable")[:batch_size]
     if batch_size == 1:

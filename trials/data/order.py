@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import math
 
-from trials.data.batching import Ints, epoch_batches, longest_batch
+from trials.data.batching import Ints, Lengths, epoch_batches, longest_batch
 from trials.settings import Settings
 
 
 class BatchOrder:
-    """The batches of a run.
+    """The batches of a run, by its settings `batch_size` and `bucketing` and its trial's seed."""
 
-    Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
-        settings: `batch_size` and `bucketing` count.
-        seed: The trial's.
-    """
-
-    def __init__(self, lengths: Ints, settings: Settings, seed: int) -> None:
+    def __init__(self, lengths: Lengths, settings: Settings, seed: int) -> None:
         self._lengths = lengths
         self._batch_size = settings.batch_size
         self._bucketing = settings.bucketing

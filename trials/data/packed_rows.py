@@ -48,9 +48,6 @@ class PackedSamples(Samples):
     """Samples whose inputs and targets are of one length, end to end in rows.
 
     Args:
-        residence: The place of the tokens.
-        inputs: The model's.
-        targets: In the same cells.
         capacity: The most tokens in a row.
         first: The position of the first token of a sample.
     """

@@ -34,8 +34,6 @@ class Column:
     """A row for each sample.
 
     Args:
-        residence: The place of the values.
-        name: The tensor's.
         values: Shape (n, ...).
         kind: The type of the numbers in a batch; None for the values' own.
     """
@@ -61,7 +59,6 @@ class Padded:
     """Sequences, padded on the right to the longest of a batch.
 
     Args:
-        residence: The place of the sequences.
         name: The name of the tensor of tokens.
         padding: The token that follows the last of a sequence.
         mask: The name of a tensor that is 1 for tokens and 0 for padding; None for no such tensor.
@@ -108,7 +105,6 @@ class Samples:
     """Samples of training or of validation.
 
     Args:
-        residence: The place of the parts.
         parts: One of them names its tensor `LABELS`.
         counted: Lengths whose sum counts as tokens, each of shape (n,).
         finish: Changes a batch on the device, in the thread that trains; it may draw random

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from trials.checkpoints.weights import Weights
-from trials.data.batching import Ints
+from trials.data.batching import Ints, Lengths
 from trials.optim.precision import Precision
 
 
@@ -30,8 +30,8 @@ class Workload(Protocol):
 
     model: nn.Module
     """On the device it trains on."""
-    lengths: Ints
-    """Tokens of each training sample, shape (n,), or of its parts, shape (n, parts)."""
+    lengths: Lengths
+    """Of the training samples."""
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`, padded to the longest of them."""

@@ -42,10 +42,6 @@ def depths(parameters: Iterable[tuple[str, torch.Tensor]]) -> dict[str, int]:
     for name, number in numbers.items():
         place = bisect.bisect_right(order, number)
         found[name] = max(place, 1)
-    return _with_head(found)
-
-
-def _with_head(found: dict[str, int]) -> dict[str, int]:
     head = max(found.values()) + 1
     return {name: head if depth == _HEAD else depth for name, depth in found.items()}
 

@@ -153,13 +153,13 @@ def _here(threads: int | None, precision: str | None, device: str) -> Arithmetic
     torch = sys.modules.get("torch")
     if torch is None:
         count = threads or os.cpu_count() or 1
-        return Arithmetic(count, precision, device=_processor(), versions=_versions())
+        return Arithmetic(count, precision, device=_processor(), versions=versions_of(LIBRARIES))
     on_cpu = torch.device(device).type == "cpu"
     return Arithmetic(
         threads=torch.get_num_threads(),
         precision=precision,
         device=_processor() if on_cpu else _gpu(device),
-        versions=_versions(),
+        versions=versions_of(LIBRARIES),
     )
 
 
@@ -188,10 +188,11 @@ def _processor_model() -> str:
     return platform.processor() or platform.machine()
 
 
-@lru_cache(maxsize=1)
-def _versions() -> dict[str, str]:
+@lru_cache
+def versions_of(packages: tuple[str, ...]) -> dict[str, str]:
+    """The versions of those packages that are installed, by name."""
     found = {}
-    for name in LIBRARIES:
+    for name in packages:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

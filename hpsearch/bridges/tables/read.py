@@ -54,7 +54,7 @@ def _frame(path: Path) -> pd.DataFrame:
         raise UserError(error.problems[0].what) from None
     if frame.empty:
         raise UserError(f"{path} has no rows", "a header and a row for each run are needed")
-    return frame.rename(columns=str)
+    return frame
 
 
 def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:

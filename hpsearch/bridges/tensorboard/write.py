@@ -53,7 +53,7 @@ class TensorboardTracker(Tracker):
         began = trial.started or study.record.created
         at = trial.ended or (news.points[-1].at if news.points else began)
         is_last = trial.state is not State.RUNNING
-        params = {name: _plain(value) for name, value in trial.params.items()}
+        params = {name: "null" if value is None else value for name, value in trial.params.items()}
         hparams: Any = summary.hparams  # it has no types
         of_value, start, end = hparams(params, {VALUE: 0.0})
         with self._writing(study, trial_folder(trial.number), is_last=is_last) as writer:
@@ -97,10 +97,6 @@ class TensorboardTracker(Tracker):
 
 
 open_tracker = TensorboardTracker
-
-
-def _plain(value: Any) -> Any:
-    return "null" if value is None else value
 
 
 def _table(facts: Mapping[str, Any]) -> str:

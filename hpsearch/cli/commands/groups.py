@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Any, get_type_hints
 
@@ -53,10 +53,6 @@ def _parameters(function: Command, hints: dict[str, Any]) -> Iterator[Parameter]
             continue
         of_fields = get_type_hints(hint, include_extras=True)
         for field in fields(hint):
-            annotation = of_fields[field.name]
-            kind = Parameter.KEYWORD_ONLY
-            yield Parameter(field.name, kind, default=_default(field), annotation=annotation)
-
-
-def _default(field: Field[Any]) -> Any:
-    return Parameter.empty if field.default is MISSING else field.default
+            default = Parameter.empty if field.default is MISSING else field.default
+            annotation, kind = of_fields[field.name], Parameter.KEYWORD_ONLY
+            yield Parameter(field.name, kind, default=default, annotation=annotation)

@@ -11,11 +11,8 @@ from typing import Annotated
 import typer
 
 from hpsearch.cli.commands.app import MAINTENANCE, app, db
-from hpsearch.cli.options import (
-    DEFAULT_STORAGE,
-    Storage,
-    StudyName,
-)
+from hpsearch.cli.commands.groups import command
+from hpsearch.cli.options import DEFAULT_STORAGE, Proposal, Storage, StudyName
 
 
 @app.command(rich_help_panel=MAINTENANCE)
@@ -39,25 +36,12 @@ def stop(
         stop_trial(name, trial, storage)
 
 
-@app.command(rich_help_panel=MAINTENANCE)
-def enqueue(
-    name: StudyName,
-    configuration: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".'
-        ),
-    ] = "",
-    like: Annotated[
-        int | None, typer.Option(min=0, help="A trial whose other parameters it has.")
-    ] = None,
-    why: Annotated[str, typer.Option(help="The reason, for the record.")] = "",
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
+@command(app, rich_help_panel=MAINTENANCE)
+def enqueue(name: StudyName, proposal: Proposal, storage: Storage = DEFAULT_STORAGE) -> None:
     """Let a running study try a configuration next; what is not given is drawn."""
-    from hpsearch.cli.studies.asking import Proposal, propose
+    from hpsearch.cli.studies.asking import propose
 
-    propose(name, Proposal(configuration, like, why), storage)
+    propose(name, proposal, storage)
 
 
 @app.command(rich_help_panel=MAINTENANCE)

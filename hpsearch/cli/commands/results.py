@@ -21,14 +21,11 @@ from hpsearch.cli.options import (
     OptionalStudyName,
     Selection,
     Storage,
+    StudyExport,
     TreeFormatOption,
     Watch,
 )
-from hpsearch.cli.output import (
-    Format,
-    TreeFormat,
-    What,
-)
+from hpsearch.cli.output import Format, TreeFormat
 from hpsearch.errors import UserError
 
 
@@ -126,28 +123,12 @@ def show(
         print_trial(name, numbers[0], format, storage)
 
 
-@app.command(rich_help_panel=RESULTS)
-def export(
-    name: OptionalStudyName = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            help="A .csv or .parquet file; mlflow, wandb or tensorboard, or a mapping "
-            "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
-            "Default: the trackers of the study file.",
-        ),
-    ] = None,
-    what: Annotated[
-        What, typer.Option("--what", help="What to write to the file, one row each.")
-    ] = What.TRIALS,
-    force: Force = False,
-    storage: Storage = DEFAULT_STORAGE,
-) -> None:
+@command(app, rich_help_panel=RESULTS)
+def export(wanted: StudyExport) -> None:
     """Write a study to a file, to an experiment tracker, or into a storage of Optuna's."""
-    from hpsearch.cli.results.export import StudyExport, export_study
+    from hpsearch.cli.results.export import export_study
 
-    export_study(to, StudyExport(name, what, storage, force))
+    export_study(wanted)
 
 
 @app.command(rich_help_panel=RESULTS)

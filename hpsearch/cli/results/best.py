@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
-from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
@@ -40,7 +39,7 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
     settings_of_all = []
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        result = _result(connection, study, wanted)
+        result = study_result(connection, study, wanted.top or 1, where=wanted.where)
         if format_ is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
@@ -59,10 +58,6 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         note(_nothing(study, wanted))
 
 
-def _result(connection: Connection, study: StudyHead, wanted: Best) -> StudyResult:
-    return study_result(connection, study, wanted.top or 1, where=wanted.where)
-
-
 def _tables(result: StudyResult, wanted: Best) -> list[RenderableType]:
     names = [metric for metric, _ in result.objectives]
     objectives = ["value"] if len(names) == 1 else names
@@ -76,16 +71,9 @@ def _nothing(study: StudyHead, wanted: Best) -> str:
 
 
 def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> dict[str, Any]:
-    """The file with which `python -m trials` trains a trial's configuration, from any folder.
-
-    Args:
-        study: The study.
-        trial: One of its trials.
-        recorded: How the trial computed; None if that is not recorded.
-
-    Raises:
-        UserError: The study was not made from a study file.
-    """
+    """The file with which `python -m trials` trains a trial's configuration, from any folder, as
+    the trial computed if that is recorded. Raises UserError if the study was not made from a study
+    file."""
     spec = study.content
     if "task" not in spec:
         message = f"study {study.name} was not made from a study file, so it has no task to train"

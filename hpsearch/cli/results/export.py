@@ -4,13 +4,13 @@ trackers."""
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What, log_as_notes, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import Interrupted, Unreachable, UserError
@@ -28,30 +28,9 @@ SUFFIXES = (".csv", ".parquet")
 _TRACKERS: TypeAdapter[tuple[NamedTracker, ...]] = TypeAdapter(TrackerList)
 
 
-@dataclass(frozen=True, slots=True)
-class StudyExport:
-    """The request of the command line.
-
-    Attributes:
-        name: The study; None for the only one.
-        what: The rows of a file.
-        storage: The database's URL.
-        force: Whether to replace what is there already, or to send all of it again.
-    """
-
-    name: str | None
-    what: What
-    storage: str
-    force: bool
-
-
-def export_study(to: str | None, wanted: StudyExport) -> None:
-    """Write a study to a place.
-
-    Args:
-        to: A file, a tracker as a study file writes it, `optuna` or the URL of an Optuna storage;
-            None for the trackers of the study file.
-        wanted: The rest.
+def export_study(wanted: StudyExport) -> None:
+    """Write a study to a place: a file, a tracker as a study file writes it, `optuna` or the URL of
+    an Optuna storage; without one, to the trackers of the study file.
 
     Raises:
         UserError: The place cannot be written to, or is not one of these.
@@ -60,6 +39,7 @@ def export_study(to: str | None, wanted: StudyExport) -> None:
         StudyHeld: Trackers are to be sent a study that a driver owns.
         Unreachable: Not everything could be sent to a tracker.
     """
+    to = wanted.to
     is_file = to is not None and Path(to).suffix in SUFFIXES
     if not is_file and wanted.what is not What.TRIALS:
         raise UserError("--what is for files", "leave it out, or name a file: --to reports.csv")
@@ -71,7 +51,7 @@ def export_study(to: str | None, wanted: StudyExport) -> None:
         example = f"for example: --to {Path(to).stem}.csv"
         raise UserError(f"{to}: exports are .csv or .parquet files", example)
     else:
-        _send(to, wanted)
+        _send(wanted)
 
 
 def _export_file(to: Path, wanted: StudyExport) -> None:
@@ -104,13 +84,13 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
     note(f"wrote {count(trials, 'trial')} of {study.name} to {display(parse_url(to))}")
 
 
-def _send(to: str | None, wanted: StudyExport) -> None:
+def _send(wanted: StudyExport) -> None:
     """Send all of a study that trackers do not have yet."""
     from hpsearch.creation.study import spec_of
     from hpsearch.study_run.ownership import refuse_if_held
     from hpsearch.tracking.processes import Senders, refuse_missing
 
-    trackers = () if to is None else _named(to)
+    trackers = () if wanted.to is None else _named(wanted.to)
     with reading(wanted.storage) as connection:
         name = chosen_study(connection, wanted.name).name
     with closing(Store.open(wanted.storage, create=False)) as store:

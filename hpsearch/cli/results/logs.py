@@ -29,18 +29,9 @@ _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 def print_logs(
     name: str | None, number: int, attempt: int | None, storage: str, *, follow: bool
 ) -> None:
-    """Print the logs of a trial's attempts, from the first one on.
-
-    Args:
-        name: The study; None for the only one.
-        number: The trial's number.
-        attempt: The only attempt to print; None for all.
-        storage: The database's URL.
-        follow: True to go on until the trial has ended.
-
-    Raises:
-        UserError: There is no such trial or attempt, it has no logs, or they are not here.
-    """
+    """Print the logs of one attempt of a trial or of all, from the first one on; with `follow`,
+    until the trial has ended. Raises UserError if there is no such trial or attempt, it has no
+    logs, or they are not here."""
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:
@@ -88,13 +79,7 @@ def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
 
 
 class _Shown:
-    """The printed part of the logs of a trial.
-
-    Args:
-        folder: The study's.
-        trial: The trial's number.
-        attempt: The only attempt that is printed; None for all.
-    """
+    """The printed part of the logs of a trial: of one attempt, or of all."""
 
     def __init__(self, folder: str, trial: int, attempt: int | None) -> None:
         self._folder = folder
@@ -130,13 +115,7 @@ class _Shown:
 
 
 class _Log:
-    """The log of one attempt, and how much of it was printed.
-
-    Args:
-        folder: The study's.
-        trial: The trial's number.
-        attempt: The attempt's.
-    """
+    """The log of one attempt, and how much of it was printed."""
 
     def __init__(self, folder: str, trial: int, attempt: int) -> None:
         self._place = str(folders.log_of(folder, trial, attempt))

@@ -9,10 +9,6 @@ from hpsearch.store.store import Store
 def serve_agents(storage: str, *, allow_changes: bool) -> None:
     """Serve until the client closes stdin. Only messages of the protocol go to stdout.
 
-    Args:
-        storage: The database's URL.
-        allow_changes: Whether agents may propose configurations and stop trials.
-
     Raises:
         UserError: The protocol's package is not installed.
         StoreUnreachable: There is no such database.

@@ -19,13 +19,8 @@ MARKDOWN = (".md", ".markdown")
 
 
 def report_study(name: str | None, to: Path | None, storage: str, *, force: bool) -> None:
-    """Write the report of a study to a file, or as Markdown to stdout.
-
-    Args:
-        name: The study; None for the only one.
-        to: The file, HTML or Markdown by its name; None for stdout.
-        storage: The database's URL.
-        force: Whether to replace a file.
+    """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
+    stdout.
 
     Raises:
         UserError: The name is that of neither, the file exists or cannot be written, or Plotly is

@@ -20,12 +20,7 @@ from trials.descriptions.builtin import BUILT_IN
 
 def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> None:
     """Print the best configuration of a study with all that is known of it, and the next commands.
-
-    Args:
-        store: The database.
-        name: The study.
-        suggested: Completes a command, such as ``best NAME``, to one for this database.
-    """
+    `suggested` completes one, such as ``best NAME``, to a command for this database."""
     with store.reading() as connection:
         study = find_study(connection, name)
         result = study_result(connection, study)

@@ -7,9 +7,9 @@ import getpass
 import socket
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
+from hpsearch.cli.options import Proposal
 from hpsearch.cli.output import note
 from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
@@ -28,25 +28,9 @@ def stop_trial(name: str, number: int, storage: str) -> None:
         _ask(store, name, RequestKind.STOP, {"trial": number}, done)
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A configuration that a study is to try next.
-
-    Args:
-        text: Its parameters, such as ``learning_rate=1e-4``; those that are missing are drawn, or
-            are those of another trial.
-        like: The trial whose parameters it starts from; None for none.
-        why: For the record; may be empty.
-    """
-
-    text: str
-    like: int | None = None
-    why: str = ""
-
-
 def propose(name: str, proposal: Proposal, storage: str) -> None:
     """Ask for a configuration to be tried next."""
-    text, like = proposal.text, proposal.like
+    text, like = proposal.configuration, proposal.like
     if not text and like is None:
         example = 'for example: hpsearch enqueue NAME "lr=1e-4"'
         raise UserError("there is nothing to try", example)

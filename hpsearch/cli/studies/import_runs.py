@@ -19,14 +19,8 @@ from hpsearch.study_file.types import STUDY_NAME
 def import_runs(
     source: str, name: str, columns: RunColumns, storage: str, *, dry_run: bool
 ) -> None:
-    """Bring past runs in as a finished study, all of them or none.
-
-    Args:
-        source: A table, or a storage of Optuna's.
-        name: The new study's name.
-        columns: The parts of a run, by column.
-        storage: The database's URL.
-        dry_run: Whether to read and check only.
+    """Bring past runs, from a table or a storage of Optuna's, in as a finished study, all of them
+    or none.
 
     Raises:
         UserError: They cannot be read, or do not fit; says where.

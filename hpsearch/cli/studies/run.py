@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
@@ -61,7 +60,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
         return
     refuse_asked(spec)
     refuse_missing(spec.track)
-    known_good = _enqueued(options, spec)
+    known_good = configurations(options.enqueue or (), spec)
     home = folder_of_new(spec, options.checkpoints)
     if options.address is not None:
         refuse_unreachable(options.address)
@@ -112,7 +111,7 @@ def resume_study(
             study.base = str(base.absolute())
         spec = spec_of(study)
         refuse_asked(spec)
-        known_good = _enqueued(options, spec)
+        known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
         if study.state is StudyState.FINISHED and not budget and not known_good:
@@ -151,11 +150,6 @@ def _resources(options: RunOptions, spec: StudySpec) -> Resources:
     if workers is None:
         return spec.resources
     return spec.resources.model_copy(update={"workers": workers})
-
-
-def _enqueued(options: RunOptions, spec: StudySpec) -> list[dict[str, Any]]:
-    """The configurations that the command line asks for."""
-    return configurations(options.enqueue or [], spec)
 
 
 def _drive(

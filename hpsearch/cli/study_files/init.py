@@ -23,13 +23,8 @@ UNTOLD = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 
 
 def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
-    """Write a study file, and beside it the schema that editors use to complete and check it.
-
-    Args:
-        path: The file; a folder gets a study.yaml.
-        kind: One of `STARTERS`; None to decide it by the data.
-        data: The training data.
-        wanted: The study.
+    """Write a study file, and beside it the schema that editors use to complete and check it. A
+    folder gets a study.yaml. The kind is one of `STARTERS`; without one the data decides.
 
     Raises:
         UserError: The file exists or cannot be written, or the data cannot be read or its
@@ -48,7 +43,8 @@ def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: Study
     else:
         kind = kind or TEXTS[0]
         _refuse_options(kind, data)
-        names |= _columns(data)
+        given = {"text": data.text, "label": data.label}
+        names |= {name: quoted(*columns) for name, columns in given.items() if columns}
         variant = "several labels" if len(data.label or ()) > 1 else kind
         names |= objective(variant, wanted.metric)
     _write_both(path, starter(kind, **names), force=wanted.force)
@@ -70,11 +66,6 @@ def _looked_at(
     if guessed is not None:
         note(f"the kind is {kind}; what is learnt is column {guessed} (--label names another one)")
     return kind, names
-
-
-def _columns(data: DataOptions) -> dict[str, str]:
-    given = {"text": data.text, "label": data.label}
-    return {name: quoted(*columns) for name, columns in given.items() if columns}
 
 
 def _name_of(train: Path | None) -> str:
@@ -122,12 +113,9 @@ def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
 
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
-    """Write the study file that another program's search becomes, and say what it lacks.
-
-    Args:
-        path: The file; a folder gets a study.yaml.
-        source: The file of a W&B sweep, or a storage of Optuna's.
-        wanted: The study, by its name.
+    """Write the study file that another program's search becomes, and say what it lacks. The source
+    is the file of a W&B sweep or a storage of Optuna's; a path that is a folder is as for
+    `write_starter`.
 
     Raises:
         UserError: The source cannot be read or has nothing to search, or the study file exists.

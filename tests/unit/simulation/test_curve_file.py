@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What
-from hpsearch.cli.results.export import StudyExport, export_study
+from hpsearch.cli.results.export import export_study
 from hpsearch.errors import DataError
 from hpsearch.simulation import running
 from hpsearch.simulation.curve_file import load_curves
@@ -221,8 +222,7 @@ def test_an_exported_confirmation_is_a_second_seed(
     repeats = [trial for trial in trials if trial.repeats is not None]
     assert repeats
     file = tmp_path / "curves.csv"
-    wanted = StudyExport(spec.study, What.REPORTS, storage, force=False)
-    export_study(str(file), wanted)
+    export_study(StudyExport(spec.study, str(file), What.REPORTS, storage=storage))
     found = load_curves(file, spec)
     assert sum(len(runs) for runs in found.curves.runs) == len(trials)
     assert len(found.curves.runs) == len(trials) - len(repeats)

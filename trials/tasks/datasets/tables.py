@@ -1,5 +1,5 @@
 """Reading data files, with errors for the person who wrote the path: CSV, TSV, Parquet, JSON
-lines."""
+lines. `where` is the study file's key of the file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ MOST_NAMED = 20
 """Columns that a problem lists."""
 LONGEST_SHOWN = 60
 """Characters of a column's name in a problem."""
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number, by its absolute value, that a model can read."""
 
 
 def read(path: Path, where: str) -> pd.DataFrame:
     """Read a data file by its suffix. The names of its columns are texts.
-
-    Args:
-        where: The study file's key of the file.
 
     Raises:
         TaskError: There is no such file, or it is not what its suffix says.
@@ -58,7 +57,6 @@ def with_columns(wanted: Mapping[str, Iterable[str]], path: Path, where: str) ->
 
     Args:
         wanted: The columns, by their study file's keys.
-        where: The study file's key of the file.
 
     Raises:
         TaskError: The file cannot be read, lacks a column, or has no rows.
@@ -151,11 +149,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def demand_plain(path: Path, where: str) -> None:
-    """Raise a TaskError if there is no plain file.
-
-    Args:
-        where: The study file's key of the file.
-    """
+    """Raise a TaskError if there is no plain file."""
     try:
         files.refuse_odd(path)
     except FileNotFoundError:

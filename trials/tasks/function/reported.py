@@ -4,6 +4,7 @@ that a trial has trained."""
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 MOST_RESOURCE = 2.0**53
@@ -40,6 +41,14 @@ def number_of(name: str, value: Any) -> float:
         raise ValueError(wrong) from None
     except OverflowError:
         raise ValueError(f"{name} is too large for a float") from None
+
+
+def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of a report by their names. Raises ValueError as the functions above."""
+    values = {}
+    for name, value in metrics.items():
+        values[metric_name(name)] = number_of(f"metric {name!r}", value)
+    return values
 
 
 class Stopwatch:

@@ -15,7 +15,7 @@ from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.tasks.function.report_history import ReportHistory
-from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, metric_name, number_of
+from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, number_of, numbers_of
 
 T = TypeVar("T")
 
@@ -89,14 +89,14 @@ class FunctionCall:
         if self.is_trained:
             if reached > self._resource:
                 raise TrialStopped
-            return Note(metrics=_numbers(metrics))
+            return Note(metrics=numbers_of(metrics))
         if not reached > self._resource:
             what = f"after {self._resource:g}: the resource must rise"
             raise ValueError(f"trial.report({resource}) {what}")
         if reached > MOST_RESOURCE:
             what = "the resource must say how far the trial has trained"
             raise ValueError(f"trial.report({resource}): {what}")
-        values = _numbers(metrics)
+        values = numbers_of(metrics)
         saved = best = None
         if self._draft is not None:
             (draft, state), self._draft = self._draft, None
@@ -293,13 +293,6 @@ def require_all_read(trial: FunctionTrial) -> None:
         what = f"the script has not read {names} of the study file before its first report"
         advice = f'write trial.get("{min(trial.unread)}", ...), or remove it from the study file'
         raise ValueError(f"{what}: {advice}")
-
-
-def _numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    values = {}
-    for name, value in metrics.items():
-        values[metric_name(name)] = number_of(f"metric {name!r}", value)
-    return values
 
 
 def _place(told: Path | str | None) -> Path | str | None:

@@ -66,15 +66,14 @@ def base_dtype(settings: Settings, device: torch.device) -> torch.dtype:
     return Precision(settings.precision, device).dtype
 
 
-def trained_modules(model: transformers.PreTrainedModel, fresh: frozenset[str]) -> list[str]:
-    """The modules that train in full beside the adapters: by peft's convention the head of a
-    classifier, and modules without pretrained weights. A head that scores tokens is pretrained like
-    the body, and stays frozen with it.
+Fresh = frozenset[str]
+"""The modules without pretrained weights. A model from scratch ("" among them) has no others."""
 
-    Args:
-        fresh: The modules without pretrained weights. A model from scratch ("" among them) has no
-            others, so they do not count.
-    """
+
+def trained_modules(model: transformers.PreTrainedModel, fresh: Fresh) -> list[str]:
+    """The modules that train in full beside the adapters: by peft's convention the head of a
+    classifier, and modules without pretrained weights where others have some. A head that scores
+    tokens is pretrained like the body, and stays frozen with it."""
     trained = _head_of(model)
     if "" in fresh:
         return trained
@@ -98,16 +97,10 @@ def _within(name: str, modules: list[str]) -> bool:
     return any(name == module or name.startswith(f"{module}.") for module in modules)
 
 
-def copied(
-    model: transformers.PreTrainedModel, fresh: frozenset[str]
-) -> transformers.PreTrainedModel:
+def copied(model: transformers.PreTrainedModel, fresh: Fresh) -> transformers.PreTrainedModel:
     """A copy to put adapters into. Modules that train in full are copied, in float32; all other
-    weights share the memory of the model, which nobody changes.
-
-    Args:
-        fresh: As for `trained_modules`. A model from scratch is copied whole: its weights derive
-            from the trial's seed.
-    """
+    weights share the memory of the model, which nobody changes. A model from scratch is copied
+    whole: its weights derive from the trial's seed."""
     if "" in fresh:
         return copy.deepcopy(model)
     trained = trained_modules(model, fresh)
@@ -122,15 +115,12 @@ def copied(
     return new
 
 
-def add(
-    model: transformers.PreTrainedModel, settings: Settings, fresh: frozenset[str], base: Base
-) -> None:
+def add(model: transformers.PreTrainedModel, settings: Settings, fresh: Fresh, base: Base) -> None:
     """Put adapters into a model, and let nothing train but them and `trained_modules`.
 
     Args:
         model: A copy by `copied`; changed in place. The adapters are initialised from torch's
             random state.
-        fresh: As for `trained_modules`.
 
     Raises:
         TaskError: A target is not a linear module of this model.

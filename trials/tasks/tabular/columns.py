@@ -20,8 +20,6 @@ Floats = npt.NDArray[np.float64]
 
 MISSING_WORDS = frozenset({"na", "n/a", "nan", "null", "none", "?"})
 """Texts that stand for a missing number."""
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number, by its absolute value, that a network can read."""
 MOST_CLASSES = 20
 """A target of more different whole numbers is a quantity, not a class."""
 
@@ -67,7 +65,7 @@ def numbers_in(table: pd.DataFrame, column: str) -> tuple[Floats, list[int]]:
     texts = pd.Series(tables.texts_in(table, column), dtype=object)
     is_missing = texts.isna() | texts.str.strip().str.lower().isin(MISSING_WORDS)
     numbers = pd.to_numeric(texts.mask(is_missing), errors="coerce")
-    is_other = ~is_missing & ~(numbers.abs() <= LARGEST)
+    is_other = ~is_missing & ~(numbers.abs() <= tables.LARGEST)
     found: Floats = numbers.to_numpy(np.float64)
     return found, np.flatnonzero(is_other).tolist()
 

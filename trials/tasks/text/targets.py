@@ -23,8 +23,6 @@ LABEL = "label"
 """The field of the task for the column, or the columns."""
 MARKS = {"1": True, "true": True, "0": False, "false": False}
 """The values of a column of 0 and 1, in any case of letters."""
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number, by its absolute value, that a model can read."""
 
 Values = Sequence[Any]
 """The target of each row; None for one that cannot be read."""
@@ -218,4 +216,4 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if abs(number) <= LARGEST else None
+    return number if abs(number) <= tables.LARGEST else None

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from trials.data.batching import Ints, cut
+from trials.data.batching import Ints, Lengths, cut
 from trials.devices.processes import Group
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.optim.precision import Precision
@@ -37,12 +37,11 @@ class Batches:
     """The validation batches of a workload, which become smaller if they do not fit the device.
 
     Args:
-        lengths: Tokens of each sample, shape (n,), or of each of its parts, shape (n, parts).
         settings: `eval_batch_size` is the most samples in a batch.
     """
 
     def __init__(
-        self, model: nn.Module, lengths: Ints, settings: Settings, device: torch.device
+        self, model: nn.Module, lengths: Lengths, settings: Settings, device: torch.device
     ) -> None:
         self._model, self._lengths, self._settings, self._device = model, lengths, settings, device
         self.size = settings.eval_batch_size

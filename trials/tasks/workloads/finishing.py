@@ -71,7 +71,7 @@ class FinalParts:
     def evaluate(self, folder: Path, data: Any, setup: Setup) -> dict[str, float]:
         settings = self._task.SETTINGS.parse(setup.params)
         precision = Precision(settings.precision, torch.device(setup.device))
-        params = _unpacked(setup.params)
+        params = {name: value for name, value in setup.params.items() if name != "packing"}
         workload = self._workload(data, setup, params)
         if isinstance(workload, Adaptable) and setup.params.get("lora"):
             # Fresh adapters change nothing, and the base stays in the type it was trained in.
@@ -84,10 +84,6 @@ class FinalParts:
         release_memory()
         task = self._task
         return task.workload(data, task.SETTINGS.parse(params), setup)
-
-
-def _unpacked(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: value for name, value in params.items() if name != "packing"}
 
 
 def _after(first: Any, second: Any) -> Any:

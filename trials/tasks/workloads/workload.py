@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from trials.data.batching import Ints, longest_batch, totals
+from trials.data.batching import Ints, Lengths, longest_batch, totals
 from trials.data.samples import Samples
 from trials.data.workload import Batch
 from trials.devices import processes
@@ -24,10 +24,10 @@ from trials.tasks.workloads.network_files import Stored
 
 @dataclass(frozen=True)
 class SampleSet:
-    """The samples of one split; `lengths` are as in `trials.data.workload.Workload`."""
+    """The samples of one split."""
 
     samples: Samples
-    lengths: Ints
+    lengths: Lengths
 
 
 class BuiltInWorkload(abc.ABC):
