@@ -4,7 +4,8 @@ The group is the slot's room. It waits in Ray's queue until a node has the resou
 and it is a demand that an autoscaler starts nodes for. A study that counts its workers itself
 (`workers: auto`) takes what is free. It queues for more only while it has nothing, or where an
 autoscaler would bring a node and every worker is busy: so several studies share a cluster, and each
-has a worker as soon as there is room for one.
+has a worker as soon as there is room for one. Of the workers that have nothing to do it keeps one,
+whose next work is the sign that there may be more.
 
 Each actor is polled again once the driver is done with the events of the poll before. A poll
 returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
@@ -30,7 +31,7 @@ from ray.util.scheduling_strategies import (
 )
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
 from hpsearch.executors.ranks.follower import FollowerActor
@@ -164,14 +165,16 @@ class RayExecutor:
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
         self._head.check()
+        events: list[ev.Event] = []
+        if time.monotonic() - self._followed > FOLLOW_S:
+            events += self._follow_cluster()
         for slot in self._slots.values():
             slot.listen(self._hold_s)
-        if time.monotonic() - self._followed > FOLLOW_S:
-            self._follow_cluster()
         if not self._slots:
             time.sleep(min(timeout_s, IDLE_S))
-            return []
-        events: list[ev.Event] = []
+            return events
+        if events:
+            timeout_s = 0.0
         for name, answer in self._answers(timeout_s):
             events += self._take_in(name, answer)
         return [*events, *self._replace_stuck()]
@@ -201,6 +204,7 @@ class RayExecutor:
     def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
         self._false_starts = 0
         slot.ready = slot.placed = True
+        slot.free_since = time.monotonic()
         self._head.awaited.pop(name, None)
         slot.processes = hello.processes
         numbers = ", ".join(str(each.number) for each in hello.processes)
@@ -219,6 +223,7 @@ class RayExecutor:
             if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
                 key = (event.trial, event.attempt)
                 self._slots[name].attempts.pop(key, None)
+                self._slots[name].free_since = time.monotonic()
                 self._slot_names.pop(key, None)
             if isinstance(event, ev.Failed) and event.kind in SUSPECT:
                 self._data.clear()
@@ -283,11 +288,11 @@ class RayExecutor:
                 self._withdraw(name)
         return events
 
-    def _follow_cluster(self) -> None:
+    def _follow_cluster(self) -> list[ev.Event]:
         """Start as many workers as the cluster has room for, and retire those whose node leaves.
         Waits while the head is silent, as Ray would hang."""
         if not self._head.answers:
-            return
+            return []
         self._followed = now = time.monotonic()
         self._give_back()
         leaving = self._head.leaving
@@ -305,6 +310,16 @@ class RayExecutor:
         is_short = isinstance(self._resources.workers, int) or len(still) == len(self._slots)
         since = min((slot.asked for slot in still), default=now)
         self._needs.note_waiting(is_short=is_short and now - since > SETTLE_S)
+        return self._give_back_idle(now)
+
+    def _give_back_idle(self, now: float) -> list[ev.Event]:
+        """Give the cluster back all workers but one of those that have had nothing to do for a
+        while."""
+        idle = [name for name, slot in self._slots.items() if slot.is_idle(now, IDLE_KEPT_S)]
+        for name in idle[1:]:
+            log.info("worker %s has nothing to do: its room is given back", name)
+            self._withdraw(name)
+        return [ev.SlotDown(name, "it had nothing to do") for name in idle[1:]]
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
@@ -319,6 +334,8 @@ class RayExecutor:
         return waiting
 
     def _missing(self, waiting: int, now: float) -> int:
+        if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
+            return -waiting
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting

@@ -17,10 +17,18 @@ from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.contents import columns_in
 from hpsearch.store.reading.best import best_of_each, best_trials
+from hpsearch.store.reading.idle import idle_seconds
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
-from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, tallies, trials
+from hpsearch.store.schema import (
+    LIVE_ATTEMPT,
+    attempts,
+    decisions,
+    environments,
+    tallies,
+    trials,
+)
 
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
@@ -118,6 +126,15 @@ class StudyStatus:
     requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first
     time_left: TimeLeft | None = None
     """Says how long it will still take; None where no driver works on it."""
+    held: Sequence[tuple[str, float, float | None]] = ()
+    """The slot, start and end of each attempt of the driver that works on it."""
+
+    def idle_share(self, now: float) -> float | None:
+        """The share of their time for which the slots of its driver waited; None without one."""
+        attempts = [(slot, started, ended or now) for slot, started, ended in self.held]
+        waited_s = sum(idle_seconds(attempts, now).values())
+        held_s = waited_s + sum(ended - started for _, started, ended in attempts)
+        return waited_s / held_s if held_s > 0 else None
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until it ends; None where that cannot be known."""
@@ -157,7 +174,19 @@ def study_status(
         checkpoint_bytes=_sum(row.checkpoint_bytes for row in counted),
         requests=study_requests(connection, study),
         time_left=_time_left(connection, study),
+        held=_held(connection, study),
     )
+
+
+def _held(connection: Connection, study: StudyHead) -> list[tuple[str, float, float | None]]:
+    """The slots, starts and ends of the attempts since the study's driver began."""
+    if study.driver is None or study.is_asked:
+        return []
+    of_study = environments.c.study_id == study.id
+    began = select(func.max(environments.c.created)).where(of_study).scalar_subquery()
+    wanted = select(attempts.c.worker, attempts.c.started, attempts.c.ended)
+    rows = wanted.where(attempts.c.study_id == study.id, attempts.c.started >= began)
+    return [(row.worker, row.started, row.ended) for row in connection.execute(rows)]
 
 
 def _time_left(connection: Connection, study: StudyHead) -> TimeLeft | None:
