@@ -9,9 +9,9 @@ budget is about as much as 5 full trainings a worker: a number of trials; a numb
 (without a pruner); GPU-hours; wall-clock time; and GPU-hours of which a part confirms the winners.
 
 `unused` is the share of the slots' time, from the first attempt to the study's end, without an
-attempt. `idle` is the share of the time for which the study holds its slots: on a real cluster, all
-slots but one that have had nothing to do for 30 s are given back. `over` is the budget's overrun, as
-a share of the budget, and `took` the time, as a share of what perfect packing would take.
+attempt. `idle` is the share of the time for which the study holds its slots: on a real cluster,
+all slots but one that have had nothing to do for 30 s are given back. `over` is the budget's
+overrun, as a share of it, and `took` the time, as a share of what perfect packing would take.
 """
 
 from __future__ import annotations
@@ -73,9 +73,8 @@ def budget_of(kind: str, workers: int) -> dict[str, Any]:
         case "wall_clock":
             return {"budget": {"wall_clock": EACH * MEAN_FULL_S}}
     hours = {"budget": {"gpu_hours": trainings * MEAN_FULL_S / 3600}}
-    return (
-        hours if kind == "gpu_hours" else {**hours, "search": {"confirm": {"top": 3, "seeds": 2}}}
-    )
+    confirm = {"search": {"confirm": {"top": 3, "seeds": 2}}}
+    return hours if kind == "gpu_hours" else hours | confirm
 
 
 def study_of(kind: str, workers: int, seed: int) -> StudySpec:

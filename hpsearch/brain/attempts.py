@@ -206,7 +206,7 @@ class Attempts:
         trial.resource = max(trial.resource, resource)
         live.resource = max(live.resource, resource)
         rest = max(0.0, live.until - resource)
-        self._spending.give_back(live.attempt, trial, rest, now, live.slot.gpus)
+        self._spending.give_back(live.attempt, rest, now, live.slot.gpus)
 
     def reserve(
         self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial, start_up_s: float = 0.0

@@ -76,6 +76,7 @@ def executor(
 def busy_node(nodes: Cluster, executor: RayExecutor, cpus: int) -> tuple[Any, list[str]]:
     """A second node with a worker on each CPU, the first of them with an attempt; and the names of
     their slots."""
+    executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))  # else it needs no more workers
     node = nodes.add_node(num_cpus=cpus)
     came = wait_for(executor, of(ev.SlotUp, cpus))
     slots = [event.slot for event in came if isinstance(event, ev.SlotUp)]

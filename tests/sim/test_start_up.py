@@ -182,6 +182,8 @@ def test_an_attempt_that_outgrows_its_reservation_takes_what_is_left_up_to_a_qua
     spending = Spending(spec.budget, brain(spec).history)
     attempt = Attempt(0, 1, "w0", started=0.0)
     assert spending.reserve(attempt, 80.0)
-    assert spending.extend(attempt) and attempt.reserved_gpu_seconds == 100.0
-    assert spending.extend(attempt) and attempt.reserved_gpu_seconds == pytest.approx(110.0)
+    assert spending.extend(attempt)
+    assert attempt.reserved_gpu_seconds == 100.0
+    assert spending.extend(attempt)
+    assert attempt.reserved_gpu_seconds == pytest.approx(110.0)
     assert not spending.extend(attempt), "the limit holds"

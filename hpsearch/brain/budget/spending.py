@@ -217,12 +217,10 @@ class Spending:
         left = self.ledger.left
         return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
 
-    def give_back(
-        self, attempt: Attempt, trial: Trial, rest: float, now: float, gpus: float
-    ) -> None:
+    def give_back(self, attempt: Attempt, rest: float, now: float, gpus: float) -> None:
         """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
         the trial's own pace."""
-        pace = _own_pace(trial)
+        pace = _own_pace(self._history.trials[attempt.trial])
         if self.ledger.limit is None or pace is None:
             return
         worst_s = self._worst_s(rest, pace, 0.0) or 0.0
