@@ -32,6 +32,8 @@ class Slot:
     """The attempt it works on, current or being stopped."""
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
+    place: str = ""
+    """The id of its node."""
 
 
 @dataclass
@@ -137,7 +139,9 @@ class Attempts:
 
     def add_slot(self, event: ev.SlotUp) -> None:
         """Add a worker that is ready."""
-        self.slots[event.slot] = Slot(event.slot, event.node, event.device, event.gpus)
+        place = event.place or event.node
+        slot = Slot(event.slot, event.node, event.device, event.gpus, place=place)
+        self.slots[event.slot] = slot
 
     def drop_slot(self, name: str) -> Key | None:
         """Remove a worker that is gone; returns the attempt that it worked on, if any."""

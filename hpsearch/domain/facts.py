@@ -76,6 +76,8 @@ class DecisionKind(enum.StrEnum):
     RETRY = "retry"
     FAIL = "fail"
     FINISH = "finish"
+    ASIDE = "aside"
+    """The node on which it failed is set aside for a while."""
     DROP = "drop"
     """Its checkpoints are removed to free space."""
 

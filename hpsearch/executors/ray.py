@@ -63,6 +63,8 @@ FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
 """Failures that the prepared data may have caused: it is prepared again for the next attempt."""
 
+NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
+
 KEPT_DATA = 8  # prepared data sets that stay in the object store
 
 POLL_S = 30.0  # the longest a worker keeps a poll waiting
@@ -140,6 +142,12 @@ class RayExecutor:
         slot.attempts[key] = time.monotonic() + grace_s
         slot.order(order)
 
+    def avoid(self, order: ev.Avoid) -> None:
+        """Run nothing on a node for a while: its workers are given back as they become free."""
+        text = "node %s is set aside for %.0f s: trials fail there, and not on other nodes"
+        log.warning(text, order.node, order.seconds)
+        self._head.avoided[order.place] = time.monotonic() + order.seconds
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Note that reports are in the database, for the next poll to carry."""
         slot = self._slot_of((trial, attempt))
@@ -210,7 +218,8 @@ class RayExecutor:
         numbers = ", ".join(str(each.number) for each in hello.processes)
         where = f"{hello.address} ({hello.device}, process {numbers})"
         log.info("worker %s is ready on %s", name, where)
-        return ev.SlotUp(name, hello.address, hello.device, self.gpus)
+        place = hello.processes[0].node
+        return ev.SlotUp(name, hello.address, hello.device, self.gpus, place)
 
     def _after(self, name: str, answer: list[ev.Event | ReplaceWorker]) -> list[ev.Event]:
         fault: str | None = None
@@ -245,7 +254,7 @@ class RayExecutor:
             self._left.append(slot.room)
             self._count_false_start(name, why)
             return []
-        if all(self._head.stays(node) for node in slot.nodes):
+        if all(self._head.offers(node) for node in slot.nodes):
             self._start_worker(slot.room)
         else:
             self._left.append(slot.room)
@@ -313,13 +322,18 @@ class RayExecutor:
         return self._give_back_idle(now)
 
     def _give_back_idle(self, now: float) -> list[ev.Event]:
-        """Give the cluster back all workers but one of those that have had nothing to do for a
-        while."""
-        idle = [name for name, slot in self._slots.items() if slot.is_idle(now, IDLE_KEPT_S)]
-        for name in idle[1:]:
+        """Give the cluster back the free workers of nodes that are set aside, and all but one of
+        those that have had nothing to do for a while."""
+        slots = self._slots.items()
+        aside = [
+            name for name, slot in slots if slot.nodes & self._head.aside and slot.is_idle(now)
+        ]
+        idle = [name for name, slot in slots if slot.is_idle(now, IDLE_KEPT_S)]
+        spare = {*aside, *idle[1:]}
+        for name in spare:
             log.info("worker %s has nothing to do: its room is given back", name)
             self._withdraw(name)
-        return [ev.SlotDown(name, "it had nothing to do") for name in idle[1:]]
+        return [ev.SlotDown(name, "it had nothing to do") for name in spare]
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
@@ -354,7 +368,9 @@ class RayExecutor:
         name = f"w{self._made}"
         self._made += 1
         count = self._resources.processes
-        room = room or ray.util.placement_group([self._needs.takes] * count)
+        room = room or ray.util.placement_group(
+            [self._needs.takes] * count, bundle_label_selector=self._elsewhere(count)
+        )
         followers = []
         for number in range(1, count):
             place = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=number)
@@ -367,6 +383,11 @@ class RayExecutor:
         self._head.awaited[name] = room
         hello = actor.hello.remote()
         self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
+
+    def _elsewhere(self, count: int) -> list[dict[str, str]]:
+        """For each process of a slot: not on a node that is set aside."""
+        aside = ", ".join(sorted(self._head.aside))
+        return [{NODE_LABEL: f"!in({aside})"}] * count if aside else []
 
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)

@@ -161,7 +161,7 @@ class RaySlot:
         for actor in (self.actor, *self.followers):
             ray.kill(actor)
 
-    def is_idle(self, now: float, seconds: float) -> bool:
+    def is_idle(self, now: float, seconds: float = 0.0) -> bool:
         """True if it could have worked for so many seconds, and had nothing to do."""
         return self.ready and not self.attempts and now - self.free_since > seconds
 

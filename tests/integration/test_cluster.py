@@ -27,10 +27,12 @@ from support.running.executor_events import of, wait_for
 from trials.contract import Budget, Unit
 
 TASK = """
-import itertools, time
+import itertools, os, time
 
 
 def train(params, trial):
+    if "BAD_NODE" in os.environ:
+        raise OSError("this node has no data")
     for i in itertools.count(1):
         time.sleep(0.05)
         trial.report(i / 1e6, {})
@@ -189,3 +191,23 @@ def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayE
     events = wait_for(executor, of(ev.SlotDown))
     assert not [event for event in events if isinstance(event, ev.Stopped)]
     assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
+
+
+def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
+    nodes: Cluster, executor: RayExecutor
+) -> None:
+    executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))
+    bad = nodes.add_node(num_cpus=1, env_vars={"BAD_NODE": "1"})
+    (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+    assert up.place == bad.node_id
+    executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0))
+    failed = wait_for(executor, of(ev.SlotUp))  # a new worker, after the fault
+    assert "this node has no data" in next(e.text for e in failed if isinstance(e, ev.Failed))
+    executor.avoid(ev.Avoid(bad.node_id, "bad", 8.0))
+    wait_for(executor, of(ev.SlotDown))
+    good = nodes.add_node(num_cpus=1)
+    came = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+    assert came[0].place == good.node_id, "it has room as well, and is not set aside"
+    executor.launch(ev.Launch(1, 1, came[0].slot, {}, 1, 4.0))
+    back = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+    assert [event.place for event in back] == [bad.node_id], "its time is over"
