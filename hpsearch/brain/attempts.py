@@ -33,7 +33,7 @@ class Slot:
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
     place: str = ""
-    """The id of its node."""
+    """The id of its node; empty where work cannot be kept from it."""
 
 
 @dataclass
@@ -139,8 +139,7 @@ class Attempts:
 
     def add_slot(self, event: ev.SlotUp) -> None:
         """Add a worker that is ready."""
-        place = event.place or event.node
-        slot = Slot(event.slot, event.node, event.device, event.gpus, place=place)
+        slot = Slot(event.slot, event.node, event.device, event.gpus, place=event.place)
         self.slots[event.slot] = slot
 
     def drop_slot(self, name: str) -> Key | None:

@@ -40,6 +40,8 @@ class NodeHealth:
         """Count a failure on a slot. Returns the trials that failed there in a row if that sets its
         node aside, else none."""
         place = slot.place
+        if not place:
+            return []
         row = self._rows[place]
         row.append(trial)
         enough = 1 if self._times[place] else IN_A_ROW

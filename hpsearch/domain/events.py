@@ -26,7 +26,7 @@ class SlotUp:
     device: str
     gpus: float
     place: str = ""
-    """The id of its node, where several may have one name."""
+    """The id of its node; empty where work cannot be kept from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -37,6 +38,7 @@ from hpsearch.executors import worker_process
 from hpsearch.executors.ranks.follower import FollowerActor
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.executors.shares import ALL, Shares
 from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
@@ -83,6 +85,8 @@ class RayExecutor:
         self._resources = resources
         self._head = HeadNode(resources.worker_timeout_s)
         self._needs = SlotNeeds(resources, self._head)
+        self._shares = Shares(self._needs.part)
+        self._head.exchange = self._shares.exchange
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
@@ -254,7 +258,7 @@ class RayExecutor:
             self._left.append(slot.room)
             self._count_false_start(name, why)
             return []
-        if all(self._head.offers(node) for node in slot.nodes):
+        if not slot.given_back and all(self._head.offers(node) for node in slot.nodes):
             self._start_worker(slot.room)
         else:
             self._left.append(slot.room)
@@ -309,6 +313,7 @@ class RayExecutor:
             if slot.nodes & leaving:
                 slot.actor.retire.remote()  # repeating this has no effect
         waiting = self._without_place(now)
+        self._share(now)
         more = self._missing(len(waiting), now)
         for _ in range(more):
             self._start_worker()
@@ -335,6 +340,32 @@ class RayExecutor:
             self._withdraw(name)
         return [ev.SlotDown(name, "it had nothing to do") for name in spare]
 
+    def _share(self, now: float) -> None:
+        """Tell other studies what this one holds, and let one worker go that is theirs: it saves,
+        and its trial continues on another one."""
+        placed = [slot for slot in self._slots.values() if slot.placed]
+        is_idle = any(slot.is_idle(now, SETTLE_S) for slot in placed)
+        wants = sum(bool(slot.attempts) for slot in placed) if is_idle else self._most
+        self._shares.mine = replace(self._shares.mine, holds=len(placed), wants=wants)
+        spare = self._spare
+        going = any(slot.given_back for slot in placed)
+        if spare is None or spare <= 0 or len(placed) < 2 or going:
+            return
+        slot = max(placed, key=lambda slot: (not slot.attempts, slot.free_since))
+        slot.given_back = True
+        log.info("a worker goes to another study on the cluster, which has less than its share")
+        slot.actor.retire.remote()
+
+    @property
+    def _most(self) -> int:
+        workers = self._resources.workers
+        return workers if isinstance(workers, int) else ALL
+
+    @property
+    def _spare(self) -> int | None:
+        free = self._needs.fitting(node.free for node in self._head.staying)
+        return self._shares.spare(free * self._needs.part.each)
+
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
         waiting = []
@@ -350,6 +381,9 @@ class RayExecutor:
     def _missing(self, waiting: int, now: float) -> int:
         if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
             return -waiting
+        spare = self._spare
+        if spare is not None and spare >= 0 and len(self._slots) > waiting:
+            return -waiting  # what is free is another study's
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting
@@ -384,10 +418,10 @@ class RayExecutor:
         hello = actor.hello.remote()
         self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
 
-    def _elsewhere(self, count: int) -> list[dict[str, str]]:
+    def _elsewhere(self, count: int) -> list[dict[str, str]] | None:
         """For each process of a slot: not on a node that is set aside."""
         aside = ", ".join(sorted(self._head.aside))
-        return [{NODE_LABEL: f"!in({aside})"}] * count if aside else []
+        return [{NODE_LABEL: f"!in({aside})"}] * count if aside else None
 
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)

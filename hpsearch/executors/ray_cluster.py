@@ -15,7 +15,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -148,6 +148,8 @@ class HeadNode:
         """The names of the rooms that have their place on a node."""
         self.avoided: dict[str, float] = {}
         """Until when each node is set aside, by its id and the monotonic clock."""
+        self.exchange: Callable[[], None] = lambda: None
+        """Called whenever the head is asked, for what else is asked of it."""
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
         self._has_warned = False
@@ -162,6 +164,7 @@ class HeadNode:
                 rooms = list(self.awaited.items())
                 placed = frozenset(name for name, room in rooms if _is_placed(room))
                 nodes = _ask()
+                self.exchange()
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:

@@ -120,6 +120,7 @@ class RaySlot:
     asked: float  # when that call was sent, by the monotonic clock
     placed: bool = False  # true if its room has a place on a node
     ready: bool = False
+    given_back: bool = False  # true if its room goes to another study once it has saved
     free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
     processes: list[Process] = field(default_factory=list)
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)

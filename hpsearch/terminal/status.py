@@ -138,6 +138,8 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     idle = of.idle_share(now)
     if idle is not None:
         facts["idle slots"] = f"{idle:.0%} of the workers' time"
+    for each in of.aside:
+        facts["node trouble"] = f"{moment(each.created)}: {first_line(each.why)}"
     facts["created"] = moment(head.created)
     return facts
 

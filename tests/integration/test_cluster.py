@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -203,7 +205,7 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
     executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0))
     failed = wait_for(executor, of(ev.SlotUp))  # a new worker, after the fault
     assert "this node has no data" in next(e.text for e in failed if isinstance(e, ev.Failed))
-    executor.avoid(ev.Avoid(bad.node_id, "bad", 8.0))
+    executor.avoid(ev.Avoid(bad.node_id, "bad", 25.0))
     wait_for(executor, of(ev.SlotDown))
     good = nodes.add_node(num_cpus=1)
     came = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
@@ -211,3 +213,63 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
     executor.launch(ev.Launch(1, 1, came[0].slot, {}, 1, 4.0))
     back = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
     assert [event.place for event in back] == [bad.node_id], "its time is over"
+
+
+def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(
+    config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each driver is a Ray job of its own, so two of the studies are in processes of their own."""
+    monkeypatch.setattr(ray_cluster, "ASK_S", 0.2)
+    whole = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False}
+    )
+    resources = Resources(workers="auto", gpu=0.0, priority=2.0)
+    with cluster(whole.address, resources):
+        executor = RayExecutor(config, resources)
+        events = wait_for(executor, of(ev.SlotUp, 4))
+        ups = [event.slot for event in events if isinstance(event, ev.SlotUp)]
+        for number, slot in enumerate(ups):
+            executor.launch(ev.Launch(number, 1, slot, {}, 1, 4.0))
+        others = [
+            subprocess.Popen([sys.executable, "-c", OTHER, whole.address, config.base])
+            for _ in range(2)
+        ]
+        try:
+            gone = wait_for(executor, of(ev.SlotDown, 2))
+            stopped = [event for event in gone if isinstance(event, ev.Stopped)]
+            assert len(stopped) == 2, "their trials were saved"
+            wait_until(lambda: not executor.poll(0.2) and (Path(config.base) / "up").exists())
+            assert len(executor._slots) == 2, "twice what each of the others has"
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        back = wait_for(executor, of(ev.SlotUp, 2))
+        assert not [event for event in back if isinstance(event, ev.SlotDown)]
+        executor.close()
+    whole.shutdown()
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from hpsearch.domain import events as ev
+from hpsearch.executors.ray import RayExecutor
+from hpsearch.executors.ray_cluster import cluster
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.study_file.models import Resources
+from trials.contract import Budget, Unit
+
+address, base = sys.argv[1:]
+budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
+config = WorkerConfig({"kind": "endless:train"}, base, {}, budget, base + "/s", prepares=False)
+with cluster(address, Resources(workers="auto", gpu=0.0)):
+    executor = RayExecutor(config, Resources(workers="auto", gpu=0.0))
+    number = 0
+    while True:
+        for event in executor.poll(0.2):
+            if isinstance(event, ev.SlotUp):
+                executor.launch(ev.Launch(number, 1, event.slot, {}, 1, 4.0))
+                number += 1
+                Path(base, "up").touch()
+"""

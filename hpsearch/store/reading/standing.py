@@ -128,6 +128,7 @@ class StudyStatus:
     """Says how long it will still take; None where no driver works on it."""
     held: Sequence[tuple[str, float, float | None]] = ()
     """The slot, start and end of each attempt of the driver that works on it."""
+    aside: Sequence[Decision] = ()  # the latest that set a node aside, while a driver works on it
 
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
@@ -175,6 +176,7 @@ def study_status(
         requests=study_requests(connection, study),
         time_left=_time_left(connection, study),
         held=_held(connection, study),
+        aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
     )
 
 
