@@ -30,7 +30,7 @@ ALL = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClusterPart:
     """What a study takes of a cluster."""
 
     unit: str  # GPU or CPU: what slots are counted by
@@ -44,7 +44,7 @@ class Part:
         return min(self.wants, max(1, math.floor(units / self.each + 1e-9)))
 
 
-def fair(parts: Sequence[Part], free: float) -> list[int]:
+def fair(parts: Sequence[ClusterPart], free: float) -> list[int]:
     """The slots that each study should have, of what all hold and what is free, in units."""
     left = free + sum(part.holds * part.each for part in parts)
     units = [0.0] * len(parts)
@@ -65,9 +65,9 @@ def fair(parts: Sequence[Part], free: float) -> list[int]:
 class Shares:
     """The part of one study beside those of others. `exchange` calls the head of the cluster."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ClusterPart) -> None:
         self.mine = part
-        self._others: list[Part] = []
+        self._others: list[ClusterPart] = []
         self._key = _PREFIX + ray.get_runtime_context().get_job_id().encode()
 
     def exchange(self) -> None:
@@ -79,7 +79,7 @@ class Shares:
             if key.removeprefix(_PREFIX).decode() in dead:
                 _internal_kv_del(key)
             elif key != self._key and (text := _internal_kv_get(key)) is not None:
-                others.append(Part(**json.loads(text)))
+                others.append(ClusterPart(**json.loads(text)))
         self._others = [part for part in others if part.unit == self.mine.unit]
 
     def spare(self, free: float) -> int | None:

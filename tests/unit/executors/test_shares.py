@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hpsearch.executors.shares import Part, fair
+from hpsearch.executors.shares import ClusterPart, fair
 
-ONE = Part("GPU", 1.0, 1.0, holds=0)
+ONE = ClusterPart("GPU", 1.0, 1.0, holds=0)
 
 
 def test_studies_of_the_same_priority_have_the_same_number_of_slots() -> None:
@@ -27,5 +27,5 @@ def test_every_study_has_one_slot() -> None:
 
 
 def test_shares_are_of_gpus_whatever_slots_take() -> None:
-    quarter = Part("GPU", 0.25, 1.0, holds=0)
+    quarter = ClusterPart("GPU", 0.25, 1.0, holds=0)
     assert fair([replace(ONE, holds=4), quarter], free=0.0) == [2, 8]
