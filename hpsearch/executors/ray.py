@@ -89,6 +89,8 @@ class RayExecutor:
         self._head.exchange = self._shares.exchange
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
+        self._gave = -math.inf
+        """When a worker last went to another study, by the same clock."""
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._left: list[PlacementGroup] = []  # rooms that are to be given back to the cluster
@@ -347,12 +349,15 @@ class RayExecutor:
         is_idle = any(slot.is_idle(now, SETTLE_S) for slot in placed)
         wants = sum(bool(slot.attempts) for slot in placed) if is_idle else self._most
         self._shares.mine = replace(self._shares.mine, holds=len(placed), wants=wants)
-        spare = self._spare
         going = any(slot.given_back for slot in placed)
-        if spare is None or spare <= 0 or len(placed) < 2 or going:
+        if going or now - self._gave < SETTLE_S:  # the head's figures are not from before that
+            return
+        spare = self._spare
+        if spare is None or spare <= 0 or len(placed) < 2:
             return
         slot = max(placed, key=lambda slot: (not slot.attempts, slot.free_since))
         slot.given_back = True
+        self._gave = now
         log.info("a worker goes to another study on the cluster, which has less than its share")
         slot.actor.retire.remote()
 

@@ -24,7 +24,7 @@ from ray.experimental.internal_kv import (
     _internal_kv_put,
 )
 
-_PREFIX = b"hpsearch-share-"
+_PREFIX = b"hpsearch-share-1-"  # with the version of the format: programs of others read it
 ALL = 10**9
 """Slots of a study that takes all that it can get."""
 
