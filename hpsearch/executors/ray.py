@@ -369,7 +369,7 @@ class RayExecutor:
     @property
     def _spare(self) -> int | None:
         free = self._needs.fitting(node.free for node in self._head.staying)
-        return self._shares.spare(free * self._needs.part.each)
+        return self._shares.spare(free * self._needs.part.each, time.monotonic())
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""

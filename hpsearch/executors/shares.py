@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -25,6 +26,8 @@ from ray.experimental.internal_kv import (
 )
 
 _PREFIX = b"hpsearch-share-1-"  # with the version of the format: programs of others read it
+MOVING_S = 15.0
+"""Seconds that a slot may take from one study to another until both have said so."""
 ALL = 10**9
 """Slots of a study that takes all that it can get."""
 
@@ -44,9 +47,8 @@ class ClusterPart:
         return min(self.wants, max(1, math.floor(units / self.each + 1e-9)))
 
 
-def fair(parts: Sequence[ClusterPart], free: float) -> list[int]:
-    """The slots that each study should have, of what all hold and what is free, in units."""
-    left = free + sum(part.holds * part.each for part in parts)
+def fair(parts: Sequence[ClusterPart], left: float) -> list[int]:
+    """The slots that each study should have, of so many units for all of them."""
     units = [0.0] * len(parts)
     open_ = set(range(len(parts)))
     while open_:
@@ -68,6 +70,8 @@ class Shares:
     def __init__(self, part: ClusterPart) -> None:
         self.mine = part
         self._others: list[ClusterPart] = []
+        self._totals: deque[tuple[float, float]] = deque()
+        """The units of all studies, and those free, as they were lately."""
         self._key = _PREFIX + ray.get_runtime_context().get_job_id().encode()
 
     def exchange(self) -> None:
@@ -82,10 +86,18 @@ class Shares:
                 others.append(ClusterPart(**json.loads(text)))
         self._others = [part for part in others if part.unit == self.mine.unit]
 
-    def spare(self, free: float) -> int | None:
+    def spare(self, free: float, now: float) -> int | None:
         """The slots that this study holds beyond its share while another misses some of its own;
-        0 or less if it may not have more; None if nobody misses any. `free` units have no slot."""
+        0 if it has its share, less if it misses some too; None if nobody misses any. `free` units
+        have no slot.
+
+        A slot that has just moved is neither free nor yet held by its study's word, so the total is
+        the highest one of the last seconds.
+        """
         parts = [self.mine, *self._others]
-        shares = fair(parts, free)
+        self._totals.append((now, free + sum(part.holds * part.each for part in parts)))
+        while self._totals[0][0] < now - MOVING_S:
+            self._totals.popleft()
+        shares = fair(parts, max(total for _, total in self._totals))
         missed = any(p.holds < n for p, n in zip(parts[1:], shares[1:], strict=True))
         return self.mine.holds - shares[0] if missed else None
