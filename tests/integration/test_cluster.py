@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
 from ray.core.generated import autoscaler_pb2
 
 from hpsearch.domain import events as ev
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.executors import ray_cluster
+from hpsearch.executors import ray_cluster, slot_needs
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
@@ -272,3 +273,30 @@ with cluster(address, Resources(workers="auto", gpu=0.0)):
                 number += 1
                 Path(base, "up").touch()
 """
+
+
+def test_an_autoscaler_is_asked_for_the_first_gpu_rather_than_training_on_a_cpu(
+    nodes: Cluster,
+    config: WorkerConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The test starts the node, as an autoscaler would that sees the demand for a GPU."""
+    monkeypatch.setattr(slot_needs, "has_autoscaler", lambda: True)
+    resources = Resources(workers="auto", gpu="auto")
+    with caplog.at_level(logging.WARNING, "hpsearch"), cluster(nodes.address, resources):
+        monkeypatch.setattr(slot_needs, "BRING_S", 0.5)
+        with pytest.raises(UserError, match="its autoscaler brought none"):
+            RayExecutor(config, resources)
+        monkeypatch.undo()
+        monkeypatch.setattr(slot_needs, "has_autoscaler", lambda: True)
+        caplog.clear()
+        with ThreadPoolExecutor() as pool:
+            made = pool.submit(RayExecutor, config, resources)
+            wait_until(lambda: "asking the autoscaler for one" in caplog.text)
+            demands = ray.util.placement_group_table().values()
+            assert any({"CPU": 1.0, "GPU": 1.0} in each["bundles"].values() for each in demands)
+            nodes.add_node(num_cpus=1, num_gpus=1)
+            executor = made.result()
+        assert executor.gpus == 1.0
+        executor.close()
