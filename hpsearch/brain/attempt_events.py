@@ -76,6 +76,7 @@ class AttemptEvents:
             self._stop_as_failed(live, trial, problem, now)
             return
         report = self._record(live, trial, event, now)
+        self._launcher.nodes.worked(live.slot)
         self._agenda.follow(self._launcher.headroom(live.slot, now))
         assessment = self._searcher.assess(trial, report, self._progress.phase)
         self._log.value(trial, assessment.worth)
@@ -199,6 +200,8 @@ class AttemptEvents:
     def _lost(self, live: Live, trial: Trial, why: str, now: float) -> None:
         """Let a trial whose worker died try again, up to `retries` times."""
         self._attempts.end(live, Outcome.LOST, now, why)
+        if self._blames_node(live, trial, why, now):
+            return
         counting = trial.attempts[trial.forgiven :]
         lost = sum(attempt.outcome is Outcome.LOST for attempt in counting)
         if lost > self._spec.resources.retries:
@@ -209,9 +212,28 @@ class AttemptEvents:
         self._requeue(trial)
 
     def _fail(self, live: Live, trial: Trial, kind: ErrorKind, text: str, now: float) -> None:
-        """Fail a trial, for a reason that is the trial's own."""
+        """Fail a trial, for a reason that is the trial's own, or its node's."""
         self._attempts.end(live, Outcome.FAILED, now, text)
-        self._give_up(trial, kind, text, now)
+        if kind.of_configuration or not self._blames_node(live, trial, text, now):
+            self._give_up(trial, kind, text, now)
+
+    def _blames_node(self, live: Live, trial: Trial, text: str, now: float) -> bool:
+        """Count a failure of a node. If that sets it aside, other nodes run the trials that failed
+        there in a row, this one too."""
+        row = self._launcher.nodes.failed(live.slot, trial, now)
+        for each in {each.number: each for each in row}.values():
+            each.forgiven = len(each.attempts)
+            self._history.touch(each)
+            if each.state is State.FAILED:
+                self._progress.forgiven(each.error_kind or ErrorKind.ERROR)
+                each.ended = each.error_kind = each.error_text = None
+                self._requeue(each)
+        if not row:
+            return False
+        why = f"node {live.slot.node} is set aside after {len(row)} failures there in a row: {text}"
+        self._log.decide(trial, DecisionKind.ASIDE, why, now)
+        self._requeue(trial)
+        return True
 
     def _give_up(self, trial: Trial, kind: ErrorKind, text: str, now: float) -> None:
         """Fail a trial whose attempt has ended."""

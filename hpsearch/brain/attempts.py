@@ -32,6 +32,8 @@ class Slot:
     """The attempt it works on, current or being stopped."""
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
+    place: str = ""
+    """The id of its node; empty where work cannot be kept from it."""
 
 
 @dataclass
@@ -137,7 +139,8 @@ class Attempts:
 
     def add_slot(self, event: ev.SlotUp) -> None:
         """Add a worker that is ready."""
-        self.slots[event.slot] = Slot(event.slot, event.node, event.device, event.gpus)
+        slot = Slot(event.slot, event.node, event.device, event.gpus, place=event.place)
+        self.slots[event.slot] = slot
 
     def drop_slot(self, name: str) -> Key | None:
         """Remove a worker that is gone; returns the attempt that it worked on, if any."""
@@ -205,6 +208,8 @@ class Attempts:
             self._spending.saw(trial, live.attempt)
         trial.resource = max(trial.resource, resource)
         live.resource = max(live.resource, resource)
+        rest = max(0.0, live.until - resource)
+        self._spending.give_back(live.attempt, rest, now, live.slot.gpus)
 
     def reserve(
         self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial, start_up_s: float = 0.0

@@ -7,6 +7,7 @@ from hpsearch.brain.agenda.confirmation import Confirmation
 from hpsearch.brain.attempts import Attempts, Live, Slot
 from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.brain.budget.spending import Spending
+from hpsearch.brain.node_health import NodeHealth
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
 from hpsearch.domain.history import History
@@ -38,6 +39,7 @@ class Launcher:
         self._agenda = agenda
         self._log = log
         self._progress = progress
+        self.nodes = NodeHealth(attempts)
 
     @property
     def _running(self) -> int:
@@ -71,7 +73,7 @@ class Launcher:
         """Give free slots work; if there is none and nothing runs, the study ends."""
         if self._progress.phase.leaves or self._progress.waits_for_disk(now):
             return
-        free = self._attempts.free_slots()
+        free = self.nodes.usable(self._attempts.free_slots(), now)
         last_call = self._running == 0
         for slot in free:
             room = self.headroom(slot, now, last_call=last_call)

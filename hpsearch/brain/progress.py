@@ -71,6 +71,11 @@ class StudyProgress:
         if enough and len(self._failures) == 1 and not self._worked:
             self.leave(Phase.ENDING, self.failures or "")
 
+    def forgiven(self, kind: ErrorKind) -> None:
+        """Count a failure no more: its node was the reason."""
+        self._failures[kind] -= 1
+        self._failures += Counter()  # without those that are 0
+
     @property
     def failures(self) -> str | None:
         """The most frequent failure, in a sentence; None if nothing failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -80,6 +81,12 @@ class RunOptions:
     storage: Storage = DEFAULT_STORAGE
     address: Address = None
     workers: Workers = None
+    priority: Annotated[
+        float | None,
+        typer.Option(
+            metavar="WEIGHT", help="The weight of its share of a cluster that others use too."
+        ),
+    ] = None
     checkpoints: Annotated[str | None, typer.Option(help="The folder or URL for checkpoints.")] = (
         None
     )
@@ -111,7 +118,8 @@ class RunOptions:
     @property
     def changes_nothing_else(self) -> bool:
         """True if none of the options says how a driver would work."""
-        return self.workers is None and self.checkpoints is None and not self.enqueue
+        driven_as = (self.workers, self.priority, self.checkpoints)
+        return driven_as == (None, None, None) and not self.enqueue
 
 
 @dataclass(frozen=True)
@@ -268,6 +276,12 @@ class Best:
         ),
     ] = None
     where: Where = None
+
+
+def refuse_priority(priority: float | None) -> None:
+    """Raise UserError if the value of --priority is no positive, finite number."""
+    if priority is not None and not 0 < priority < math.inf:
+        raise UserError(f"--priority {priority:g}: it must be a number above 0, such as 2")
 
 
 def worker_count(workers: str | None) -> int | str | None:

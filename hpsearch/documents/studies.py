@@ -47,6 +47,7 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
         "checkpoint_limit_bytes": head.checkpoint_limit_bytes,
         "trials_per_hour": status.trials_per_hour,
         "seconds_left": status.seconds_left(time.time()),
+        "idle_share": status.idle_share(time.time()),
         "running": [asdict(each) for each in status.running],
         "failures": [asdict(each) for each in status.failures],
         "rungs": [rung.as_plain() for rung in trust.rungs],

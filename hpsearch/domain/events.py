@@ -25,6 +25,8 @@ class SlotUp:
     node: str
     device: str
     gpus: float
+    place: str = ""
+    """The id of its node; empty where work cannot be kept from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,4 +186,13 @@ class Stop:
     save: bool = False
 
 
-Command = Launch | Advance | Stop
+@dataclass(frozen=True, slots=True)
+class Avoid:
+    """Keep workers away from a node, by its id and name, for so many seconds."""
+
+    place: str
+    node: str
+    seconds: float
+
+
+Command = Launch | Advance | Stop | Avoid

@@ -12,6 +12,10 @@ from typing import Any
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
+IDLE_KEPT_S = 30.0
+"""Seconds for which a study keeps slots that have nothing to do; then all of them but one are given
+back to the cluster."""
+
 
 class Role(enum.StrEnum):
     """The origin of a trial."""
@@ -72,6 +76,8 @@ class DecisionKind(enum.StrEnum):
     RETRY = "retry"
     FAIL = "fail"
     FINISH = "finish"
+    ASIDE = "aside"
+    """The node on which it failed is set aside for a while."""
     DROP = "drop"
     """Its checkpoints are removed to free space."""
 

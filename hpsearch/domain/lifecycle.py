@@ -47,7 +47,7 @@ MOVES = MoveTable(
             State.QUEUED: "its study ended before a slot was free and has more budget now",
         },
         State.FAILED: {
-            State.QUEUED: "its study gave up and is resumed",
+            State.QUEUED: "its node is set aside, or its study gave up and is resumed",
         },
     },
     last=frozenset(state for state in State if state.terminal),

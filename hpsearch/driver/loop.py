@@ -78,6 +78,9 @@ class Executor(Protocol):
         """Say that the reports of an attempt up to `resource` are in the database, so that
         checkpoints of earlier reports may be removed, now or with the next report."""
 
+    def avoid(self, order: ev.Avoid) -> None:
+        """Run nothing on a node for a while; what runs there goes on."""
+
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """The events in the order they happened; waits up to `timeout_s` for the first one."""
 
@@ -271,3 +274,5 @@ class Driver:
                     executor.advance(command)
                 case ev.Stop():
                     executor.stop(command)
+                case ev.Avoid():
+                    executor.avoid(command)

@@ -3,6 +3,7 @@
 - `ray`: slots on a Ray cluster; `ray_slot`: one of them
 - `ranks`: several processes for one trial
 - `slot_needs`: the resources of a slot, and the wait for them
+- `shares`: the share of a cluster that each of several studies has
 - `ray_cluster`: being part of a Ray cluster, and the nodes that its head knows
 - `address`: a check of a cluster's address
 - `worker`: trains one attempt after another in a process; knows no cluster

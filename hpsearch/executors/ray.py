@@ -4,7 +4,8 @@ The group is the slot's room. It waits in Ray's queue until a node has the resou
 and it is a demand that an autoscaler starts nodes for. A study that counts its workers itself
 (`workers: auto`) takes what is free. It queues for more only while it has nothing, or where an
 autoscaler would bring a node and every worker is busy: so several studies share a cluster, and each
-has a worker as soon as there is room for one.
+has a worker as soon as there is room for one. Of the workers that have nothing to do it keeps one,
+whose next work is the sign that there may be more.
 
 Each actor is polled again once the driver is done with the events of the poll before. A poll
 returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
@@ -19,6 +20,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -30,13 +32,14 @@ from ray.util.scheduling_strategies import (
 )
 
 from hpsearch.domain import events as ev
-from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.printing import keep
 from hpsearch.executors.ranks.follower import FollowerActor
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.executors.shares import ALL, Shares
 from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
@@ -63,6 +66,8 @@ FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
 """Failures that the prepared data may have caused: it is prepared again for the next attempt."""
 
+NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
+
 KEPT_DATA = 8  # prepared data sets that stay in the object store
 
 POLL_S = 30.0  # the longest a worker keeps a poll waiting
@@ -81,8 +86,12 @@ class RayExecutor:
         self._resources = resources
         self._head = HeadNode(resources.worker_timeout_s)
         self._needs = SlotNeeds(resources, self._head)
+        self._shares = Shares(self._needs.part)
+        self._head.exchange = self._shares.exchange
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
+        self._gave = -math.inf
+        """When a worker last went to another study, by the same clock."""
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._left: list[PlacementGroup] = []  # rooms that are to be given back to the cluster
@@ -140,6 +149,12 @@ class RayExecutor:
         slot.attempts[key] = time.monotonic() + grace_s
         slot.order(order)
 
+    def avoid(self, order: ev.Avoid) -> None:
+        """Run nothing on a node for a while: its workers are given back as they become free."""
+        text = "node %s is set aside for %.0f s: trials fail there, and not on other nodes"
+        log.warning(text, order.node, order.seconds)
+        self._head.avoided[order.place] = time.monotonic() + order.seconds
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Note that reports are in the database, for the next poll to carry."""
         slot = self._slot_of((trial, attempt))
@@ -165,14 +180,16 @@ class RayExecutor:
     def poll(self, timeout_s: float) -> list[ev.Event]:
         """Events of all workers, and of slots that come and go."""
         self._head.check()
+        events: list[ev.Event] = []
+        if time.monotonic() - self._followed > FOLLOW_S:
+            events += self._follow_cluster()
         for slot in self._slots.values():
             slot.listen(self._hold_s)
-        if time.monotonic() - self._followed > FOLLOW_S:
-            self._follow_cluster()
         if not self._slots:
             time.sleep(min(timeout_s, IDLE_S))
-            return []
-        events: list[ev.Event] = []
+            return events
+        if events:
+            timeout_s = 0.0
         for name, answer in self._answers(timeout_s):
             events += self._take_in(name, answer)
         return [*events, *self._replace_stuck()]
@@ -202,12 +219,14 @@ class RayExecutor:
     def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
         self._false_starts = 0
         slot.ready = slot.placed = True
+        slot.free_since = time.monotonic()
         self._head.awaited.pop(name, None)
         slot.processes = hello.processes
         numbers = ", ".join(str(each.number) for each in hello.processes)
         where = f"{hello.address} ({hello.device}, process {numbers})"
         log.info("worker %s is ready on %s", name, where)
-        return ev.SlotUp(name, hello.address, hello.device, self.gpus)
+        place = hello.processes[0].node
+        return ev.SlotUp(name, hello.address, hello.device, self.gpus, place)
 
     def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
         fault: str | None = None
@@ -223,6 +242,7 @@ class RayExecutor:
             if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
                 key = (event.trial, event.attempt)
                 self._slots[name].attempts.pop(key, None)
+                self._slots[name].free_since = time.monotonic()
                 self._slot_names.pop(key, None)
             if isinstance(event, ev.Failed) and event.kind in SUSPECT:
                 self._data.clear()
@@ -244,7 +264,7 @@ class RayExecutor:
             self._left.append(slot.room)
             self._count_false_start(name, why)
             return []
-        if all(self._head.stays(node) for node in slot.nodes):
+        if not slot.given_back and all(self._head.offers(node) for node in slot.nodes):
             self._start_worker(slot.room)
         else:
             self._left.append(slot.room)
@@ -287,11 +307,11 @@ class RayExecutor:
                 self._withdraw(name)
         return events
 
-    def _follow_cluster(self) -> None:
+    def _follow_cluster(self) -> list[ev.Event]:
         """Start as many workers as the cluster has room for, and retire those whose node leaves.
         Waits while the head is silent, as Ray would hang."""
         if not self._head.answers:
-            return
+            return []
         self._followed = now = time.monotonic()
         self._give_back()
         leaving = self._head.leaving
@@ -299,6 +319,7 @@ class RayExecutor:
             if slot.nodes & leaving:
                 slot.actor.retire.remote()  # repeating this has no effect
         waiting = self._without_place(now)
+        self._share(now)
         more = self._missing(len(waiting), now)
         for _ in range(more):
             self._start_worker()
@@ -309,6 +330,50 @@ class RayExecutor:
         is_short = isinstance(self._resources.workers, int) or len(still) == len(self._slots)
         since = min((slot.asked for slot in still), default=now)
         self._needs.note_waiting(is_short=is_short and now - since > SETTLE_S)
+        return self._give_back_idle(now)
+
+    def _give_back_idle(self, now: float) -> list[ev.Event]:
+        """Give the cluster back the free workers of nodes that are set aside, and all but one of
+        those that have had nothing to do for a while."""
+        slots = self._slots.items()
+        aside = [
+            name for name, slot in slots if slot.nodes & self._head.aside and slot.is_idle(now)
+        ]
+        idle = [name for name, slot in slots if slot.is_idle(now, IDLE_KEPT_S)]
+        spare = {*aside, *idle[1:]}
+        for name in spare:
+            log.info("worker %s has nothing to do: its room is given back", name)
+            self._withdraw(name)
+        return [ev.SlotDown(name, "it had nothing to do") for name in spare]
+
+    def _share(self, now: float) -> None:
+        """Tell other studies what this one holds, and let one worker go that is theirs: it saves,
+        and its trial continues on another one."""
+        placed = [slot for slot in self._slots.values() if slot.placed]
+        is_idle = any(slot.is_idle(now, SETTLE_S) for slot in placed)
+        wants = sum(bool(slot.attempts) for slot in placed) if is_idle else self._most
+        self._shares.mine = replace(self._shares.mine, holds=len(placed), wants=wants)
+        going = any(slot.given_back for slot in placed)
+        if going or now - self._gave < SETTLE_S:  # the head's figures are not from before that
+            return
+        spare = self._spare
+        if spare is None or spare <= 0 or len(placed) < 2:
+            return
+        slot = max(placed, key=lambda slot: (not slot.attempts, slot.free_since))
+        slot.given_back = True
+        self._gave = now
+        log.info("a worker goes to another study on the cluster, which has less than its share")
+        slot.actor.retire.remote()
+
+    @property
+    def _most(self) -> int:
+        workers = self._resources.workers
+        return workers if isinstance(workers, int) else ALL
+
+    @property
+    def _spare(self) -> int | None:
+        free = self._needs.fitting(node.free for node in self._head.staying)
+        return self._shares.spare(free * self._needs.part.each, time.monotonic())
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
@@ -323,6 +388,11 @@ class RayExecutor:
         return waiting
 
     def _missing(self, waiting: int, now: float) -> int:
+        if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
+            return -waiting
+        spare = self._spare
+        if spare is not None and spare >= 0 and len(self._slots) > waiting:
+            return -waiting  # what is free is another study's
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting
@@ -341,7 +411,9 @@ class RayExecutor:
         name = f"w{self._made}"
         self._made += 1
         count = self._resources.processes
-        room = room or ray.util.placement_group([self._needs.takes] * count)
+        room = room or ray.util.placement_group(
+            [self._needs.takes] * count, bundle_label_selector=self._elsewhere(count)
+        )
         followers = []
         for number in range(1, count):
             place = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=number)
@@ -354,6 +426,11 @@ class RayExecutor:
         self._head.awaited[name] = room
         hello = actor.hello.remote()
         self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
+
+    def _elsewhere(self, count: int) -> list[dict[str, str]] | None:
+        """For each process of a slot: not on a node that is set aside."""
+        aside = ", ".join(sorted(self._head.aside))
+        return [{NODE_LABEL: f"!in({aside})"}] * count if aside else None
 
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)

@@ -16,7 +16,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -157,6 +157,10 @@ class HeadNode:
         """Rooms of which `placed` is to tell whether they have their place, by name."""
         self.placed: frozenset[str] = frozenset()
         """The names of the rooms that have their place on a node."""
+        self.avoided: dict[str, float] = {}
+        """Until when each node is set aside, by its id and the monotonic clock."""
+        self.exchange: Callable[[], None] = lambda: None
+        """Called whenever the head is asked, for what else is asked of it."""
         self.nodes = _ask()
         self._answered = self._checked = time.monotonic()
         self._has_warned = False
@@ -171,6 +175,7 @@ class HeadNode:
                 rooms = list(self.awaited.items())
                 placed = frozenset(name for name, room in rooms if _is_placed(room))
                 nodes = _ask()
+                self.exchange()
             except RayError as error:
                 log.debug("the head of the cluster does not answer: %s", error)
             else:
@@ -220,14 +225,27 @@ class HeadNode:
         return found is not None and found.alive and not found.leaving
 
     @property
+    def aside(self) -> set[str]:
+        """The nodes that are set aside now; none if no other stays."""
+        now = time.monotonic()
+        aside = {node for node, until in self.avoided.items() if until > now and self.stays(node)}
+        return (
+            aside if any(self.stays(node) and node not in aside for node in self.nodes) else set()
+        )
+
+    def offers(self, node: str) -> bool:
+        """True if new work can go to a node."""
+        return self.stays(node) and node not in self.aside
+
+    @property
     def leaving(self) -> set[str]:
         """The nodes that are being drained."""
         return {name for name, node in self.nodes.items() if node.alive and node.leaving}
 
     @property
     def staying(self) -> list[Node]:
-        """The nodes that work can go to."""
-        return [node for name, node in self.nodes.items() if self.stays(name)]
+        """The nodes that new work can go to."""
+        return [node for name, node in self.nodes.items() if self.offers(name)]
 
     def await_node(self) -> None:
         """Wait until a node offers CPUs; a head that runs no trials may be alone at first."""

@@ -120,6 +120,8 @@ class RaySlot:
     asked: float  # when that call was sent, by the monotonic clock
     placed: bool = False  # true if its room has a place on a node
     ready: bool = False
+    given_back: bool = False  # true if its room goes to another study once it has saved
+    free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
     processes: list[Process] = field(default_factory=list)
     attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
     """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
@@ -159,6 +161,10 @@ class RaySlot:
         """End all its actors. Those that have ended are not affected."""
         for actor in (self.actor, *self.followers):
             ray.kill(actor)
+
+    def is_idle(self, now: float, seconds: float = 0.0) -> bool:
+        """True if it could have worked for so many seconds, and had nothing to do."""
+        return self.ready and not self.attempts and now - self.free_since > seconds
 
     def is_late(self, now: float) -> bool:
         """True if an attempt should have stopped by now."""

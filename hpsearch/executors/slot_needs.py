@@ -13,11 +13,15 @@ from ray.experimental.internal_kv import _internal_kv_get
 
 from hpsearch.errors import UserError
 from hpsearch.executors.ray_cluster import HeadNode
+from hpsearch.executors.shares import ClusterPart
 from hpsearch.study_file.models import Resources
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
 _NOT_MANAGED = "node_"
 """The beginning of the names of node types where nobody but people starts nodes."""
+
+BRING_S = 600.0
+"""Seconds in which an autoscaler must bring the first GPU where `gpu` is auto."""
 
 log = logging.getLogger("hpsearch")
 
@@ -35,6 +39,9 @@ class SlotNeeds:
             head.await_node()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
+        unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
+        self.part = ClusterPart(unit, each * self._processes, resources.priority, holds=0)
+        """The part of the cluster that a study begins with."""
         if not self.gpus:
             del self.takes["GPU"]
         if not isinstance(resources.workers, int) and not self.has_autoscaler:
@@ -72,12 +79,23 @@ class SlotNeeds:
             return float(resources.gpu)
         if any(node.resources.get("GPU") for node in head.staying):
             return 1.0
-        if self.has_autoscaler:
+        if not self.has_autoscaler:
+            return 0.0
+        if not self._bring_gpu():
             raise UserError(
-                "the cluster has no GPU now, and its autoscaler may bring one",
+                f"the cluster has no GPU, and its autoscaler brought none in {BRING_S:.0f} s",
                 "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
             )
-        return 0.0
+        return 1.0
+
+    def _bring_gpu(self) -> bool:
+        """Ask the autoscaler for a node with a GPU; False if none comes."""
+        log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")
+        room = ray.util.placement_group([{"CPU": self._cpu, "GPU": 1.0}])
+        try:
+            return bool(room.wait(BRING_S))
+        finally:
+            ray.util.remove_placement_group(room)
 
     def _refuse_too_large(self, nodes: Iterable[Mapping[str, float]]) -> None:
         if self.fitting(nodes):

@@ -140,6 +140,9 @@ class SimulatedExecutor:
             stopped = ev.Stopped(order.trial, order.attempt, run.resource, self._save(run))
             self._ready.append(stopped)
 
+    def avoid(self, order: ev.Avoid) -> None:
+        """Nothing: the simulated nodes work."""
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Reports are in the database: remove the checkpoints that only earlier ones named."""
         run = self._runs.get((trial, attempt))

@@ -193,6 +193,8 @@ class Resources(Model):
     """CPU cores for each process of a worker."""
     gpu: Gpus = "auto"
     """GPUs, or the share of one, for each process of a worker; auto is one where there are any."""
+    priority: Positive = 1.0
+    """The weight of the study's share of a cluster on which others run."""
     retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
     """The number of attempts that a trial may lose to dead workers before it fails."""
     report_deadline_s: Duration = Field(default=1800.0, alias="report_deadline")

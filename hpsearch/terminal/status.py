@@ -115,6 +115,11 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         facts["compute time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
     if of.trials_per_hour is not None:
         facts["speed"] = _pace(of, now)
+    idle = of.idle_share(now)
+    if idle is not None:
+        facts["idle slots"] = f"{idle:.0%} of the workers' time"
+    for each in of.aside:
+        facts["node trouble"] = f"{moment(each.created)}: {first_line(each.why)}"
     facts["created"] = moment(head.created)
     return facts
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 from ray._raylet import GcsClient
 from ray.cluster_utils import Cluster
 from ray.core.generated import autoscaler_pb2
 
 from hpsearch.domain import events as ev
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.executors import ray_cluster
+from hpsearch.executors import ray_cluster, slot_needs
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.ray_cluster import cluster
@@ -27,10 +30,12 @@ from support.running.executor_events import of, wait_for
 from trials.contract import Budget, Unit
 
 TASK = """
-import itertools, time
+import itertools, os, time
 
 
 def train(params, trial):
+    if "BAD_NODE" in os.environ:
+        raise OSError("this node has no data")
     for i in itertools.count(1):
         time.sleep(0.05)
         trial.report(i / 1e6, {})
@@ -76,6 +81,7 @@ def executor(
 def busy_node(nodes: Cluster, executor: RayExecutor, cpus: int) -> tuple[Any, list[str]]:
     """A second node with a worker on each CPU, the first of them with an attempt; and the names of
     their slots."""
+    executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))  # else it needs no more workers
     node = nodes.add_node(num_cpus=cpus)
     came = wait_for(executor, of(ev.SlotUp, cpus))
     slots = [event.slot for event in came if isinstance(event, ev.SlotUp)]
@@ -188,3 +194,109 @@ def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayE
     events = wait_for(executor, of(ev.SlotDown))
     assert not [event for event in events if isinstance(event, ev.Stopped)]
     assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
+
+
+def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
+    nodes: Cluster, executor: RayExecutor
+) -> None:
+    executor.launch(ev.Launch(9, 1, "w0", {}, 1, 4.0))
+    bad = nodes.add_node(num_cpus=1, env_vars={"BAD_NODE": "1"})
+    (up,) = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+    assert up.place == bad.node_id
+    executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0))
+    failed = wait_for(executor, of(ev.SlotUp))  # a new worker, after the fault
+    assert "this node has no data" in next(e.text for e in failed if isinstance(e, ev.Failed))
+    executor.avoid(ev.Avoid(bad.node_id, "bad", 25.0))
+    wait_for(executor, of(ev.SlotDown))
+    good = nodes.add_node(num_cpus=1)
+    came = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+    assert came[0].place == good.node_id, "it has room as well, and is not set aside"
+    executor.launch(ev.Launch(1, 1, came[0].slot, {}, 1, 4.0))
+    back = [e for e in wait_for(executor, of(ev.SlotUp)) if isinstance(e, ev.SlotUp)]
+    assert [event.place for event in back] == [bad.node_id], "its time is over"
+
+
+def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(
+    config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each driver is a Ray job of its own, so two of the studies are in processes of their own."""
+    monkeypatch.setattr(ray_cluster, "ASK_S", 0.2)
+    whole = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False}
+    )
+    resources = Resources(workers="auto", gpu=0.0, priority=2.0)
+    with cluster(whole.address, resources):
+        executor = RayExecutor(config, resources)
+        events = wait_for(executor, of(ev.SlotUp, 4))
+        ups = [event.slot for event in events if isinstance(event, ev.SlotUp)]
+        for number, slot in enumerate(ups):
+            executor.launch(ev.Launch(number, 1, slot, {}, 1, 4.0))
+        others = [
+            subprocess.Popen([sys.executable, "-c", OTHER, whole.address, config.base])
+            for _ in range(2)
+        ]
+        try:
+            gone = wait_for(executor, of(ev.SlotDown, 2))
+            stopped = [event for event in gone if isinstance(event, ev.Stopped)]
+            assert len(stopped) == 2, "their trials were saved"
+            wait_until(lambda: not executor.poll(0.2) and (Path(config.base) / "up").exists())
+            assert len(executor._slots) == 2, "twice what each of the others has"
+        finally:
+            for other in others:
+                other.kill()
+                other.wait()
+        wait_for(executor, of(ev.SlotUp))  # what they had is free again
+        executor.close()
+    whole.shutdown()
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from hpsearch.domain import events as ev
+from hpsearch.executors.ray import RayExecutor
+from hpsearch.executors.ray_cluster import cluster
+from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.study_file.models import Resources
+from trials.contract import Budget, Unit
+
+address, base = sys.argv[1:]
+budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
+config = WorkerConfig({"kind": "endless:train"}, base, {}, budget, base + "/s", prepares=False)
+with cluster(address, Resources(workers="auto", gpu=0.0)):
+    executor = RayExecutor(config, Resources(workers="auto", gpu=0.0))
+    number = 0
+    while True:
+        for event in executor.poll(0.2):
+            if isinstance(event, ev.SlotUp):
+                executor.launch(ev.Launch(number, 1, event.slot, {}, 1, 4.0))
+                number += 1
+                Path(base, "up").touch()
+"""
+
+
+def test_an_autoscaler_is_asked_for_the_first_gpu_rather_than_training_on_a_cpu(
+    nodes: Cluster,
+    config: WorkerConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The test starts the node, as an autoscaler would that sees the demand for a GPU."""
+    monkeypatch.setattr(slot_needs, "has_autoscaler", lambda: True)
+    resources = Resources(workers="auto", gpu="auto")
+    with caplog.at_level(logging.WARNING, "hpsearch"), cluster(nodes.address, resources):
+        monkeypatch.setattr(slot_needs, "BRING_S", 0.5)
+        with pytest.raises(UserError, match="its autoscaler brought none"):
+            RayExecutor(config, resources)
+        monkeypatch.undo()
+        monkeypatch.setattr(slot_needs, "has_autoscaler", lambda: True)
+        caplog.clear()
+        with ThreadPoolExecutor() as pool:
+            made = pool.submit(RayExecutor, config, resources)
+            wait_until(lambda: "asking the autoscaler for one" in caplog.text)
+            demands = ray.util.placement_group_table().values()
+            assert any({"CPU": 1.0, "GPU": 1.0} in each["bundles"].values() for each in demands)
+            nodes.add_node(num_cpus=1, num_gpus=1)
+            executor = made.result()
+        assert executor.gpus == 1.0
+        executor.close()

@@ -91,9 +91,9 @@ def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
     study.on_tick(0.0)
     attempt = study.history.trials[0].attempts[0]
     study.on_event(ev.Began(0, 1, {}, start_up_s=COLD_S), COLD_S + 2)
-    before = attempt.reserved_gpu_seconds
     study.on_event(ev.Reported(0, 1, 1.0, {"loss": 1.0}), COLD_S + 2)
-    assert attempt.reserved_gpu_seconds - before == pytest.approx(MARGIN * 2.0)
+    used = COLD_S + 2
+    assert attempt.reserved_gpu_seconds == pytest.approx(used + MARGIN * 2.0), "its own pace now"
 
 
 def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> None:
@@ -160,3 +160,30 @@ def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -
     for is_warm in (False, True):
         assert again.start_ups.next(is_warm=is_warm) == books.start_ups.next(is_warm=is_warm)
     assert again.start_ups.next(is_warm=False).expected_s == COLD_S
+
+
+def test_a_report_gives_back_what_the_rest_does_not_need_at_its_pace() -> None:
+    budget = {"gpu_hours": 1.0, "per_trial": {"epochs": 9}}
+    spec = spec_with(budget=budget, search={"pruner": "none"})
+    study = brain(spec)
+    study.begin(0.0)
+    for name in ("w0", "w1"):
+        study.on_event(ev.SlotUp(name, "node", "cpu", 1.0), 0.0)
+    study.on_tick(0.0)
+    first = study.history.trials[0].attempts[0]
+    assert first.reserved_gpu_seconds > 1000.0, "nothing is known: a fair share"
+    study.on_event(ev.Reported(0, 1, 1.0, {"loss": 1.0}), 10.0)
+    assert first.reserved_gpu_seconds == pytest.approx(10.0 + MARGIN * 8 * 10.0)
+    assert study.spending.ledger.reserved[(0, 1)] == first.reserved_gpu_seconds
+
+
+def test_an_attempt_that_outgrows_its_reservation_takes_what_is_left_up_to_a_quarter() -> None:
+    spec = spec_with(budget={"gpu_hours": 110 / 3600, "per_trial": {"epochs": 3}})
+    spending = Spending(spec.budget, brain(spec).history)
+    attempt = Attempt(0, 1, "w0", started=0.0)
+    assert spending.reserve(attempt, 80.0)
+    assert spending.extend(attempt)
+    assert attempt.reserved_gpu_seconds == 100.0
+    assert spending.extend(attempt)
+    assert attempt.reserved_gpu_seconds == pytest.approx(110.0)
+    assert not spending.extend(attempt), "the limit holds"

@@ -252,8 +252,6 @@ class Agenda:
         if running == 0:
             self._wait_for_race(True)
             return self._race(room)
-        if not self._all_tried and room.in_time(self._searcher.last_rung):
-            return None  # what runs may give back some of what was reserved for it
         leader = self._confirmation.early_repeat(running)
         if leader is None:
             return None

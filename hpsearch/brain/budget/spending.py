@@ -2,7 +2,8 @@
 
 Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
 the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
-is a fair share of the budget. A pace is seconds for a unit of the trial budget.
+is a fair share of the budget. With every report, what the rest of the stretch does not need at the
+trial's own pace is given back. A pace is seconds for a unit of the trial budget.
 
 An attempt takes some time before it trains, its start-up, which does not grow with the stretch: the
 first one on a worker imports libraries and loads data, and later ones find them there. It is no
@@ -23,8 +24,10 @@ from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 
-MARGIN = 1.5
-"""The factor by which the next trial may be slower than the slowest one so far."""
+MARGIN = 1.25
+"""The factor by which a trial may be slower than it was, or a new one than the slowest so far. More
+would be reserved for nothing, and slots would wait for it near the end; what is slower still takes
+more of what is left, or stops."""
 
 STOPPING_S = 5.0
 """The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
@@ -214,9 +217,23 @@ class Spending:
         return now + ROUNDING_S >= _outgrown_at(attempt, gpus)
 
     def extend(self, attempt: Attempt) -> bool:
-        """Reserve a quarter more for an attempt; False, and nothing changed, if it is not left."""
+        """Reserve up to a quarter more for an attempt; False, and nothing changed, if less than a
+        GPU-second is left."""
         more = max(1.0, attempt.reserved_gpu_seconds / 4)
-        return self.reserve(attempt, more)
+        left = self.ledger.left
+        return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
+
+    def give_back(self, attempt: Attempt, rest: float, now: float, gpus: float) -> None:
+        """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
+        the trial's own pace."""
+        pace = _own_pace(self._history.trials[attempt.trial])
+        if self.ledger.limit is None or pace is None:
+            return
+        worst_s = self._worst_s(rest, pace, 0.0) or 0.0
+        needed = (now - attempt.started + worst_s) * gpu_share(gpus)
+        spare = attempt.reserved_gpu_seconds - needed
+        if spare > 0:
+            self.reserve(attempt, -spare)
 
     # ----------------------------------------------------------------------------------- afterwards
 

@@ -10,7 +10,13 @@ from pathlib import Path
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.cli.options import DEFAULT_STORAGE, BudgetLimits, RunOptions, worker_count
+from hpsearch.cli.options import (
+    DEFAULT_STORAGE,
+    BudgetLimits,
+    RunOptions,
+    refuse_priority,
+    worker_count,
+)
 from hpsearch.cli.output import log_as_notes, note
 from hpsearch.cli.results.result import print_result
 from hpsearch.cli.studies.asking import raise_budget
@@ -51,6 +57,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     worker_count(options.workers)
+    refuse_priority(options.priority)
     recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
     spec = load(path, inspect=loading.inspect)
@@ -96,6 +103,7 @@ def resume_study(
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     worker_count(options.workers)
+    refuse_priority(options.priority)
     recipient_of(options.notify)
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
@@ -145,11 +153,10 @@ def _suggested(options: RunOptions, command: str) -> str:
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
-    """The study file's resources, with the number of workers that the command line gives."""
-    workers = worker_count(options.workers)
-    if workers is None:
-        return spec.resources
-    return spec.resources.model_copy(update={"workers": workers})
+    """The study file's resources, with the workers and the priority that the command line gives."""
+    given = {"workers": worker_count(options.workers), "priority": options.priority}
+    update = {name: value for name, value in given.items() if value is not None}
+    return spec.resources.model_copy(update=update)
 
 
 def _drive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -12,6 +13,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
 from hpsearch.report.frames.clocks import DrivenSpan
+from hpsearch.store.reading.idle import idle_seconds
 
 
 class SpentOn(StrEnum):
@@ -75,12 +77,10 @@ def _purposes(attempts: pd.DataFrame) -> pd.Series:
 
 def idle(attempts: pd.DataFrame, spans: Sequence[DrivenSpan]) -> dict[str, float]:
     """Seconds that each slot waited while the study was driven: between its attempts, and from its
-    last one to the end of the span."""
-    waited: dict[str, float] = {}
+    last one to the end of the span, or until it was given back."""
+    waited: Counter[str] = Counter()
     for span in spans:
         inside = (attempts["started"] >= span.begin - 1e-6) & (attempts["started"] <= span.end)
-        for worker, own in attempts[inside].groupby("worker", sort=False):
-            there_s = span.end - float(own["started"].min())
-            busy_s = float((own["ended"] - own["started"]).sum())
-            waited[str(worker)] = waited.get(str(worker), 0.0) + max(0.0, there_s - busy_s)
-    return waited
+        own = attempts.loc[inside, ["worker", "started", "ended"]]
+        waited.update(idle_seconds(own.itertuples(index=False, name=None), span.end))
+    return dict(waited)

@@ -5,5 +5,5 @@
 - `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
 - `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
   report; `trust`: how far its rungs can be trusted
-- `logs`: the files with the output of attempts
+- `idle`: the time for which slots waited; `logs`: the files with the output of attempts
 """

@@ -18,14 +18,23 @@ from hpsearch.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.contents import columns_in
 from hpsearch.store.reading.best import best_of_each, best_trials
+from hpsearch.store.reading.idle import idle_seconds
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
-from hpsearch.store.schema import LIVE_ATTEMPT, attempts, decisions, special, tallies, trials
+from hpsearch.store.schema import (
+    LIVE_ATTEMPT,
+    attempts,
+    decisions,
+    environments,
+    special,
+    tallies,
+    trials,
+)
 
 TIMED = 1_000
 """The trials that the time left is estimated from: of more, evenly spaced ones, with all that are
-open now and all that were not drawn by the sampler."""
+open now and all that were not drawn by the sampler. Also the attempts that tell of idle slots."""
 GPU_USE = "gpu_utilization"  # the metric that says in which share of time a trial's GPU had work
 
 
@@ -128,6 +137,16 @@ class StudyStatus:
     requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first
     time_left: TimeLeft | None = None
     """Says how long it will still take; None where no driver works on it."""
+    held: Sequence[tuple[str, float, float | None]] = ()
+    """The slot, start and end of the latest attempts of the driver that works on it."""
+    aside: Sequence[Decision] = ()  # the latest that set a node aside, while a driver works on it
+
+    def idle_share(self, now: float) -> float | None:
+        """The share of their time for which the slots of its driver waited; None without one."""
+        attempts = [(slot, started, ended or now) for slot, started, ended in self.held]
+        waited_s = sum(idle_seconds(attempts, now).values())
+        held_s = waited_s + sum(ended - started for _, started, ended in attempts)
+        return waited_s / held_s if held_s > 0 else None
 
     def seconds_left(self, now: float) -> float | None:
         """Seconds until it ends; None where that cannot be known."""
@@ -174,7 +193,21 @@ def study_status(
         checkpoint_bytes=summary.checkpoint_bytes,
         requests=study_requests(connection, study),
         time_left=_time_left(connection, summary),
+        held=_held(connection, study),
+        aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
     )
+
+
+def _held(connection: Connection, study: StudyHead) -> list[tuple[str, float, float | None]]:
+    """The slots, starts and ends of the latest attempts since the study's driver began."""
+    if study.driver is None or study.is_asked:
+        return []
+    of_study = environments.c.study_id == study.id
+    began = select(func.max(environments.c.created)).where(of_study).scalar_subquery()
+    wanted = select(attempts.c.worker, attempts.c.started, attempts.c.ended)
+    which = (attempts.c.study_id == study.id) & (attempts.c.started >= began)
+    latest_ones = wanted.where(which).order_by(attempts.c.trial.desc()).limit(TIMED)
+    return [(row.worker, row.started, row.ended) for row in connection.execute(latest_ones)]
 
 
 def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None:

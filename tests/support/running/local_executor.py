@@ -43,6 +43,9 @@ class LocalExecutor:
         if worker is not None:
             worker.stop(order)
 
+    def avoid(self, order: ev.Avoid) -> None:
+        """There is one node only."""
+
     def recorded(self, trial: int, attempt: int, resource: float) -> None:
         """Say that reports are in the database."""
         worker = self._on.get((trial, attempt))
