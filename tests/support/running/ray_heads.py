@@ -37,6 +37,14 @@ class RayHead:
         address = folder / "ray_current_cluster"
         wait_until(lambda: address.exists() and address.read_text())
         self.address = address.read_text().strip()
+        if jobs:
+            wait_until(self._takes_jobs)
+
+    def _takes_jobs(self) -> bool:
+        """True once the job server and the agent of the node have begun."""
+        command = [RAY, "job", "submit", "--address", self.url, "--no-wait", "--", "true"]
+        asked = subprocess.run(command, env=self.environment, capture_output=True, check=False)
+        return asked.returncode == 0
 
     def start(self, command: list[str]) -> None:
         """Start a node by a command, to which is added that it stays."""
