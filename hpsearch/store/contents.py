@@ -112,16 +112,11 @@ class _Reading:
 
 _THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
 _SET_STUDY = update(studies).where(_OF_STUDY)
-_TOUCH = (
-    update(trials)
-    .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
-    .values(revision=bindparam("at"))
+_SET_TRIAL = update(trials).where(
+    trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial")
 )
-_RANK = (
-    update(trials)
-    .where(trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial"))
-    .values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
-)
+_TOUCH = _SET_TRIAL.values(revision=bindparam("at"))
+_RANK = _SET_TRIAL.values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
 _ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
 _WAITING = (
     select(*REQUEST_COLUMNS)

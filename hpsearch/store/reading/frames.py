@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, select
 
 from hpsearch.store.reading.names import METRIC_PREFIX, PARAMETER_PREFIX, SHOWN
 from hpsearch.store.reading.queries import Rows, StudyHead, TrialRow, each_row, each_trial
@@ -99,11 +99,8 @@ def _cells_of(row: TrialRow) -> Cells:
 def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each report, by trial and resource: recorded curves."""
     plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    of_trial = and_(trials.c.study_id == reports.c.study_id, trials.c.number == reports.c.trial)
-    statement = select(*plain, reports.c.metrics, trials.c.params).join_from(
-        reports, trials, of_trial
-    )
-    statement = statement.where(reports.c.study_id == study.id)
+    joined = select(*plain, reports.c.metrics, trials.c.params).join_from(reports, trials)
+    statement = joined.where(reports.c.study_id == study.id)
     in_order = statement.order_by(reports.c.trial, reports.c.resource)
 
     def read() -> Iterator[Cells]:

@@ -163,7 +163,7 @@ def _reports(
     connection: Connection, study: StudyHead, goals: Sequence[GoalColumns], chosen: Any
 ) -> pd.DataFrame:
     wanted = select(reports.c.trial, reports.c.resource, *_measured(goals))
-    statement = _of_study(wanted, reports, study).join_from(reports, trials, _OF_TRIAL)
+    statement = _of_study(wanted, reports, study).join_from(reports, trials)
     in_order = statement.where(chosen).order_by(
         reports.c.created, reports.c.trial, reports.c.resource
     )
@@ -175,9 +175,6 @@ def _reports(
         for goal, value in zip(goals, _values(row, goals), strict=True):
             columns[goal.column].append(value)
     return pd.DataFrame({name: np.asarray(cells) for name, cells in columns.items()})
-
-
-_OF_TRIAL = (trials.c.study_id == reports.c.study_id) & (trials.c.number == reports.c.trial)
 
 
 def _measured(goals: Sequence[GoalColumns]) -> list[Any]:
@@ -197,7 +194,7 @@ def _bests(
     """By reports, or by the values of trials where there are no reports."""
     if has_reports:
         wanted = select(reports.c.trial, reports.c.created, *_measured(goals))
-        shown = wanted.join_from(reports, trials, _OF_TRIAL)
+        shown = wanted.join_from(reports, trials)
         shown = shown.order_by(reports.c.created, reports.c.trial, reports.c.resource)
     else:
         measured = (trials.c.value, trials.c.objective_values.label("values"))
@@ -224,8 +221,7 @@ _WORDS = ("worker", "outcome", "state", "role")
 def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
     """A few numbers for each attempt, and words that they share."""
     own = [attempts.c[name] for name in ("trial", *_NUMBERS, "worker", "outcome")]
-    same = (trials.c.study_id == attempts.c.study_id) & (trials.c.number == attempts.c.trial)
-    wanted = select(*own, trials.c.state, trials.c.role).join_from(attempts, trials, same)
+    wanted = select(*own, trials.c.state, trials.c.role).join_from(attempts, trials)
     in_order = wanted.order_by(attempts.c.started, attempts.c.trial, attempts.c.number)
     columns: dict[str, Any] = {name: array("d") for name in ("trial", *_NUMBERS)}
     columns |= {name: [] for name in _WORDS}
