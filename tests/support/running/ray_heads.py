@@ -31,7 +31,8 @@ class RayHead:
         }
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}"
-        dashboard = [f"--dashboard-port={port}"] if jobs else []
+        agent = f"--dashboard-agent-listen-port={_free_port()}"  # its usual one is another Ray's
+        dashboard = [f"--dashboard-port={port}", agent] if jobs else []
         options = [f"--include-dashboard={str(jobs).lower()}", f"--temp-dir={folder}", *dashboard]
         self.start([RAY, "start", "--head", "--port=0", *options, f"--num-cpus={cpus}"])
         address = folder / "ray_current_cluster"
