@@ -216,6 +216,7 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
     assert [event.place for event in back] == [bad.node_id], "its time is over"
 
 
+@pytest.mark.thorough
 def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(
     config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -299,7 +299,7 @@ def test_all_ranks_train_one_model_stop_together_and_continue(make: Any, tmp_pat
     assert len(list(newest.parent.glob("epoch-*"))) == 4, "one checkpoint a report, of rank 0"
 
 
-@pytest.mark.parametrize("rank", [1, 0])
+@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.thorough)])
 def test_a_killed_rank_costs_the_attempt_and_the_slot_comes_back(
     make: Any, tmp_path: Path, rank: int
 ) -> None:
