@@ -134,7 +134,7 @@ class TimedStore(Store):
 
 
 class Moment(NamedTuple):
-    """What has passed until a time."""
+    """A reading of all clocks."""
 
     at: float  # seconds since the epoch
     driver_s: float  # processor time of the driver's thread
@@ -176,7 +176,7 @@ class Meter:
         return Moment(time.time(), time.thread_time(), time.process_time(), waited_s)
 
     def row(self, study: Study) -> dict[str, Any]:
-        """What was measured."""
+        """The measurements, between the first and the last moment."""
         assert self.first is not None, "the study ended too early"
         assert self.last is not None, "the study ended too early"
         passed = [after - before for before, after in zip(self.first, self.last, strict=True)]

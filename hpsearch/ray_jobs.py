@@ -1,5 +1,5 @@
-"""Studies as jobs of a Ray cluster, by Ray's own job server: its head packs out the folder of a
-study file, runs the driver, and keeps its log, whoever submitted it is gone."""
+"""Studies as jobs of a Ray cluster, by Ray's own job server. The head unpacks the folder of a study
+file, runs the driver and keeps its log, also when the one who submitted it is gone."""
 
 from __future__ import annotations
 

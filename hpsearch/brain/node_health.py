@@ -54,7 +54,7 @@ class NodeHealth:
         return self._rows.pop(place)
 
     def usable(self, slots: list[Slot], now: float) -> list[Slot]:
-        """Those of the slots whose nodes are not set aside."""
+        """The slots whose nodes are not set aside."""
         return [slot for slot in slots if not self._is_aside(slot.place, now)]
 
     def _is_aside(self, place: str, now: float) -> bool:

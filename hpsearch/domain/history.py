@@ -24,7 +24,7 @@ from hpsearch.domain.records import (
 )
 
 REMEMBERED = 2_000
-"""The trials whose latest changes are told apart; readers of earlier ones look at all trials."""
+"""The most trials whose latest change is kept; readers of earlier ones look at all trials."""
 
 
 @dataclass(slots=True)

@@ -229,9 +229,8 @@ class HeadNode:
         """The nodes that are set aside now; none if no other stays."""
         now = time.monotonic()
         aside = {node for node, until in self.avoided.items() if until > now and self.stays(node)}
-        return (
-            aside if any(self.stays(node) and node not in aside for node in self.nodes) else set()
-        )
+        others = any(self.stays(node) and node not in aside for node in self.nodes)
+        return aside if others else set()
 
     def offers(self, node: str) -> bool:
         """True if new work can go to a node."""

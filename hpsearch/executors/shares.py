@@ -34,7 +34,7 @@ ALL = 10**9
 
 @dataclass(frozen=True, slots=True)
 class ClusterPart:
-    """What a study takes of a cluster."""
+    """The part of a cluster that one study holds and could use."""
 
     unit: str  # GPU or CPU: what slots are counted by
     each: float  # units of a slot

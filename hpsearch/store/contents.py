@@ -140,7 +140,7 @@ def _standing(trial: Trial) -> float | None:
 _COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
     trials: {"violation": attrgetter("violation"), "standing": _standing}
 }
-"""What trials are ranked by, which the database keeps beside them."""
+"""The columns that trials are ranked by, which the database keeps beside them."""
 
 
 @dataclass(frozen=True)

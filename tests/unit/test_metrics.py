@@ -83,8 +83,8 @@ def test_metrics_of_a_study_that_is_resumed_know_its_best_trial() -> None:
 def test_a_port_is_free_again_when_the_study_has_ended() -> None:
     with serving("plain", "0") as metrics:
         port = metrics.url.rpartition(":")[2].removesuffix("/metrics")
-    with serving("plain", port):
-        pass
+    with serving("plain", port) as again:
+        assert again.url == metrics.url
 
 
 @pytest.mark.parametrize(

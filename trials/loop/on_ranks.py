@@ -17,7 +17,7 @@ from trials.contract import Diverged, Finding, Item, Run, Setup
 
 
 class Word(enum.StrEnum):
-    """What all ranks do next."""
+    """The next step of all ranks."""
 
     TRAIN = "train"
     SAVE = "save"

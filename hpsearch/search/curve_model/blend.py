@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 Row = tuple[float, ...]
-"""What a trial reported at once: the objective, then each of the losses, NaN where there is none.
-All are minimised."""
+"""The objective that a trial reported at a share, then each of the losses there, NaN for one that
+was not reported. All are minimised."""
 ASSUMED = (0.75, 0.75, 0.65)
 """The concordance of the objective and of the losses of validation and training, early on recorded
 workloads."""
@@ -47,7 +47,7 @@ def weights_of(told: Iterable[tuple[float, Row, float, float]]) -> tuple[float, 
     for rows in groups.values():
         columns = np.array(rows).T
         upper = np.triu_indices(len(rows), 1)
-        with np.errstate(invalid="ignore"):  # two that failed
+        with np.errstate(invalid="ignore"):  # two infinite losses
             orders = np.sign(columns[:, :, None] - columns[:, None, :])[:, *upper]
         agreement = orders[:-1] * orders[-1]
         known = np.isfinite(agreement) & (orders[-1] != 0)

@@ -55,8 +55,8 @@ class ShownCurve:
     best: float
     outside: bool
     """True if it failed or exceeds a limit, so that configurations like it are useless."""
-    rows: tuple[Row, ...]
-    """The objective and the losses there."""
+    rows: tuple[Row, ...] = ()
+    """The objective and the losses there; empty where the trial reports no loss."""
 
     @property
     def goodness(self) -> tuple[bool, float, int]:
@@ -65,7 +65,8 @@ class ShownCurve:
 
     @property
     def told(self) -> Iterator[tuple[float, Row, float, float]]:
-        """What the curve has foretold of its last value: each share before, and the row there."""
+        """Each share before the last one with the row there, and the last share and value, which
+        these have foretold."""
         end = self.shares[-1], self.values[-1]
         for share, row in zip(self.shares[:-1], self.rows, strict=False):
             yield share, row, *end
@@ -144,7 +145,7 @@ class CurveReader:
             self.values -= len(before.values)
             for ends, end in self._ends(before):
                 del ends[bisect.bisect_left(ends, end)]
-            for share, row in zip(before.shares, before.rows, strict=True):
+            for share, row in zip(before.shares, before.rows, strict=False):
                 self._blend.leave(share, row)
         if now is not None:
             bisect.insort(self._ordered, now, key=_goodness)
@@ -152,7 +153,7 @@ class CurveReader:
             self.values += len(now.values)
             for ends, end in self._ends(now):
                 bisect.insort(ends, end)
-            for share, row in zip(now.shares, now.rows, strict=True):
+            for share, row in zip(now.shares, now.rows, strict=False):
                 self._blend.enter(share, row)
 
     def _ends(self, curve: ShownCurve) -> list[tuple[list[float], float]]:
@@ -169,8 +170,8 @@ class CurveReader:
         weights = weights_of(chain.from_iterable(curve.told for curve in curves))
         blended = []
         for curve in curves:
-            shown = zip(curve.shares, curve.rows, strict=True)
-            if math.isfinite(curve.best):
+            if curve.rows:
+                shown = zip(curve.shares, curve.rows, strict=True)
                 values = (self._blend.value(share, row, weights) for share, row in shown)
                 curve = replace(curve, values=tuple(values))
             blended.append(curve)
@@ -185,8 +186,8 @@ class CurveReader:
         if trial.error_kind is not None and trial.error_kind.of_configuration:
             # Wherever curves are compared, it is as bad as anything that was seen.
             nothing = math.inf, math.inf
-            no_rows: tuple[Row, ...] = ((math.inf, math.nan, math.nan),) * 2
-            return ShownCurve(number, point, (HORIZON, 1.0), nothing, math.inf, True, no_rows)
+            horizons = (HORIZON, 1.0)
+            return ShownCurve(number, point, horizons, nothing, math.inf, outside=True)
         values = self._values(trial)
         if not values:
             return None
@@ -200,10 +201,12 @@ class CurveReader:
     def _rows(
         self, trial: Trial, shares: Sequence[float], values: Sequence[float]
     ) -> tuple[Row, ...]:
-        """The objective and the losses at some shares."""
+        """The objective and the losses at some shares; nothing if the trial reports no loss."""
         first = next(iter(trial.reports.values()), None)
         reported = () if first is None else first.metrics
         chosen = [next((each for each in some if each in reported), "") for some in self._losses]
+        if not any(chosen):
+            return ()
         metrics = {self._share(at): report.metrics for at, report in trial.reports.items()}
         rows = []
         for share, value in zip(shares, values, strict=True):
@@ -237,7 +240,7 @@ def at_marks(shares: Sequence[float]) -> list[float]:
 
 def _shown(curve: ShownCurve | None) -> str:
     """A text that differs if curves do; NaN is equal to itself in it."""
-    return "" if curve is None else repr((curve.shares, curve.rows, curve.goodness))
+    return "" if curve is None else repr((curve.shares, curve.values, curve.rows, curve.goodness))
 
 
 def _goodness(curve: ShownCurve) -> tuple[bool, float, int]:

@@ -218,7 +218,7 @@ def _wrong_tallies(
 def _stale_ranks(
     connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
 ) -> Iterator[Violation]:
-    """What a trial is ranked by is kept beside it, and must follow from it."""
+    """The ranks that are kept beside trials must follow from them."""
     ranks = select(schema.trials.c.number, schema.trials.c.violation, schema.trials.c.standing)
     for number, *kept in connection.execute(ranks.where(schema.trials.c.study_id == study_id)):
         right = list(contents.ranked_by(trials[number]))

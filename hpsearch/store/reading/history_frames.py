@@ -62,7 +62,7 @@ class HistoryFrames:
     count: int
     """The number of all trials."""
     trials: pd.DataFrame
-    """Those that are chosen, by number: the columns `_TRIAL_COLUMNS`, and for each goal its two
+    """The chosen trials, by number: the columns `_TRIAL_COLUMNS`, and for each goal its two
     columns."""
     params: pd.DataFrame
     """Of these, by number, a column for each parameter; NaN or None where it is not active."""
