@@ -14,7 +14,9 @@ PYTEST := $(BIN)/python -m pytest
 export PYTHONDONTWRITEBYTECODE :=
 # Two parts, side by side. What computes takes as many processes as there are cores. What starts
 # clusters, browsers and servers runs a file at a time, or two where everything runs, in the order of
-# their names, which has the longest (chaos) among the first; its output is shown at its end. Each part names its folders, so that it need not import the other's tests.
+# their names, which has the longest (chaos) among the first; its output is shown at its end, and it
+# gives up after a few failures, of which each may have waited for ten minutes. Each part names its
+# folders, so that it need not import the other's tests.
 COMPUTES := tests/unit tests/contract tests/sim tests/gpu
 STARTS := tests/browser tests/chaos tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
@@ -46,7 +48,7 @@ computing:
 
 starting:
 	mkdir -p build
-	status=0; $(PYTEST) $(BY_FILE) $(FILES) $(EXTENT) $(STARTS) >build/starting.log 2>&1 || status=1; \
+	status=0; $(PYTEST) $(BY_FILE) $(FILES) --maxfail 4 $(EXTENT) $(STARTS) >build/starting.log 2>&1 || status=1; \
 	cat build/starting.log; exit $$status
 
 test-processors: $(READY)

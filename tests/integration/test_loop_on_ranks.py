@@ -56,7 +56,7 @@ TOPICS = {"card": ["card", "chip"], "rate": ["euro", "dollar"], "fee": ["fee", "
 
 @dataclass(frozen=True)
 class FaultyConfig(WorkerConfig):
-    """Lets a rank fail in a step, once, as a file `fault.json` beside the data says."""
+    """Lets a rank fail in a step, once, as a file of its own beside the data says."""
 
     def load_task(self) -> Task:
         task: Any = super().load_task()
@@ -72,11 +72,11 @@ class FaultyConfig(WorkerConfig):
         def before_forward(model: torch.nn.Module, _: Any) -> None:
             nonlocal steps
             steps += model.training
-            file = Path(self.base) / "fault.json"
-            fault = json.loads(file.read_text()) if file.is_file() else None
-            if fault is None or setup.ranks is None or not model.training:
+            if setup.ranks is None or not model.training:
                 return
-            if [setup.ranks.rank, steps] == [fault["rank"], fault["forward"]]:
+            file = Path(self.base) / f"fault-{setup.ranks.rank}.json"
+            fault = json.loads(file.read_text()) if file.is_file() else None
+            if fault is not None and steps == fault["forward"]:
                 file.unlink()
                 fail(fault["how"], model)
 
@@ -113,21 +113,25 @@ class Lab:
         self.processes = 0
         self._trial = 0
         self._executor: Any = None
+        self._slot: str | None = None  # None until its ranks are there
 
     def use(self, processes: int) -> None:
         """Train on so many processes from now on."""
         if processes == self.processes:
             return
         self.close()
+        self._slot = None
         config = FaultyConfig(
             TASK, str(self.folder), SETTINGS, BUDGET, str(self.saved), prepares=True
         )
         self._executor = RayExecutor(config, Resources(workers=1, processes=processes, gpu=0.0))
         self.processes = processes
-        self.wait(of(ev.SlotUp))
+        self.wait_for_ranks()
 
     def numbers(self) -> list[int]:
         """The numbers of the processes."""
+        self.wait_for_ranks()
+        assert self._slot is not None
         return [each.number for each in self._executor._slots[self._slot].processes]
 
     def new_trial(self) -> int:
@@ -135,6 +139,9 @@ class Lab:
         return self._trial
 
     def launch(self, trial: int, attempt: int = 1, until: float = 3.0, **more: Any) -> None:
+        """Train on the ranks; if the attempt before cost them, on their successors."""
+        self.wait_for_ranks()
+        assert self._slot is not None
         order = ev.Launch(trial, attempt, self._slot, {}, 7, until, more.get("resume_from"))
         self._executor.launch(order)
 
@@ -150,15 +157,17 @@ class Lab:
         for event in events:
             if isinstance(event, ev.SlotUp):
                 self._slot = event.slot
+            elif isinstance(event, ev.SlotDown):
+                self._slot = None
         return events
 
-    def wait_for_new_ranks(self, events: list[ev.Event]) -> None:
-        if not of(ev.SlotUp)(events):
+    def wait_for_ranks(self) -> None:
+        if self._slot is None:
             self.wait(of(ev.SlotUp))
 
     def fault(self, rank: int, forward: int, how: str) -> None:
-        fault = {"rank": rank, "forward": forward, "how": how}
-        (self.folder / "fault.json").write_text(json.dumps(fault))
+        fault = {"forward": forward, "how": how}
+        (self.folder / f"fault-{rank}.json").write_text(json.dumps(fault))
 
     def close(self) -> None:
         if self._executor is not None:
@@ -219,7 +228,6 @@ def test_a_killed_rank_costs_one_attempt(lab: Lab, rank: int, forward: int) -> N
     events = lab.wait(of(ev.SlotDown))
     assert not ended(events)
     wait_until(lambda: not any(map(psutil.pid_exists, processes)))
-    lab.wait_for_new_ranks(events)
     reports = [each for each in events if isinstance(each, ev.Reported)]
     resume_from = reports[-1].checkpoint if reports else None
     events += trained(lab, trial, attempt=2, resume_from=resume_from)
@@ -244,7 +252,6 @@ def test_a_rank_that_fails_alone_fails_its_trial_at_once(
     failed = last_of(events, ev.Failed)
     assert text in failed.text
     assert failed.kind is ErrorKind.ERROR
-    lab.wait_for_new_ranks(events)
 
 
 def test_a_rung_is_waited_at_by_all_ranks_and_passed_by_all(lab: Lab) -> None:
