@@ -59,37 +59,35 @@ def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clo
     rungs = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     done = Simulation(rungs, workers=4, curves=Bowl()).run()
     started = max(trial.started or 0.0 for trial in done.history.trials)
-    assert 840 < started < 880  # 3 epochs take 30 s, and there the highest rung is
-    for trial in done.history.trials:
-        resumed = [a for a in trial.attempts if a.start_resource > 0 and a.started > 840]
-        assert all(900 - a.started >= 0.9 * (9 - a.start_resource) * 5 for a in resumed)
+    assert started < 880  # 3 epochs take 30 s, and there the highest rung is
+    resumed = [a for trial in done.history.trials for a in trial.attempts if a.start_resource > 0]
+    assert max(a.started for a in resumed) > started, "what waits goes on, as far as it gets"
 
 
 @pytest.mark.thorough
-def test_what_can_still_win_goes_before_a_new_trial_that_cannot(
+def test_what_can_still_win_goes_on_before_a_new_trial_that_cannot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spec = spec_with(budget={"wall_clock": "15m", **EPOCHS})
     simulation = Simulation(spec, workers=8, curves=Bowl())
     searcher: Searcher = simulation.study._searcher
     propose = searcher.proposals.propose
-    late = 0
 
     def proposes(trial: Trial, given: dict[str, Any] | None = None) -> None:
-        nonlocal late
         left = 900 - simulation.executor.now
 
-        def can_finish(paused: Trial) -> bool:
-            return (9 - paused.resource) * 10 <= 0.9 * left
+        def can_go_on(paused: Trial) -> bool:
+            return searcher.stretch(paused) * 10 <= 0.9 * left
 
         if left < 80:  # a new one takes 90 s
-            late += 1
-            assert searcher.likeliest_to_win(can_finish) is None
+            assert searcher.likeliest_to_win(can_go_on) is None
         propose(trial, given)
 
     monkeypatch.setattr(searcher.proposals, "propose", proposes)
-    simulation.run()
-    assert late > 0
+    trials = simulation.run().history.trials
+    resumed = [each for trial in trials for each in trial.attempts if each.start_resource > 0]
+    in_part = [each for each in resumed if 900 - each.started < 5 * (9 - each.start_resource)]
+    assert in_part, "also where it cannot be trained in full"
 
 
 def test_a_budget_in_which_no_trial_ends_is_used_to_get_as_far_as_it_lasts() -> None:

@@ -4,7 +4,7 @@ A trial that was cut short comes first, in every phase. Then:
 
 - While the study is *searching*, a promotion, and then a new configuration. When too little of the
   budget is left to train a new one in full, paused trials that may still turn out the best go
-  before it.
+  before it: first those that can be trained in full, then the others, as far as the budget lasts.
 - While it is *finishing*, because all configurations have been tried or a new one would not even
   reach the highest rung, paused trials that may still win and can be trained in full. Where no
   trial can be trained in full, the most promising ones go as far as the budget lasts. Slots that
@@ -236,7 +236,7 @@ class Agenda:
         """A promotion, or else a new trial."""
         promotion = self._promotion(room)
         if promotion is None and not room.reaches(self._total):
-            promotion = self._likeliest(room)
+            promotion = self._likeliest(room) or self._furthest(room)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         can_start = room.can_start(self._searcher.first_stretch)
@@ -295,6 +295,12 @@ class Agenda:
     def _likeliest(self, room: Headroom) -> Work | None:
         """The paused trial that is likeliest to turn out the best and can be trained in full."""
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
+
+    def _furthest(self, room: Headroom) -> Work | None:
+        """The paused trial that is likeliest to turn out the best, even if it can only be trained
+        further: no new one can be trained in full, either."""
+        found = self._searcher.likeliest_to_win(lambda trial: self._can_go_on(trial, room))
+        return _promoted(found)
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:
         """A test of a paused trial: if it can still be trained in full, or where none can,
