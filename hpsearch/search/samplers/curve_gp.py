@@ -156,11 +156,10 @@ class CurveGPSampler(BaseSampler):
         """The first of (n, parameters) points that is untried, or else the very first."""
         known: set[bytes] = set()  # many points may be at the same end of the space
         for point in points:
-            if point.tobytes() in known:
-                continue
-            if not self._is_known(point):
+            place = point.tobytes()
+            if place not in known and not self._is_known(point):
                 return np.asarray(point)
-            known.add(point.tobytes())
+            known.add(place)
         return np.asarray(points[0])
 
     def _is_known(self, point: Floats) -> bool:
