@@ -54,8 +54,7 @@ class TrialLog:
         if worth.improves and values is not None:
             trial.value = values[0]
             trial.values = list(values) if len(values) > 1 else None
-            for metric, over in worth.margins.items():
-                trial.system_attrs[CONSTRAINT + metric] = over
+            _keep_margins(trial, worth.margins)
         self._history.touch(trial)
 
     def found(self, event: Finished | Stopped | Failed) -> None:
@@ -86,9 +85,8 @@ class TrialLog:
 
     def note(self, trial: Trial, event: Noted) -> None:
         """Keep what a trial notes about itself."""
-        trial.user_attrs.update(event.attributes)
-        for name, over in event.constraints.items():
-            trial.system_attrs[CONSTRAINT + name] = over
+        trial.user_attrs = {**trial.user_attrs, **event.attributes}
+        _keep_margins(trial, event.constraints)
         self._history.touch(trial)
         if event.metrics and trial.reports:
             report = trial.reports[max(trial.reports)]
@@ -145,6 +143,13 @@ def _same(before: float | None, now: float | None) -> bool:
     if before is None or now is None:
         return before is now
     return math.isclose(before, now, rel_tol=SAME)
+
+
+def _keep_margins(trial: Trial, margins: Mapping[str, float]) -> None:
+    """Keep by how much a trial exceeds each limit."""
+    if margins:
+        named = {CONSTRAINT + name: over for name, over in margins.items()}
+        trial.system_attrs = {**trial.system_attrs, **named}
 
 
 def lacking(spec: StudySpec, event: Reported) -> str | None:

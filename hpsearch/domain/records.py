@@ -161,6 +161,11 @@ class Attempt:
     """The seconds that it held its slot before it trained; None where that is not known."""
 
 
+_NO_ATTRS: dict[str, Any] = {}
+_NO_FINDINGS: list[Finding] = []
+"""Shared by all trials that have none: there may be very many."""
+
+
 @dataclass(slots=True)
 class Trial:
     """A row of `trials`: one configuration and its result."""
@@ -207,16 +212,17 @@ class Trial:
         metadata={"shown": True, "column": "objective_values"},  # SQL reserves the word
     )
     """All objectives, where there are several."""
-    findings: list[Finding] = field(default_factory=list)
-    """Findings of its latest attempt about its health."""
+    findings: list[Finding] = field(default_factory=lambda: _NO_FINDINGS)
+    """Findings of its latest attempt about its health; replaced, never changed in place."""
     left_as: State | None = None
     """The state in which it waited when its study ended without it."""
     forgiven: int = 0
     """The number of its first attempts that do not count: its study gave up after them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     """Shared by trials that have the same, and never changed in place."""
-    user_attrs: dict[str, Any] = field(default_factory=dict)
-    system_attrs: dict[str, Any] = field(default_factory=dict)
+    user_attrs: dict[str, Any] = field(default_factory=lambda: _NO_ATTRS)
+    system_attrs: dict[str, Any] = field(default_factory=lambda: _NO_ATTRS)
+    """Both are replaced, never changed in place."""
     reports: dict[float, ReportRecord] = field(default_factory=dict, metadata=ELSEWHERE)
     """By resource."""
     attempts: list[Attempt] = field(default_factory=list, metadata=ELSEWHERE)

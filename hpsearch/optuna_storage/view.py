@@ -129,7 +129,7 @@ class HistoryStorage(BaseStorage):
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._editing(trial_id) as trial:
-            trial.system_attrs[key] = stored
+            trial.system_attrs = {**trial.system_attrs, key: stored}
 
     def _shared(self, distributions: dict[str, BaseDistribution]) -> dict[str, BaseDistribution]:
         """The same distributions, in an object that is shared by trials and not changed."""

@@ -25,7 +25,8 @@ class InOrder:
         self._history = history
         self._key = key
         self._clock = 0
-        self._keys: dict[int, Key] = {}
+        self._keys: list[Key | None] = []
+        """By trial."""
         self._ordered: list[Key] = []
 
     def __len__(self) -> int:
@@ -39,7 +40,7 @@ class InOrder:
 
     def __contains__(self, number: int) -> bool:
         self._read()
-        return number in self._keys
+        return number < len(self._keys) and self._keys[number] is not None
 
     @property
     def keys(self) -> Sequence[Any]:
@@ -54,25 +55,22 @@ class InOrder:
 
     def _read(self) -> None:
         self._clock, changed = self._history.changed_since(self._clock)
+        self._keys += [None] * (len(self._history.trials) - len(self._keys))
         if len(changed) > len(self._ordered):
             self._read_all(changed)
             return
         for number in changed:
-            before, now = self._keys.get(number), self._key(self._history.trials[number])
+            before, now = self._keys[number], self._key(self._history.trials[number])
             if before == now:
                 continue
+            self._keys[number] = now
             if before is not None:
                 del self._ordered[bisect.bisect_left(self._ordered, before)]
-                del self._keys[number]
             if now is not None:
                 bisect.insort(self._ordered, now)
-                self._keys[number] = now
 
     def _read_all(self, changed: list[int]) -> None:
         """Read most trials, as when a study is taken up."""
         for number in changed:
-            key = self._key(self._history.trials[number])
-            self._keys.pop(number, None)
-            if key is not None:
-                self._keys[number] = key
-        self._ordered = sorted(self._keys.values())
+            self._keys[number] = self._key(self._history.trials[number])
+        self._ordered = sorted(key for key in self._keys if key is not None)

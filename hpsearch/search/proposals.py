@@ -84,7 +84,7 @@ class Proposals:
         if self._untried is not None:
             self._untried.refresh()
         if given:
-            trial.system_attrs[FIXED_PARAMS] = given
+            trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: given}
             self._history.touch(trial)
         for attempt in range(1 if self._class in STEADY else ATTEMPTS):
             self._draw(trial, attempt)

@@ -99,14 +99,16 @@ class Rung:
         """By trial, the score that it reached the level with."""
         self.waiting: set[int] = set()
         """The trials that pause here."""
-        self._standing: list[tuple[float, int]] = []
+        self._placed: list[tuple[float, int]] = []
+        self._arrived: list[tuple[float, int]] = []
+        """The scores that are not among the placed ones yet; a study that is taken up has many."""
         self._numbers: list[int] = []
         """The trials, ascending."""
         self._excused: set[int] = set()
         self._stopped: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self._standing)
+        return len(self.scores)
 
     def record(self, number: int, score: Any) -> None:
         """Enter a trial's score, a float, in place of an earlier one: an attempt may redo a lost
@@ -116,7 +118,7 @@ class Rung:
             del self._standing[self._place((before, number))]
         self._enter_number(number)
         self.scores[number] = score
-        bisect.insort(self._standing, (score, number))
+        self._arrived.append((score, number))
 
     def _enter_number(self, number: int) -> None:
         if number not in self.scores:
@@ -174,6 +176,18 @@ class Rung:
     def why_later(self, number: int) -> str:
         """The reason why others go on before a trial, in words."""
         return "more is expected of others"
+
+    @property
+    def _standing(self) -> list[tuple[float, int]]:
+        """The scores of all trials, ascending."""
+        arrived = self._arrived
+        if len(arrived) == 1:
+            bisect.insort(self._placed, arrived[0])
+        elif arrived:
+            self._placed.extend(arrived)
+            self._placed.sort()
+        self._arrived = []
+        return self._placed
 
     def _place(self, key: tuple[float, float]) -> int:
         return bisect.bisect_left(self._standing, key)

@@ -50,6 +50,8 @@ class Untried:
         always = [each.size for each in space.values() if not each.when]
         self._fewest = 1 if requires else math.prod(always)
         """Configurations that there are at least, without those that conditions add."""
+        is_finite = all(math.isfinite(each.size) for each in space.values())
+        self._has_end = is_finite and self._fewest <= MOST
 
     def refresh(self) -> None:
         """Read the trials that have changed; before a new one has parameters, so that it does not
@@ -67,6 +69,8 @@ class Untried:
     @property
     def exhausted(self) -> bool:
         """True if no configuration is left."""
+        if not self._has_end:
+            return False
         self.refresh()
         tried = len(self._counts) - len(self._lost)
         if tried < self._fewest or self._all is None:
@@ -125,8 +129,7 @@ class Untried:
     @cached_property
     def _all(self) -> list[Places] | None:
         """All configurations; None if they are too many to be listed."""
-        has_end = all(math.isfinite(each.size) for each in self._space.values())
-        if not has_end or self._fewest > MOST:
+        if not self._has_end:
             return None
         found = list(islice(self._listed((), {}), MOST + 1))
         return found if len(found) <= MOST else None

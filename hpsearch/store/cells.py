@@ -68,6 +68,10 @@ def _text(value: str | None) -> str | None:
     return None if value is None else codec.clean(str(value))
 
 
+def _json(value: Any) -> str | None:
+    return None if value is None else codec.encode(value)
+
+
 class Cell(TypeDecorator[Any]):
     """The type of a column: text, a number or a truth value; anything else is stored as JSON.
 
@@ -103,7 +107,7 @@ class Cell(TypeDecorator[Any]):
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any] | None:
         """The function that makes the value to store; None where values stay as they are."""
         if self.is_json:
-            return super().bind_processor(dialect)
+            return _json
         if self.of is float:
             return _number
         return None if self.of in _SCALARS and self.of is not str else _text

@@ -31,6 +31,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
+from hpsearch.store.prepared import run
 from hpsearch.store.schema import requests, studies
 
 
@@ -212,9 +213,10 @@ def _pass(
 ) -> Entry:
     which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
-    row = connection.execute(statement, values).one_or_none()
+    row = run(connection, statement, values).one_or_none()
     if row is not None:
-        return Entry(*row)
+        stop_requested, revision, has_requests = tuple(row)
+        return Entry(bool(stop_requested), revision, bool(has_requests))  # SQLite has 0 and 1
     present = _present(connection, lease.study_id)
     if present is None:
         raise gone(lease.study_id)

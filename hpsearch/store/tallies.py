@@ -9,9 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select
+from sqlalchemy import Connection, Table, func, insert, select
 
 from hpsearch.domain.records import Trial
+from hpsearch.store.prepared import run
 from hpsearch.store.schema import tallies, trials
 
 MOST = 10_000
@@ -22,10 +23,6 @@ PARTS = 2**16
 without an error, in any order, up to 4,000 years."""
 _SUMS = ("gpu_seconds", "cost", "checkpoint_bytes")
 _KEYS = ("study_id", "state", "role")
-_COUNTED = select(trials.c.state, trials.c.role, *(trials.c[name] for name in _SUMS)).where(
-    trials.c.study_id == bindparam("of_study"),
-    trials.c.number.in_(bindparam("numbers", expanding=True)),
-)
 
 
 def upsert(insert_into: Callable[[Table], Any]) -> Any:
@@ -46,13 +43,15 @@ def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[
         return
     moved: defaultdict[tuple[Any, Any], list[Any]] = defaultdict(lambda: [0, None, None, None])
     for start in range(0, len(changed), MOST):
-        numbers = [trial.number for trial in changed[start : start + MOST]]
-        of_these = {"of_study": study_id, "numbers": numbers}
-        for row in connection.execute(_COUNTED, of_these):
-            _add(moved[row.state, row.role], row[2:], -1)
+        numbers = ", ".join(str(trial.number) for trial in changed[start : start + MOST])
+        # As text: SQLAlchemy takes long to prepare a list of parameters.
+        which = f"FROM trials WHERE study_id = {study_id:d} AND number IN ({numbers})"
+        counted = f"SELECT state, role, {', '.join(_SUMS)} {which}"
+        for state, role, *sums in connection.exec_driver_sql(counted):
+            _add(moved[state, role], sums, -1)
     for trial in changed:
         sums = [getattr(trial, name) for name in _SUMS]
-        _add(moved[trial.state, trial.role], sums, 1)
+        _add(moved[trial.state.value, trial.role.value], sums, 1)
     names = ("trials", *_SUMS)
     rows: list[Mapping[str, Any]] = []
     for (state, role), values in moved.items():
@@ -60,7 +59,7 @@ def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[
             key = {"study_id": study_id, "state": state, "role": role}
             rows.append({**key, **dict(zip(names, values, strict=True))})
     if rows:
-        connection.execute(upsert, rows)
+        run(connection, upsert, *rows)
 
 
 def _add(total: list[Any], sums: Iterable[Any], sign: int) -> None:

@@ -7,6 +7,7 @@ a file, or knowledge of the task, to see. `reading` reads a file and finds the l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -103,7 +104,7 @@ class PerTrial(Model):
             place = "report_every" if self.report_every else given[0]
             yield place, problem
 
-    @property
+    @cached_property
     def unit(self) -> Unit:
         """The unit of the trial budget."""
         return next(self._units())
@@ -114,7 +115,7 @@ class PerTrial(Model):
             if getattr(self, unit.value) is not None:
                 yield unit
 
-    @property
+    @cached_property
     def total(self) -> float:
         """The full trial budget, in `unit`."""
         return float(getattr(self, self.unit.value))

@@ -225,8 +225,11 @@ class CurveModel:
         inverse_squares, tau_length, s, _ = self._unpacked(self.theta)
         scale = np.sqrt(inverse_squares)
         shape, _ = matern(cdist(one.x * scale, other.x * scale, "sqeuclidean"))
-        lags = (one.tau[:, None] - other.tau[None, :]) ** 2
-        in_time = np.exp(-0.5 * lags / tau_length**2)
+        # Curves are read at few shares, so that few times differ.
+        times, rows = np.unique(one.tau, return_inverse=True)
+        others, columns = np.unique(other.tau, return_inverse=True)
+        lags = (times[:, None] - others[None, :]) ** 2
+        in_time = np.exp(-0.5 * lags / tau_length**2)[np.ix_(rows, columns)]
         same = one.trial[:, None] == other.trial[None, :]
         everywhere = LEVEL + s[0] * in_time
         alike = shape * (s[1] + s[2] * in_time)

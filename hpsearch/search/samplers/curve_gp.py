@@ -150,8 +150,17 @@ class CurveGPSampler(BaseSampler):
         if failures is not None:
             score = _among_the_safe(score, failures.survival(features))
         order = np.argsort(-score, kind="stable")
-        fresh = (index for index in order if not self._is_known(points[index]))
-        return np.asarray(points[next(fresh, order[0])])
+        return self._first_untried(points[order])
+
+    def _first_untried(self, points: Floats) -> Floats:
+        """The first of (n, parameters) points that is untried, or else the very first."""
+        known: set[bytes] = set()  # many points may be at the same end of the space
+        for point in points:
+            place = point.tobytes()
+            if place not in known and not self._is_known(point):
+                return np.asarray(point)
+            known.add(place)
+        return np.asarray(points[0])
 
     def _is_known(self, point: Floats) -> bool:
         return self._untried is not None and self._untried.knows(self._encoding.params(point))

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from hpsearch.brain.trial_log import TrialLog
+from hpsearch.domain.events import Noted
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
@@ -76,3 +77,12 @@ def test_an_expectation_may_have_no_known_deviation() -> None:
     trial = paused()
     assert expecting(trial, 0.4, math.inf)
     assert (trial.expected, trial.expected_deviation) == (0.4, None)
+
+
+def test_what_a_trial_notes_is_its_own() -> None:
+    first, second = Trial(0, State.RUNNING, {}), Trial(1, State.RUNNING, {})
+    log = TrialLog(History(StudyRecord(1, "s", ""), [first, second]))
+    log.note(first, Noted(0, 1, {"team": "vision"}, {"size": 2.0}, {}))
+    assert (first.user_attrs, first.violation) == ({"team": "vision"}, 2.0)
+    assert (second.user_attrs, second.system_attrs) == ({}, {}), "trials share what is empty"
+    assert Trial(2, State.QUEUED, {}).user_attrs == {}

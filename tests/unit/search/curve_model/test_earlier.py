@@ -106,7 +106,7 @@ def test_what_is_expected_counts_and_not_the_best_value_on_the_way() -> None:
 
 def test_failures_are_told_as_the_worst_and_what_exceeds_a_limit_is_not_good() -> None:
     history = history_of([({"x": 0.1 * n}, float(n)) for n in range(8)])
-    history.trials[0].system_attrs["constraints:size"] = 1.0
+    history.trials[0].system_attrs = {"constraints:size": 1.0}
     history.add_trial(Trial(8, State.FAILED, {"x": 0.95}, error_kind=ErrorKind.DIVERGED))
     history.add_trial(Trial(9, State.FAILED, {"x": 0.96}, error_kind=ErrorKind.LOST))
     history.add_trial(Trial(10, State.COMPLETE, {"x": 0.97}, -5.0, role=Role.CONFIRM, repeats=1))

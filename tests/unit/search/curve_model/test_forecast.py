@@ -156,7 +156,7 @@ def test_curves_are_in_order_however_they_came_and_went() -> None:
         number = int(draw.integers(len(MIXED)))
         loss = float(draw.random())
         history.add_report(ReportRecord(number, 1.0, loss, {"loss": loss}))
-        history.trials[number].system_attrs["constraints:size"] = float(step % 3 - 1)
+        history.trials[number].system_attrs = {"constraints:size": float(step % 3 - 1)}
         history.touch(history.trials[number])
         curves = forecast.reader.curves()
         keys = [(curve.outside, curve.best, curve.number) for curve in curves]
