@@ -184,6 +184,7 @@ def _limits(study: Study, now: float) -> list[BudgetLine]:
     return [
         BudgetLine("trials", len(study.history.trials), budget.trials),
         BudgetLine("gpu_seconds", ledger.spent, ledger.limit),
+        BudgetLine("cost", ledger.paid, budget.cost if ledger.has_prices else None),
         BudgetLine("wall_clock_seconds", study.active_s(now), budget.wall_clock_s),
     ]
 
@@ -233,8 +234,10 @@ def _budget(study: Study, now: float) -> str:
     budget, ledger = study.spec.budget, study.spending.ledger
     parts = [f"{duration(ledger.spent)} spent"]
     if ledger.limit is not None:
-        free = duration(ledger.left)
+        free = duration(ledger.left(None))
         parts.append(f"{free} free of {duration(ledger.limit)}")
+    if ledger.has_prices and budget.cost is not None:
+        parts.append(f"cost {number(ledger.paid)} of {number(budget.cost)}")
     if budget.wall_clock_s is not None:
         left = max(0.0, budget.wall_clock_s - study.active_s(now))
         parts.append(f"{duration(left)} of wall clock left")

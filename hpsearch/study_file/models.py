@@ -6,7 +6,9 @@ a file, or knowledge of the task, to see. `reading` reads a file and finds the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +24,7 @@ from hpsearch.study_file.types import (
     Count,
     Duration,
     Earlier,
+    GpuPrice,
     Gpus,
     Positive,
     StudyName,
@@ -139,8 +142,8 @@ class StudyBudget(Model):
     """GPU time, by each worker's share of a GPU; without GPUs, the time of the workers."""
     cost: Positive | None = None
     """Money, at the price of `cost_per_gpu_hour`."""
-    cost_per_gpu_hour: Positive | None = None
-    """The price of an hour of one GPU; `cost` needs it."""
+    cost_per_gpu_hour: GpuPrice | None = None
+    """The price of an hour of one GPU, or prices by a part of the GPU's name; `cost` needs it."""
     wall_clock_s: Duration | None = Field(default=None, alias="wall_clock")
     """Seconds that drivers may work on the study, in total."""
     target: float | None = None
@@ -155,6 +158,38 @@ class StudyBudget(Model):
             yield "", "sets no limit for the study; give trials, gpu_hours or wall_clock"
         if self.cost is not None and self.cost_per_gpu_hour is None:
             yield "cost", "needs a price; add cost_per_gpu_hour"
+        names = Counter(name.casefold() for name in self._prices)
+        for name, times in names.items():
+            if times > 1:
+                what = f"prices {name!r} {times} times, as capital and small letters are the same"
+                yield "cost_per_gpu_hour", f"{what}; keep one"
+
+    @property
+    def _prices(self) -> Mapping[str, float]:
+        """Prices by a part of a device's name; a single price is that of all devices."""
+        prices = self.cost_per_gpu_hour
+        if prices is None:
+            return {}
+        return prices if isinstance(prices, dict) else {"": prices}
+
+    def price_of(self, device: str | None) -> float | None:
+        """Money for an hour of one GPU of a type, by the longest name that is part of the device's;
+        None where no name is."""
+        prices, wanted = self._prices, (device or "").casefold()
+        named = [name for name in prices if name.casefold() in wanted]
+        return prices[max(named, key=len)] if named else None
+
+    def cost_of(self, taken: Iterable[tuple[str | None, float]]) -> float | None:
+        """Money for GPU-seconds, each with its type of device; None if no price is known."""
+        priced = ((self.price_of(device), gpu_seconds) for device, gpu_seconds in taken)
+        known = [price * seconds / 3600.0 for price, seconds in priced if price is not None]
+        return math.fsum(known) if known else None
+
+    def most_price_of(self, device: str | None) -> float | None:
+        """The same for a limit, which must hold: a device without a price counts as the dearest
+        one. None if no price is stated."""
+        price = self.price_of(device)
+        return max(self._prices.values(), default=None) if price is None else price
 
 
 # ---------------------------------------------------------------------------- search and resources
