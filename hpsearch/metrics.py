@@ -61,8 +61,8 @@ class StudyMetrics:
         self._busy.labels(name).set(len(study.live))
         ledger = study.spending.ledger
         self._spent.labels(name).set(ledger.spent)
-        if ledger.limit is not None:
-            self._budget.labels(name).set(ledger.limit)
+        if ledger.budget.gpu_hours is not None:
+            self._budget.labels(name).set(ledger.budget.gpu_hours * 3600)
         if ledger.budget.cost_per_gpu_hour is not None:
             self._cost.labels(name).set(ledger.paid)
         trials = changes.trials

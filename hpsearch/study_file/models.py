@@ -7,8 +7,7 @@ a file, or knowledge of the task, to see. `reading` reads a file and finds the l
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -158,24 +157,13 @@ class StudyBudget(Model):
             yield "", "sets no limit for the study; give trials, gpu_hours or wall_clock"
         if self.cost is not None and self.cost_per_gpu_hour is None:
             yield "cost", "needs a price; add cost_per_gpu_hour"
-        names = Counter(name.casefold() for name in self._prices)
-        for name, times in names.items():
-            if times > 1:
-                what = f"prices {name!r} {times} times, as capital and small letters are the same"
-                yield "cost_per_gpu_hour", f"{what}; keep one"
-
-    @property
-    def _prices(self) -> Mapping[str, float]:
-        """Prices by a part of a device's name; a single price is that of all devices."""
-        prices = self.cost_per_gpu_hour
-        if prices is None:
-            return {}
-        return prices if isinstance(prices, dict) else {"": prices}
 
     def price_of(self, device: str | None) -> float | None:
         """Money for an hour of one GPU of a type, by the longest name that is part of the device's;
         None where no name is."""
-        prices, wanted = self._prices, (device or "").casefold()
+        prices, wanted = self.cost_per_gpu_hour, (device or "").casefold()
+        if not isinstance(prices, dict):
+            return prices
         named = [name for name in prices if name.casefold() in wanted]
         return prices[max(named, key=len)] if named else None
 
@@ -188,8 +176,8 @@ class StudyBudget(Model):
     def most_price_of(self, device: str | None) -> float | None:
         """The same for a limit, which must hold: a device without a price counts as the dearest
         one. None if no price is stated."""
-        price = self.price_of(device)
-        return max(self._prices.values(), default=None) if price is None else price
+        price, prices = self.price_of(device), self.cost_per_gpu_hour
+        return max(prices.values()) if price is None and isinstance(prices, dict) else price
 
 
 # ---------------------------------------------------------------------------- search and resources

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic import AfterValidator, Field, PlainValidator
 
 from hpsearch.study_file.validation import refusal, shown, worded
 
@@ -72,11 +72,6 @@ def _whole_or_share(gpus: float | str) -> float | str:
     return gpus
 
 
-def _as_text(name: Any) -> Any:
-    """A name such as 4090, which YAML reads as a number, as text."""
-    return str(name) if is_whole_number(name) else name
-
-
 def _study_name(value: str) -> str:
     if re.fullmatch(STUDY_NAME, value):
         return value
@@ -114,9 +109,8 @@ Gpus = Annotated[
     worded("must be a number of at least 0, or auto"),
     AfterValidator(_whole_or_share),
 ]
-DeviceName = Annotated[str, Field(min_length=1), BeforeValidator(_as_text)]
 GpuPrice = Annotated[
-    Positive | Annotated[dict[DeviceName, Positive], Field(min_length=1)],
+    Positive | Annotated[dict[Annotated[str, Field(min_length=1)], Positive], Field(min_length=1)],
     worded("must be a price above 0, or one for each type of GPU, such as {A100: 2.5, T4: 0.35}"),
 ]
 StudyName = Annotated[

@@ -100,13 +100,17 @@ def of_limit(line: BudgetLine) -> str:
 
 def by_device(status: StudyStatus) -> str | None:
     """The compute time and money of each type of device: ``A100 2 h (5), T4 1 h (no price)``; None
-    where that says no more than the whole."""
+    where there is one type, unless it has no price though others do."""
+    budget, lines = status.summary.head.budget, status.devices
+    has_prices = budget is not None and budget.cost_per_gpu_hour is not None
+    if len(lines) < 2 and not (has_prices and any(line.cost is None for line in lines)):
+        return None
     parts = []
-    for line in status.shown_devices:
+    for line in lines:
         price = "no price" if line.cost is None else number(line.cost)
-        money = f" ({price})" if status.has_prices else ""
+        money = f" ({price})" if has_prices else ""
         parts.append(f"{line.device or 'unknown'} {duration(line.gpu_seconds)}{money}")
-    return ", ".join(parts) or None
+    return ", ".join(parts)
 
 
 def ended(counts: Mapping[State, int]) -> int:

@@ -99,11 +99,8 @@ class Headroom:
 
     def _kept_gpu_seconds(self) -> float:
         """The part of the ledger kept back; nothing if not even one repeat can begin any more."""
-        spending = self.spending
-        whole, unspent = (
-            of(self.device) for of in (spending.ledger.whole, spending.ledger.unspent)
-        )
-        pace = spending.pace
+        ledger, pace = self.spending.ledger, self.spending.pace
+        whole, unspent = ledger.whole(self.device), ledger.unspent(self.device)
         if whole is None or unspent is None or pace is None or not self.kept:
             return 0.0
         one_repeat = self._repeat_s(pace) * gpu_share(self.gpus)

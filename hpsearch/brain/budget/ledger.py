@@ -5,8 +5,7 @@ without a GPU counts as one, so that a budget means something on a laptop too. N
 its reservation fits into what is left; an attempt that outgrows its reservation must extend it or
 stop. The ledger is rebuilt from the attempts in the database.
 
-Where types of GPU have prices of their own, a limit on money is no amount of GPU-seconds: what is
-left of it is said in GPU-seconds of the type that asks.
+A limit on money is said in the GPU-seconds that it pays on the type of device that asks.
 """
 
 from __future__ import annotations
@@ -53,30 +52,12 @@ class Ledger:
         return ledger
 
     @property
-    def limit(self) -> float | None:
-        """GPU-seconds that may be spent, also by a limit on money where all devices have one price;
-        None without such a limit."""
-        hours = self.budget.gpu_hours
-        limits = [] if hours is None else [hours * 3600.0]
-        if self.budget.cost is not None and not self.has_prices:
-            limits.append(self.budget.cost / self._price(None))
-        return min(limits, default=None)
-
-    @property
-    def has_prices(self) -> bool:
-        """True if types of devices have prices of their own."""
-        return isinstance(self.budget.cost_per_gpu_hour, dict)
-
-    @property
     def is_limited(self) -> bool:
         """True if GPU time or money may run out."""
         return self.budget.gpu_hours is not None or self.budget.cost is not None
 
     def whole(self, device: str | None) -> float | None:
-        """GPU-seconds that may be spent on a type of device in all; None without a limit.
-
-        Of two limits, in hours and in money, the lower one holds, here and below.
-        """
+        """GPU-seconds that may be spent on a type of device in all; None without a limit."""
         return self._beyond(device, 0.0, 0.0)
 
     def unspent(self, device: str | None) -> float | None:
@@ -89,10 +70,10 @@ class Ledger:
         return self._beyond(device, self.spent + reserved, self.paid + to_pay)
 
     def _beyond(self, device: str | None, seconds: float, money: float) -> float | None:
-        """What the limits leave beyond so many GPU-seconds and so much money."""
-        limit, cost = self.limit, self.budget.cost
-        rests = [] if limit is None else [limit - seconds]
-        if cost is not None and self.has_prices:
+        """GPU-seconds beyond so many, and so much money: of two limits the lower one holds."""
+        hours, cost = self.budget.gpu_hours, self.budget.cost
+        rests = [] if hours is None else [hours * 3600.0 - seconds]
+        if cost is not None:
             rests.append((cost - money) / self._price(device))
         return max(0.0, min(rests)) if rests else None
 
@@ -112,8 +93,8 @@ class Ledger:
     def hold(self, attempt: Attempt, amount: float) -> None:
         """Reserve more for an attempt, whether or not it fits."""
         key = (attempt.trial, attempt.number)
-        reserved = self.reserved[key] = self.reserved.get(key, 0.0) + amount
-        self.to_pay[key] = reserved * self._price(attempt.device)
+        self.reserved[key] = self.reserved.get(key, 0.0) + amount
+        self.to_pay[key] = self.reserved[key] * self._price(attempt.device)
 
     def settle(self, attempt: Attempt) -> None:
         """Record what an ended attempt used as spent, and free the rest of its reservation."""

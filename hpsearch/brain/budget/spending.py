@@ -231,9 +231,8 @@ class Spending:
         attempt.gpu_seconds = gpu_seconds
         self.ledger.settle(attempt)
         trial.gpu_seconds += gpu_seconds
-        trial.cost = self.ledger.budget.cost_of(
-            (each.device, each.gpu_seconds) for each in trial.attempts
-        )
+        taken = ((each.device, each.gpu_seconds) for each in trial.attempts)
+        trial.cost = self.ledger.budget.cost_of(taken)
         self._note_fruitless(attempt)
         history.touch_attempt(attempt)
         history.touch(trial)

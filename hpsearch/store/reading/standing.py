@@ -151,20 +151,6 @@ class StudyStatus:
     aside: Sequence[Decision] = ()  # the latest that set a node aside, while a driver works on it
     devices: Sequence[DeviceLine] = ()
 
-    @property
-    def shown_devices(self) -> Sequence[DeviceLine]:
-        """The lines of the types of device, where they say more than the whole: there are several,
-        or one has no price though others do."""
-        priced = [line.cost is not None for line in self.devices]
-        says_more = len(priced) > 1 or (self.has_prices and not all(priced))
-        return self.devices if says_more else ()
-
-    @property
-    def has_prices(self) -> bool:
-        """True if the study file states the price of a device."""
-        budget = self.summary.head.budget
-        return budget is not None and budget.cost_per_gpu_hour is not None
-
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
         attempts = [(slot, started, ended or now) for slot, started, ended in self.held]
