@@ -21,11 +21,11 @@ from ray.cluster_utils import Cluster
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import PATIENCE_S, wait_until
 from support.running.executor_events import of, wait_for
+from support.running.ray_nodes import two_nodes
 from trials.checkpoints import folders
 from trials.contract import Budget, Unit
 
@@ -235,11 +235,8 @@ BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Cluster]:
     """Two nodes with one CPU each."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    with cluster(made.address, Resources()):
+    with two_nodes() as made:
         yield made
-    made.shutdown()
 
 
 STUDY = {
