@@ -355,7 +355,7 @@ class Study:
         if self.phase.leaves:
             return None
         devices = [slot.device for slot in self.slots.values()]
-        left = TimeLeft(self.spec, self.history.trials, devices)
+        left = TimeLeft(self.spec, self.history.trials, devices, paces=self.spending.paces)
         return left.seconds(self.active_s(now), now)
 
     def waits_for_disk(self, now: float) -> bool:

@@ -43,6 +43,7 @@ class TimeLeft:
         trials: Its trials; of many, some that are evenly chosen, with all that run and all repeats.
         devices: The type of device of each of its workers.
         searched: The number of all trials of the search; None if it is that of these.
+        paces: Those of all trials, where they are known already.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class TimeLeft:
         trials: Sequence[Trial],
         devices: Sequence[str | None],
         searched: int | None = None,
+        paces: Paces | None = None,
     ) -> None:
         self._spec = spec
         self._total = spec.budget.per_trial.total
@@ -58,7 +60,7 @@ class TimeLeft:
         self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
         self._scale = (searched or len(self._search)) / (len(self._search) or 1)
         self._devices, self._workers = devices, len(devices)
-        self._paces = Paces(trials)
+        self._paces = paces or Paces(trials)
         self._kind = spec.search.pruner.kind
         levels = rung_levels(spec) if self._kind == PROMOTION else ()
         self._levels = [*(level for level in levels if level < self._total), self._total]

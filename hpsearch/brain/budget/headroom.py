@@ -99,7 +99,7 @@ class Headroom:
 
     def _kept_gpu_seconds(self) -> float:
         """The part of the ledger kept back; nothing if not even one repeat can begin any more."""
-        ledger, pace = self.spending.ledger, self.spending.pace
+        ledger, pace = self.spending.ledger, self.spending.paces.mean()
         whole, unspent = ledger.whole(self.device), ledger.unspent(self.device)
         if whole is None or unspent is None or pace is None or not self.kept:
             return 0.0
@@ -111,7 +111,7 @@ class Headroom:
 
     def _kept_seconds(self) -> float:
         """The part of the time kept back; nothing if not even one repeat would end in it."""
-        time, pace = self.spending.time, self.spending.pace
+        time, pace = self.spending.time, self.spending.paces.mean()
         if time.limit_s is None or pace is None or not self.kept:
             return 0.0
         one_repeat = self._repeat_s(pace)

@@ -115,11 +115,6 @@ class Spending:
         self._fruitless = 0.0
         self._history.touch_attempt(attempt)
 
-    @property
-    def pace(self) -> float | None:
-        """The mean pace of all trials; None before one has reported."""
-        return self.paces.mean()
-
     def pace_of(self, trial: Trial | None, device: str | None) -> float | None:
         """The pace of a trial on a type of device, or before it has trained, of the one it repeats;
         None if unknown."""
@@ -131,7 +126,7 @@ class Spending:
         return self.paces.of(repeated, device)
 
     def _note_fruitless(self, attempt: Attempt) -> None:
-        if self.pace is None:
+        if self.paces.mean() is None:
             self._fruitless = max(self._fruitless, attempt.gpu_seconds)
 
     # ---------------------------------------------------------------------------- before and during

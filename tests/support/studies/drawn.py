@@ -499,9 +499,13 @@ def assert_same_books(study: Study, share: float) -> None:
     rebuilt.ledger.reserved.update(books.ledger.reserved)
     assert rebuilt.ledger.spent == pytest.approx(books.ledger.spent)
     assert rebuilt.ledger.whole(None) == books.ledger.whole(None)
-    assert (rebuilt.pace is None) == (books.pace is None)
-    assert rebuilt.pace is None or rebuilt.pace == pytest.approx(books.pace)
-    assert rebuilt.need(1.0, share, 3) == pytest.approx(books.need(1.0, share, 3))
+    assert rebuilt.ledger.paid == pytest.approx(books.ledger.paid)
+    devices = {slot.device for slot in study.slots.values()}
+    for device in (None, *devices):
+        again, before = rebuilt.paces.mean(device), books.paces.mean(device)
+        assert again == (before if before is None else pytest.approx(before))
+        need = books.need(1.0, share, 3, device=device)
+        assert rebuilt.need(1.0, share, 3, device=device) == pytest.approx(need)
 
 
 def searched(history: History) -> list[Trial]:
