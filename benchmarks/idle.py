@@ -10,7 +10,8 @@ budget is about as much as 5 full trainings a worker: a number of trials; a numb
 
 `unused` is the share of the slots' time, from the first attempt to the study's end, without an
 attempt. `idle` is the share of the time for which the study holds its slots: on a real cluster,
-all slots but one that have had nothing to do for 30 s are given back. `over` is the budget's
+all slots but one that have had nothing to do for 30 s are given back. These studies last 7 to 17
+minutes, so that with many slots up to half of `idle` is those 30 s. `over` is the budget's
 overrun, as a share of it, and `took` the time, as a share of what perfect packing would take.
 """
 

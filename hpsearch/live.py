@@ -181,9 +181,11 @@ def _workers(study: Study) -> str:
 def _limits(study: Study, now: float) -> list[BudgetLine]:
     """The used part of each limit of the budget."""
     budget, ledger = study.spec.budget, study.spending.ledger
+    most_s = None if budget.gpu_hours is None else budget.gpu_hours * 3600
     return [
         BudgetLine("trials", len(study.history.trials), budget.trials),
-        BudgetLine("gpu_seconds", ledger.spent, ledger.limit),
+        BudgetLine("gpu_seconds", ledger.spent, most_s),
+        BudgetLine("cost", ledger.paid, budget.cost),
         BudgetLine("wall_clock_seconds", study.active_s(now), budget.wall_clock_s),
     ]
 
@@ -232,9 +234,11 @@ def _budget(study: Study, now: float) -> str:
     """The spent part of the budget, and the rest."""
     budget, ledger = study.spec.budget, study.spending.ledger
     parts = [f"{duration(ledger.spent)} spent"]
-    if ledger.limit is not None:
-        free = duration(ledger.left)
-        parts.append(f"{free} free of {duration(ledger.limit)}")
+    if budget.gpu_hours is not None:
+        free = duration(ledger.left(None))
+        parts.append(f"{free} free of {duration(budget.gpu_hours * 3600)}")
+    if budget.cost is not None:
+        parts.append(f"cost {number(ledger.paid)} of {number(budget.cost)}")
     if budget.wall_clock_s is not None:
         left = max(0.0, budget.wall_clock_s - study.active_s(now))
         parts.append(f"{duration(left)} of wall clock left")

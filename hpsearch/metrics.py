@@ -38,7 +38,7 @@ class StudyMetrics:
         self._busy = self._gauge("slots_busy", "Slots with a trial.")
         self._spent = self._gauge("gpu_seconds_spent", "GPU-seconds of ended attempts.")
         self._budget = self._gauge("gpu_seconds_budget", "The limit on GPU-seconds, if any.")
-        self._cost = self._gauge("cost_spent", "The price of the GPU-seconds spent, if known.")
+        self._cost = self._gauge("cost_spent", "The price of the GPU-seconds spent, if stated.")
         self._value = self._gauge("best_value", "The best value of a trial so far.", "objective")
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
@@ -61,11 +61,10 @@ class StudyMetrics:
         self._busy.labels(name).set(len(study.live))
         ledger = study.spending.ledger
         self._spent.labels(name).set(ledger.spent)
-        if ledger.limit is not None:
-            self._budget.labels(name).set(ledger.limit)
-        cost = ledger.cost_of(ledger.spent)
-        if cost is not None:
-            self._cost.labels(name).set(cost)
+        if ledger.budget.gpu_hours is not None:
+            self._budget.labels(name).set(ledger.budget.gpu_hours * 3600)
+        if ledger.budget.cost_per_gpu_hour is not None:
+            self._cost.labels(name).set(ledger.paid)
         trials = changes.trials
         if self._best is None:  # the study may be resumed
             self._best, trials = {}, study.history.trials

@@ -121,7 +121,7 @@ class Attempts:
         place = attempt.worker, attempt.node or "", attempt.device or ""
         slot = Slot(*place, self.stated_gpus, holds=key)
         self.slots[slot.name] = slot
-        self._spending.ledger.reserved[key] = attempt.reserved_gpu_seconds
+        self._spending.ledger.hold(attempt, attempt.reserved_gpu_seconds)
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
         resource = max((each.resource for each in own), default=attempt.start_resource)
         heard = max((each.created for each in own), default=attempt.started)
@@ -216,7 +216,8 @@ class Attempts:
     ) -> bool:
         """Reserve the worst case of a further stretch of training for an attempt, and of its
         start-up if it has not started; False, and nothing changed, if it is not left."""
-        need = self._spending.need(stretch, slot.gpus, len(self.slots), trial, start_up_s)
+        slots, device = len(self.slots), slot.device
+        need = self._spending.need(stretch, slot.gpus, slots, trial, start_up_s, device)
         return self._spending.reserve(attempt, need)
 
     def end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:

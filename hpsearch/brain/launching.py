@@ -55,6 +55,7 @@ class Launcher:
             now,
             slot.gpus,
             len(self._attempts.slots),
+            slot.device,
             kept=self._confirmation.to_come * self._spending.trial_total,
             start_up=self._spending.start_ups.next(is_warm=slot.is_warm),
             last_call=last_call,

@@ -167,7 +167,7 @@ class Study:
         """Fail what is overdue, and stop what has outgrown its reservation. Where nothing is
         reserved they are looked at once a second."""
         is_soon = now - self._watched < WATCH_EVERY_S
-        if is_soon and self.spending.ledger.limit is None:
+        if is_soon and not self.spending.ledger.is_limited:
             return
         self._watched = now
         deadline_s = self.spec.resources.report_deadline_s
@@ -354,7 +354,8 @@ class Study:
         """Seconds until the study ends; None where that cannot be known yet."""
         if self.phase.leaves:
             return None
-        left = TimeLeft(self.spec, self.history.trials, len(self.slots))
+        devices = [slot.device for slot in self.slots.values()]
+        left = TimeLeft(self.spec, self.history.trials, devices, paces=self.spending.paces)
         return left.seconds(self.active_s(now), now)
 
     def waits_for_disk(self, now: float) -> bool:

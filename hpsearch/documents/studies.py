@@ -41,6 +41,7 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
         **study_document(status.summary),
         "stop_requested": head.stop_requested,
         "budget": {line.name: {"used": line.used, "limit": line.most} for line in status.budget},
+        "devices": [asdict(line) for line in status.devices],
         "reserved_gpu_seconds": status.reserved_gpu_seconds,
         "checkpoints": head.checkpoints,
         "checkpoint_bytes": disk,

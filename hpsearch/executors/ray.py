@@ -20,7 +20,6 @@ import math
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import ray
@@ -39,18 +38,13 @@ from hpsearch.executors.attempt.printing import keep
 from hpsearch.executors.ranks.follower import FollowerActor
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
-from hpsearch.executors.shares import ALL, Shares
+from hpsearch.executors.shares import SETTLE_S, Shares
 from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 
 FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
-
-SETTLE_S = 3.0
-"""The resources of one more worker must have been free for this long: a study that has none yet is
-served first, from Ray's queue. A room that finds no place in this time is given up by a study that
-has others."""
 
 STOP_GRACE_S = 30.0
 """The seconds in which a worker must stop an attempt before it is killed and replaced."""
@@ -90,8 +84,6 @@ class RayExecutor:
         self._head.exchange = self._shares.exchange
         self._free_since = math.inf
         """Since when there was room for one more worker, by the monotonic clock."""
-        self._gave = -math.inf
-        """When a worker last went to another study, by the same clock."""
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
         self._left: list[PlacementGroup] = []  # rooms that are to be given back to the cluster
@@ -319,8 +311,9 @@ class RayExecutor:
             if slot.nodes & leaving:
                 slot.actor.retire.remote()  # repeating this has no effect
         waiting = self._without_place(now)
-        self._share(now)
-        more = self._missing(len(waiting), now)
+        free = self._needs.fitting(node.free for node in self._head.staying)
+        self._share(free, now)
+        more = self._missing(len(waiting), free, now)
         for _ in range(more):
             self._start_worker()
         for name in waiting[more:] if more < 0 else ():
@@ -346,34 +339,15 @@ class RayExecutor:
             self._withdraw(name)
         return [ev.SlotDown(name, "it had nothing to do") for name in spare]
 
-    def _share(self, now: float) -> None:
+    def _share(self, free: int, now: float) -> None:
         """Tell other studies what this one holds, and let one worker go that is theirs: it saves,
         and its trial continues on another one."""
         placed = [slot for slot in self._slots.values() if slot.placed]
-        is_idle = any(slot.is_idle(now, SETTLE_S) for slot in placed)
-        wants = sum(bool(slot.attempts) for slot in placed) if is_idle else self._most
-        self._shares.mine = replace(self._shares.mine, holds=len(placed), wants=wants)
-        going = any(slot.given_back for slot in placed)
-        if going or now - self._gave < SETTLE_S:  # the head's figures are not from before that
-            return
-        spare = self._spare
-        if spare is None or spare <= 0 or len(placed) < 2:
-            return
-        slot = max(placed, key=lambda slot: (not slot.attempts, slot.free_since))
-        slot.given_back = True
-        self._gave = now
-        log.info("a worker goes to another study on the cluster, which has less than its share")
-        slot.actor.retire.remote()
-
-    @property
-    def _most(self) -> int:
-        workers = self._resources.workers
-        return workers if isinstance(workers, int) else ALL
-
-    @property
-    def _spare(self) -> int | None:
-        free = self._needs.fitting(node.free for node in self._head.staying)
-        return self._shares.spare(free * self._needs.part.each, time.monotonic())
+        slot = self._shares.slot_of_others(placed, free, now)
+        if slot is not None:
+            slot.given_back = True
+            log.info("a worker goes to another study on the cluster, which has less than its share")
+            slot.actor.retire.remote()
 
     def _without_place(self, now: float) -> list[str]:
         """The slots whose room has no place on a node yet, in the order of Ray's queue."""
@@ -387,16 +361,15 @@ class RayExecutor:
                 waiting.append(name)
         return waiting
 
-    def _missing(self, waiting: int, now: float) -> int:
+    def _missing(self, waiting: int, free: int, now: float) -> int:
         if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
             return -waiting
-        spare = self._spare
+        spare = self._shares.spare(free, now)
         if spare is not None and spare >= 0 and len(self._slots) > waiting:
             return -waiting  # what is free is another study's
         if isinstance(self._resources.workers, int):
             return self._resources.workers - len(self._slots)
         has_place = len(self._slots) > waiting
-        free = self._needs.fitting(node.free for node in self._head.staying)
         if free <= waiting:
             self._free_since = math.inf
         elif has_place:

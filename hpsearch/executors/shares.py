@@ -14,7 +14,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import ray
 from ray._private.state import state
@@ -25,9 +25,15 @@ from ray.experimental.internal_kv import (
     _internal_kv_put,
 )
 
+from hpsearch.executors.ray_slot import RaySlot
+
 _PREFIX = b"hpsearch-share-1-"  # with the version of the format: programs of others read it
 MOVING_S = 15.0
 """Seconds that a slot may take from one study to another until both have said so."""
+SETTLE_S = 3.0
+"""The resources of one more worker must have been free for this long: a study that has none yet is
+served first, from Ray's queue. A room that finds no place in this time is given up by a study that
+has others."""
 ALL = 10**9
 """Slots of a study that takes all that it can get."""
 
@@ -69,6 +75,9 @@ class Shares:
 
     def __init__(self, part: ClusterPart) -> None:
         self.mine = part
+        self._most = part.wants
+        self._gave = -math.inf
+        """When a slot last went to another study, by the monotonic clock."""
         self._others: list[ClusterPart] = []
         self._totals: deque[tuple[float, float]] = deque()
         """The units of all studies, and those free, as they were lately."""
@@ -86,16 +95,31 @@ class Shares:
                 others.append(ClusterPart(**json.loads(text)))
         self._others = [part for part in others if part.unit == self.mine.unit]
 
-    def spare(self, free: float, now: float) -> int | None:
+    def slot_of_others(self, placed: Sequence[RaySlot], free: int, now: float) -> RaySlot | None:
+        """Note the slots that this study holds, and find one that should be another study's; None
+        if there is none, or one has just gone."""
+        is_idle = any(slot.is_idle(now, SETTLE_S) for slot in placed)
+        wants = sum(bool(slot.attempts) for slot in placed) if is_idle else self._most
+        self.mine = replace(self.mine, holds=len(placed), wants=wants)
+        going = any(slot.given_back for slot in placed)
+        if going or now - self._gave < SETTLE_S:  # the head's figures are not from before that
+            return None
+        if len(placed) < 2 or (self.spare(free, now) or 0) <= 0:
+            return None
+        self._gave = now
+        return max(placed, key=lambda slot: (not slot.attempts, slot.free_since))
+
+    def spare(self, free: int, now: float) -> int | None:
         """The slots that this study holds beyond its share while another misses some of its own;
-        0 if it has its share, less if it misses some too; None if nobody misses any. `free` units
-        have no slot.
+        0 if it has its share, less if it misses some too; None if nobody misses any. There is room
+        for `free` more.
 
         A slot that has just moved is neither free nor yet held by its study's word, so the total is
         the highest one of the last seconds.
         """
         parts = [self.mine, *self._others]
-        self._totals.append((now, free + sum(part.holds * part.each for part in parts)))
+        held = sum(part.holds * part.each for part in parts)
+        self._totals.append((now, free * self.mine.each + held))
         while self._totals[0][0] < now - MOVING_S:
             self._totals.popleft()
         shares = fair(parts, max(total for _, total in self._totals))

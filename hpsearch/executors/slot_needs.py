@@ -13,7 +13,7 @@ from ray.experimental.internal_kv import _internal_kv_get
 
 from hpsearch.errors import UserError
 from hpsearch.executors.ray_cluster import HeadNode
-from hpsearch.executors.shares import ClusterPart
+from hpsearch.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
@@ -40,7 +40,8 @@ class SlotNeeds:
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
-        self.part = ClusterPart(unit, each * self._processes, resources.priority, holds=0)
+        wants = resources.workers if isinstance(resources.workers, int) else ALL
+        self.part = ClusterPart(unit, each * self._processes, resources.priority, 0, wants)
         """The part of the cluster that a study begins with."""
         if not self.gpus:
             del self.takes["GPU"]

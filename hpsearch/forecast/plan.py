@@ -15,7 +15,7 @@ from hpsearch.study_file.models import Limit, PerTrial, Resources, StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.validation import shown
 from hpsearch.terminal.tables import Width, table
-from hpsearch.words.numbers import NOTHING, count, duration, number, size
+from hpsearch.words.numbers import NOTHING, count, duration, number, pairs, size
 from trials.contract import Unit
 
 
@@ -101,7 +101,8 @@ def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
     if budget.gpu_hours is not None:
         facts["compute time"] = f"at most {number(budget.gpu_hours)} hours"
     if budget.cost is not None:
-        rate = number(budget.cost_per_gpu_hour)
+        prices = budget.cost_per_gpu_hour
+        rate = pairs(prices) if isinstance(prices, dict) else number(prices)
         facts["cost"] = f"at most {number(budget.cost)}, at {rate} per GPU hour"
     if budget.wall_clock_s is not None:
         facts["wall clock"] = f"at most {duration(budget.wall_clock_s)}"

@@ -23,7 +23,9 @@ def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> st
     disk = _disk(spec, measured, workers)
     pace = _pace(spec, measured)
     start_up_s = measured.get("start_up_seconds", 0.0)
-    work_s, limit_s = TimeLeft(spec, (), workers).in_all_s(pace or 0.0, start_up_s)
+    prices = spec.budget.cost_per_gpu_hour
+    cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
+    work_s, limit_s = TimeLeft(spec, (), [cheapest] * workers).in_all_s(pace or 0.0, start_up_s)
     if limit_s is not None and (pace is None or work_s is None or limit_s < work_s):
         return f"the study will take at most {duration(limit_s)} {on}{disk}: its budget ends it"
     if pace is None:

@@ -12,7 +12,7 @@ from hpsearch.report.data import ReportData
 from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
-from hpsearch.words.estimates import expected, interval, may_change
+from hpsearch.words.estimates import by_device, expected, interval, may_change
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -103,7 +103,10 @@ def _costs(data: ReportData) -> list[Pieces]:
     if data.attempts.empty and seconds == 0:
         return [(f"Tried{so_far}: {trials}. What they cost is not recorded.",)]
     took = f"{duration(seconds)} of compute time{money}, {duration(active)} of wall clock"
-    return [(f"Cost{so_far}: {took}, {trials}.",)]
+    lines: list[Pieces] = [(f"Cost{so_far}: {took}, {trials}.",)]
+    if devices := by_device(data.status):
+        lines.append(("By type of device: ", foreign(devices), "."))
+    return lines
 
 
 def _commands(data: ReportData, trial: TrialRow) -> list[str]:

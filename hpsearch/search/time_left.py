@@ -4,16 +4,20 @@ It is the expected time of the whole search, less the time that it has taken, an
 repeats to come (`search.confirm`). At least one trial in eta is assumed to go on from each rung,
 and a few (`RACE`) to be trained in full at the end. Under a pruner of Optuna, new trials are
 assumed to get as far as those before them. A limit of time or money ends all of this.
+
+Times are those of an average one of the present workers. Where these have other types of devices
+than attempts before them, the time that those took is converted by the paces on each type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.search.paces import Paces
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
@@ -37,23 +41,26 @@ class TimeLeft:
     Args:
         spec: Its study file.
         trials: Its trials; of many, some that are evenly chosen, with all that run and all repeats.
-        workers: The number of its workers.
+        devices: The type of device of each of its workers.
         searched: The number of all trials of the search; None if it is that of these.
+        paces: Those of all trials, where they are known already.
     """
 
     def __init__(
         self,
         spec: StudySpec,
         trials: Sequence[Trial],
-        workers: int,
+        devices: Sequence[str | None],
         searched: int | None = None,
+        paces: Paces | None = None,
     ) -> None:
         self._spec = spec
         self._total = spec.budget.per_trial.total
         self._search = [trial for trial in trials if trial.role is not Role.CONFIRM]
         self._repeats = [trial for trial in trials if trial.role is Role.CONFIRM]
         self._scale = (searched or len(self._search)) / (len(self._search) or 1)
-        self._workers = workers
+        self._devices, self._workers = devices, len(devices)
+        self._paces = paces or Paces(trials)
         self._kind = spec.search.pruner.kind
         levels = rung_levels(spec) if self._kind == PROMOTION else ()
         self._levels = [*(level for level in levels if level < self._total), self._total]
@@ -62,8 +69,9 @@ class TimeLeft:
     def seconds(self, active_s: float, now: float) -> float | None:
         """Seconds until the study ends, after so many of work; None where that is not known yet."""
         trials = self._search + self._repeats
-        searched_s = _held_s(self._search, now)
-        repeated_s = _held_s(self._repeats, now)
+        weight = self._weight()
+        searched_s = _held_s(self._search, now, weight)
+        repeated_s = _held_s(self._repeats, now, weight)
         trained = sum(trial.resource for trial in trials)
         if not self._workers or trained <= 0 or searched_s + repeated_s <= 0:
             return None
@@ -72,7 +80,7 @@ class TimeLeft:
         self._start_up_s = fmean(known) if known else 0.0
         self._pace = max(0.0, searched_s + repeated_s - sum(known)) / trained
         searched_s *= self._scale
-        ends = self._limits_s(active_s, searched_s + repeated_s)
+        ends = self._limits_s(active_s, now)
         rest = (trial.state not in (State.QUEUED, State.RUNNING) for trial in self._search)
         resting = sum(rest) * self._scale
         most = self._spec.budget.trials
@@ -96,22 +104,37 @@ class TimeLeft:
             work_s = self._search_s(trials, 0.0) + self._repeats_s(1.0)
         return work_s, min(self._limits_s(0.0, 0.0), default=None)
 
+    def _weight(self) -> Callable[[str | None], float]:
+        """The speed on a type of device, as a share of that of an average present worker."""
+        speeds = [1 / (self._paces.mean(device) or 1.0) for device in self._devices]
+        average = fmean(speeds) if speeds else 1.0
+        return lambda device: 1 / (self._paces.mean(device) or 1.0) / average
+
+    def _used(self, now: float, rate: Callable[[str | None], float]) -> float:
+        """What all attempts have used of something that a worker uses at a rate."""
+        search, repeats = (_held_s(each, now, rate) for each in (self._search, self._repeats))
+        return search * self._scale + repeats
+
     @property
     def _fewest(self) -> int:
         known_beforehand = self._kind in (PROMOTION, "none")
         return FEWEST if known_beforehand else PRUNED_FEWEST
 
-    def _limits_s(self, active_s: float, held_s: float) -> list[float]:
-        """Seconds until each limit of the budget is reached; workers were held for `held_s`."""
+    def _limits_s(self, active_s: float, now: float) -> list[float]:
+        """Seconds until each limit of the budget is reached."""
         budget = self._spec.budget
         limits = []
         if budget.wall_clock_s is not None:
             limits.append(max(0.0, budget.wall_clock_s - active_s))
-        share = self._spec.resources.stated_gpus or 1.0
-        for gpu_hours in (budget.gpu_hours, _hours_paid(budget.cost, budget.cost_per_gpu_hour)):
-            if gpu_hours is not None:
-                left_s = max(0.0, gpu_hours * 3600 / share - held_s)
-                limits.append(left_s / self._workers)
+        share = (self._spec.resources.stated_gpus or 1.0) / 3600
+        rates: list[tuple[float | None, Callable[[str | None], float]]] = [
+            (budget.gpu_hours, lambda _: share),
+            (budget.cost, lambda device: share * (budget.most_price_of(device) or 0.0)),
+        ]
+        for most, rate in rates:
+            if most is not None:
+                left = max(0.0, most - self._used(now, rate))
+                limits.append(left / sum(map(rate, self._devices)))
         return limits
 
     @property
@@ -163,7 +186,8 @@ class TimeLeft:
         until = next((level for level in self._levels if level > trial.resource), self._total)
         if trial.role in (Role.DEFAULT, Role.CONFIRM):
             until = self._total
-        pace = 1 / trial.speed if trial.speed else self._pace
+        device = trial.attempts[-1].device if trial.attempts else None
+        pace = self._paces.of(trial, device) or self._pace
         return max(0.0, until - trial.resource) * pace
 
     def _repeats_s(self, share: float) -> float:
@@ -177,12 +201,11 @@ class TimeLeft:
         return max([work_s / min(self._workers, SIDE_BY_SIDE), *rests_s])
 
 
-def _held_s(trials: Sequence[Trial], now: float) -> float:
-    """Seconds for which trials have held workers."""
+def _held_s(trials: Sequence[Trial], now: float, weight: Callable[[str | None], float]) -> float:
+    """Seconds for which trials have held workers, weighted by the type of device."""
     attempts = [attempt for trial in trials for attempt in trial.attempts]
-    return sum(max(0.0, (attempt.ended or now) - attempt.started) for attempt in attempts)
-
-
-def _hours_paid(cost: float | None, hourly: float | None) -> float | None:
-    """The GPU-hours that a sum of money pays."""
-    return cost / hourly if cost is not None and hourly else None
+    weights = {device: weight(device) for device in {attempt.device for attempt in attempts}}
+    return sum(
+        max(0.0, (attempt.ended or now) - attempt.started) * weights[attempt.device]
+        for attempt in attempts
+    )

@@ -6,7 +6,8 @@ a file, or knowledge of the task, to see. `reading` reads a file and finds the l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,6 +24,7 @@ from hpsearch.study_file.types import (
     Count,
     Duration,
     Earlier,
+    GpuPrice,
     Gpus,
     Positive,
     StudyName,
@@ -140,8 +142,8 @@ class StudyBudget(Model):
     """GPU time, by each worker's share of a GPU; without GPUs, the time of the workers."""
     cost: Positive | None = None
     """Money, at the price of `cost_per_gpu_hour`."""
-    cost_per_gpu_hour: Positive | None = None
-    """The price of an hour of one GPU; `cost` needs it."""
+    cost_per_gpu_hour: GpuPrice | None = None
+    """The price of an hour of one GPU, or prices by a part of the GPU's name; `cost` needs it."""
     wall_clock_s: Duration | None = Field(default=None, alias="wall_clock")
     """Seconds that drivers may work on the study, in total."""
     target: float | None = None
@@ -156,6 +158,27 @@ class StudyBudget(Model):
             yield "", "sets no limit for the study; give trials, gpu_hours or wall_clock"
         if self.cost is not None and self.cost_per_gpu_hour is None:
             yield "cost", "needs a price; add cost_per_gpu_hour"
+
+    def price_of(self, device: str | None) -> float | None:
+        """Money for an hour of one GPU of a type, by the longest name that is part of the device's;
+        None where no name is."""
+        prices, wanted = self.cost_per_gpu_hour, (device or "").casefold()
+        if not isinstance(prices, dict):
+            return prices
+        named = [name for name in prices if name.casefold() in wanted]
+        return prices[max(named, key=len)] if named else None
+
+    def cost_of(self, taken: Iterable[tuple[str | None, float]]) -> float | None:
+        """Money for GPU-seconds, each with its type of device; None if no price is known."""
+        priced = ((self.price_of(device), gpu_seconds) for device, gpu_seconds in taken)
+        known = [price * seconds / 3600.0 for price, seconds in priced if price is not None]
+        return math.fsum(known) if known else None
+
+    def most_price_of(self, device: str | None) -> float | None:
+        """The same for a limit, which must hold: a device without a price counts as the dearest
+        one. None if no price is stated."""
+        price, prices = self.price_of(device), self.cost_per_gpu_hour
+        return max(prices.values()) if price is None and isinstance(prices, dict) else price
 
 
 # ---------------------------------------------------------------------------- search and resources

@@ -109,6 +109,10 @@ Gpus = Annotated[
     worded("must be a number of at least 0, or auto"),
     AfterValidator(_whole_or_share),
 ]
+GpuPrice = Annotated[
+    Positive | Annotated[dict[Annotated[str, Field(min_length=1)], Positive], Field(min_length=1)],
+    worded("must be a price above 0, or one for each type of GPU, such as {A100: 2.5, T4: 0.35}"),
+]
 StudyName = Annotated[
     str,
     Field(json_schema_extra={"pattern": f"^{STUDY_NAME}$"}),

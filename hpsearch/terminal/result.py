@@ -13,7 +13,7 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.terminal import tables
 from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
-from hpsearch.words.estimates import may_change
+from hpsearch.words.estimates import by_device, may_change
 from hpsearch.words.numbers import cell, count, duration, number
 
 
@@ -40,6 +40,8 @@ def result_tables(
     else:
         facts["best"] = "no trial has shown a value"
     facts["cost"] = _cost(status)
+    if devices := by_device(status):
+        facts["by device"] = devices
     caution = caveat(result.trust, unknown=False)
     if caution is not None:
         facts["rungs"] = caution

@@ -14,7 +14,7 @@ from hpsearch.study_file.models import StudyBudget
 from hpsearch.terminal.panel import Picture, counted
 from hpsearch.terminal.tables import NUMERIC, Head, Width, best_value, fact_table, table
 from hpsearch.words.certainty import weakest_rung
-from hpsearch.words.estimates import BUDGET_WORDS, may_change
+from hpsearch.words.estimates import BUDGET_WORDS, by_device, may_change
 from hpsearch.words.numbers import (
     NOTHING,
     count,
@@ -113,6 +113,8 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["compute time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
+    if devices := by_device(of):
+        facts["by device"] = devices
     if of.trials_per_hour is not None:
         facts["speed"] = _pace(of, now)
     idle = of.idle_share(now)

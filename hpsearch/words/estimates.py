@@ -10,7 +10,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.repeats import Confirmed
 from hpsearch.ranking.selection import Candidate, Ranked, expectation, likely_range
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.store.reading.standing import BudgetLine
+from hpsearch.store.reading.standing import BudgetLine, StudyStatus
 from hpsearch.words.numbers import NOTHING, duration, number
 
 BUDGET_WORDS = {
@@ -96,6 +96,21 @@ def of_limit(line: BudgetLine) -> str:
     """The used part of a limit: ``12 of 24``, ``1 h of 4 h``."""
     write = duration if line.name.endswith("seconds") else number
     return f"{write(line.used)} of {write(line.most)}"
+
+
+def by_device(status: StudyStatus) -> str | None:
+    """The compute time and money of each type of device: ``A100 2 h (5), T4 1 h (no price)``; None
+    where there is one type, unless it has no price though others do."""
+    budget, lines = status.summary.head.budget, status.devices
+    has_prices = budget is not None and budget.cost_per_gpu_hour is not None
+    if len(lines) < 2 and not (has_prices and any(line.cost is None for line in lines)):
+        return None
+    parts = []
+    for line in lines:
+        price = "no price" if line.cost is None else number(line.cost)
+        money = f" ({price})" if has_prices else ""
+        parts.append(f"{line.device or 'unknown'} {duration(line.gpu_seconds)}{money}")
+    return ", ".join(parts)
 
 
 def ended(counts: Mapping[State, int]) -> int:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lark import Token, Transformer, v_args
 
+from hpsearch.documents.studies import status_document
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -40,8 +41,11 @@ from hpsearch.store.reading.queries import (
     trial_rows,
 )
 from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.grammar import parsed, value_of
+from hpsearch.terminal.status import study_facts
+from hpsearch.words.estimates import by_device
 from hpsearch.words.numbers import moment
 from support.running.leases import let_pass
 from support.thoroughness import examples
@@ -627,6 +631,47 @@ def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: 
     ]
     assert later.summary.state == "abandoned"
     assert later.summary.driver is None
+
+
+PRICED = SPEC.replace("cost_per_gpu_hour: 2", "cost_per_gpu_hour: {a100: 2, T4: 0.5}")
+
+
+def test_the_status_of_a_study_tells_what_each_type_of_device_took_and_cost(store: Store) -> None:
+    of = {"NVIDIA A100-SXM4-80GB": (1800.0, 900.0), "Tesla T4": (3600.0,), "Tesla V100": (7200.0,)}
+    trials = []
+    for device, taken in of.items():
+        for seconds in taken:
+            each = worked(len(trials), State.COMPLETE, Outcome.COMPLETE, seconds, value=0.5)
+            each.attempts[0].device = device
+            trials.append(each)
+    save(store, trials, spec=PRICED)
+    with store.reading() as connection:
+        status = study_status(connection, only_study(connection))
+    assert [(each.device, each.gpu_seconds, each.cost) for each in status.devices] == [
+        ("Tesla V100", 7200.0, None),
+        ("Tesla T4", 3600.0, 0.5),
+        ("NVIDIA A100-SXM4-80GB", 2700.0, 1.5),
+    ]
+    said = "Tesla V100 2 h (no price), Tesla T4 1 h (0.5), "
+    assert by_device(status) == said + "NVIDIA A100-SXM4-80GB 45 min (1.5)"
+    assert study_facts(status, 0.0)["by device"] == by_device(status)
+    assert status_document(status, StudyTrust(), None)["devices"][1] == {
+        "device": "Tesla T4",
+        "gpu_seconds": 3600.0,
+        "cost": 0.5,
+    }
+
+
+def test_one_type_of_device_is_not_told_apart_unless_it_has_no_price(store: Store) -> None:
+    trials = [worked(0, State.COMPLETE, Outcome.COMPLETE, value=0.5)]
+    save(store, trials, "plain")
+    save(store, trials, "priced", spec=PRICED)
+    with store.reading() as connection:
+        plain, priced = (
+            study_status(connection, find_study(connection, name)) for name in ("plain", "priced")
+        )
+    assert by_device(plain) is None
+    assert by_device(priced) == "cpu 10 s (no price)"
 
 
 def test_studies_are_listed_newest_first_with_their_best(store: Store) -> None:

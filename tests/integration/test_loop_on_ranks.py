@@ -22,11 +22,11 @@ from ray.cluster_utils import Cluster
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
+from support.running.ray_nodes import two_nodes
 from trials.contract import Budget, Setup, Task, Unit
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see the tests
@@ -97,11 +97,8 @@ def fail(how: str, model: torch.nn.Module) -> None:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Cluster]:
     """Two nodes, with two CPUs and one."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    with cluster(made.address, Resources()):
+    with two_nodes(head_cpus=2) as made:
         yield made
-    made.shutdown()
 
 
 class Lab:

@@ -21,11 +21,11 @@ from ray.cluster_utils import Cluster
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import PATIENCE_S, wait_until
 from support.running.executor_events import of, wait_for
+from support.running.ray_nodes import two_nodes
 from trials.checkpoints import folders
 from trials.contract import Budget, Unit
 
@@ -104,6 +104,42 @@ def hugging_face(params, trial):
     )
     trainer = Trainer(
         model, arguments, train_dataset=rows, eval_dataset=rows,
+        callbacks=[Notes(), TrainerReports(trial)],
+    )
+    trainer.train(resume_from_checkpoint=trial.checkpoint)
+
+
+def by_trl(params, trial):
+    from datasets import Dataset
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, TrainerCallback
+    from trl import SFTConfig, SFTTrainer
+
+    from trials.adapters.huggingface import TrainerReports
+
+    class Notes(TrainerCallback):
+        def on_step_end(self, args, state, control, model, **_):
+            weights = sum(each.double().sum().item() for each in model.parameters())
+            note(trial, "trained", step=state.global_step, weights=weights, ranks=args.world_size)
+
+    torch.manual_seed(trial.seed)
+    things = ["coffee", "cake", "soup", "tea", "bread", "pie", "rice", "fish"]
+    vocabulary = ["<pad>", "</s>", "the", "was", "cold", "good", *things]
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, "<pad>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="</s>")
+    rows = [{"text": f"the {thing} was {how}"} for thing in things for how in ("cold", "good")]
+    model = GPT2LMHeadModel(GPT2Config(
+        vocab_size=len(vocabulary), n_embd=8, n_layer=1, n_head=2, n_positions=16,
+        bos_token_id=1, eos_token_id=1,
+    ))
+    arguments = SFTConfig(
+        output_dir=str(trial.folder), num_train_epochs=trial.budget, report_to="none", bf16=False,
+        per_device_train_batch_size=2, use_cpu=True, learning_rate=params["lr"], disable_tqdm=True,
+    )
+    trainer = SFTTrainer(
+        model, args=arguments, train_dataset=Dataset.from_list(rows),
+        eval_dataset=Dataset.from_list(rows[:6]), processing_class=tokenizer,
         callbacks=[Notes(), TrainerReports(trial)],
     )
     trainer.train(resume_from_checkpoint=trial.checkpoint)
@@ -199,11 +235,8 @@ BUDGET = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Cluster]:
     """Two nodes with one CPU each."""
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    made.add_node(num_cpus=1)
-    with cluster(made.address, Resources()):
+    with two_nodes() as made:
         yield made
-    made.shutdown()
 
 
 STUDY = {
@@ -385,6 +418,21 @@ def paused_at_2(make: Any, kind: str) -> list[ev.Event]:
     reported = [each.resource for each in events if isinstance(each, ev.Reported)]
     assert reported == [1.0, 2.0, 3.0, 4.0]
     return events
+
+
+@pytest.mark.thorough
+def test_a_trainer_of_trl_trains_on_all_ranks_and_continues(make: Any, tmp_path: Path) -> None:
+    events = paused_at_2(make, "ranked:by_trl")
+    assert {"eval_loss", "eval_mean_token_accuracy"} <= set(last_of(events, ev.Reported).metrics)
+    whole = notes_of(tmp_path, 0, "trained")
+    assert whole == notes_of(tmp_path, 1, "trained")
+    # 16 rows, in batches of 2 for each of two ranks: 4 steps an epoch.
+    assert [(each["step"], each["ranks"]) for each in whole] == [(n, 2) for n in range(1, 17)]
+    (tmp_path / "rank-0.jsonl").unlink()
+    executor, slot = make("ranked:by_trl")
+    executor.launch(launch(slot))
+    wait_for(executor, ended)
+    assert notes_of(tmp_path, 0, "trained") == whole, "a pause costs nothing"
 
 
 def test_a_trainer_of_lightning_trains_on_all_ranks_and_continues(

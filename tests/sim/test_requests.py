@@ -111,7 +111,7 @@ def test_a_budget_is_raised_and_kept_for_later_drivers() -> None:
     simulation.run()
     assert len(simulation.history.trials) == 15
     assert "trials: 15" in simulation.history.study.spec
-    assert simulation.study.spending.ledger.limit == 2000 * 3600
+    assert simulation.study.spending.ledger.whole(None) == 2000 * 3600
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_raised_budget_of_gpu_time_lets_a_study_go_on() -> None:
         simulation.tick()
     assert asked(simulation, RequestKind.BUDGET, gpu_hours=0.06).refused is None
     simulation.run()
-    assert simulation.study.spending.ledger.spent > unchanged.study.spending.ledger.limit
+    assert simulation.study.spending.ledger.spent > unchanged.study.spending.ledger.whole(None)
     assert simulation.study.spending.ledger.spent <= 0.06 * 3600
 
 

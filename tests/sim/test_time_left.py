@@ -80,7 +80,7 @@ def test_the_time_left_is_mostly_within_a_factor_of_one_and_a_half(workers: int)
 
 def test_nothing_is_said_before_anything_is_known() -> None:
     spec = spec_with()
-    assert TimeLeft(spec, [], 2).seconds(0.0, 0.0) is None
+    assert TimeLeft(spec, [], ["cpu"] * 2).seconds(0.0, 0.0) is None
     simulation = Simulation(spec)
     simulation.tick()
     assert simulation.study.seconds_left(simulation.executor.now) is None
@@ -97,6 +97,6 @@ def test_the_whole_is_known_from_what_one_trial_takes(name: str) -> None:
     simulation.run()
     took_s = simulation.executor.now
     pace = Even().seconds({}, 1.0)
-    work_s, limit_s = TimeLeft(spec, (), 2).in_all_s(pace, start_up_s=2.0)
+    work_s, limit_s = TimeLeft(spec, (), [None] * 2).in_all_s(pace, start_up_s=2.0)
     said_s = min(each for each in (work_s, limit_s) if each is not None)
     assert 1 / 1.5 <= said_s / took_s <= 1.5

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from rich.console import Console
 
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.live import LiveView, _line
+from hpsearch.live import LiveView, _budget, _limits, _line
+from hpsearch.words.numbers import number
 from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.two_kinds import on_two_kinds
 
 
 def watched(simulation: Simulation) -> str:
@@ -56,6 +59,17 @@ def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:
     assert re.search(r"; about .* left$", standing[-1])
     assert "of 9; best loss 0." in standing[-1]
     assert max(map(len, standing)) < 120
+
+
+def test_a_limit_on_money_is_told_as_money() -> None:
+    prices = {"A100": 3.0, "T4": 1.0}
+    simulation = on_two_kinds({"cost": 0.5, "cost_per_gpu_hour": prices})
+    simulation.run()
+    paid = sum(trial.cost or 0.0 for trial in simulation.history.trials)
+    lines = {line.name: line for line in _limits(simulation.study, 0.0)}
+    assert (lines["cost"].used, lines["cost"].most) == (pytest.approx(paid), 0.5)
+    assert lines["gpu_seconds"].most is None
+    assert f", cost {number(paid)} of 0.5" in _budget(simulation.study, 0.0)
 
 
 def test_the_best_is_what_is_expected_to_be_with_both_values() -> None:

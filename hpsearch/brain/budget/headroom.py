@@ -30,6 +30,8 @@ class Headroom:
     now: float
     gpus: float
     slots: int
+    device: str | None = None
+    """The type of the slot's device; None for any."""
     kept: float = 0.0
     """Resource to keep back: of the repeats that are to confirm the winners."""
     start_up: StartUp = field(default_factory=StartUp)
@@ -52,7 +54,7 @@ class Headroom:
     def is_limited(self) -> bool:
         """True if time, GPU time or money may run out."""
         spending = self.spending
-        return spending.time.limit_s is not None or spending.ledger.limit is not None
+        return spending.time.limit_s is not None or spending.ledger.is_limited
 
     def can_start(self, stretch: float, trial: Trial | None = None) -> bool:
         """True if a further stretch of training can be afforded, and is expected to end in time."""
@@ -62,8 +64,8 @@ class Headroom:
         """True if the worst case of a further stretch of training can be reserved now."""
         spending = self.spending
         start_up_s = self.start_up.worst_s if self.begins else 0.0
-        need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s)
-        left = spending.ledger.left
+        need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s, self.device)
+        left = spending.ledger.left(self.device)
         return left is None or 0 < left >= need + self._kept_gpu_seconds()
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
@@ -71,7 +73,7 @@ class Headroom:
         pace = self._pace(trial)
         if pace is None:
             return True
-        left = self.spending.ledger.left
+        left = self.spending.ledger.left(self.device)
         if left is not None:
             expected = self._expected_s(distance, pace) * gpu_share(self.gpus)
             free = left - self._kept_gpu_seconds()
@@ -93,25 +95,23 @@ class Headroom:
 
     def _pace(self, trial: Trial | None) -> float | None:
         spending = self.spending
-        return spending.pace_of(trial) or spending.pace
+        return spending.pace_of(trial, self.device) or spending.paces.mean(self.device)
 
     def _kept_gpu_seconds(self) -> float:
         """The part of the ledger kept back; nothing if not even one repeat can begin any more."""
-        spending = self.spending
-        ledger = spending.ledger
-        limit = ledger.limit
-        pace = spending.pace
-        if limit is None or pace is None or not self.kept:
+        ledger, pace = self.spending.ledger, self.spending.paces.mean()
+        whole, unspent = ledger.whole(self.device), ledger.unspent(self.device)
+        if whole is None or unspent is None or pace is None or not self.kept:
             return 0.0
         one_repeat = self._repeat_s(pace) * gpu_share(self.gpus)
-        if ledger.spent + MARGIN * one_repeat > limit:
+        if MARGIN * one_repeat > unspent:
             return 0.0
         expected = self._repeats * one_repeat
-        return min(limit * MOST_KEPT, expected)
+        return min(whole * MOST_KEPT, expected)
 
     def _kept_seconds(self) -> float:
         """The part of the time kept back; nothing if not even one repeat would end in it."""
-        time, pace = self.spending.time, self.spending.pace
+        time, pace = self.spending.time, self.spending.paces.mean()
         if time.limit_s is None or pace is None or not self.kept:
             return 0.0
         one_repeat = self._repeat_s(pace)

@@ -4,6 +4,8 @@ Amounts are GPU-seconds: the seconds for which a slot was held, times its share 
 without a GPU counts as one, so that a budget means something on a laptop too. Nothing starts unless
 its reservation fits into what is left; an attempt that outgrows its reservation must extend it or
 stop. The ledger is rebuilt from the attempts in the database.
+
+A limit on money is said in the GPU-seconds that it pays on the type of device that asks.
 """
 
 from __future__ import annotations
@@ -32,61 +34,75 @@ def gpu_share(gpus: float) -> float:
 class Ledger:
     """The GPU-seconds that one study may spend, has spent and has reserved."""
 
-    limit: float | None = None
-    """None without a limit."""
-    price: float | None = None
-    """Money per GPU-second; None if the study states none."""
+    budget: StudyBudget
+    """The limits and the prices."""
     spent: float = 0.0
+    paid: float = 0.0
+    """Money, as far as a limit counts it (`StudyBudget.most_price_of`)."""
     reserved: dict[Key, float] = field(default_factory=dict)
+    to_pay: dict[Key, float] = field(default_factory=dict)
+    """The money that is reserved."""
 
     @classmethod
     def of(cls, budget: StudyBudget, attempts: Iterable[Attempt]) -> Ledger:
-        """The ledger as it follows from the attempts.
-
-        Of two limits, in hours and in money, the lower one holds.
-        """
-        hourly = budget.cost_per_gpu_hour
-        price = hourly / 3600.0 if hourly else None
-        spent = sum(attempt.gpu_seconds for attempt in attempts)
-        ledger = cls(None, price, spent)
-        ledger.keep_to(budget)
+        """The ledger as it follows from the attempts."""
+        ledger = cls(budget)
+        for attempt in attempts:
+            ledger.settle(attempt)
         return ledger
 
-    def keep_to(self, budget: StudyBudget) -> None:
-        """Take the limit of a budget whose price is the same."""
-        limits = []
-        if budget.gpu_hours is not None:
-            limits.append(budget.gpu_hours * 3600.0)
-        if budget.cost is not None and self.price:
-            limits.append(budget.cost / self.price)
-        self.limit = min(limits, default=None)
-
     @property
-    def left(self) -> float | None:
-        """GPU-seconds neither spent nor reserved; None for no limit."""
-        if self.limit is None:
-            return None
-        reserved = sum(self.reserved.values())
-        return max(0.0, self.limit - self.spent - reserved)
+    def is_limited(self) -> bool:
+        """True if GPU time or money may run out."""
+        return self.budget.gpu_hours is not None or self.budget.cost is not None
 
-    def reserve(self, key: Key, amount: float) -> bool:
+    def whole(self, device: str | None) -> float | None:
+        """GPU-seconds that may be spent on a type of device in all; None without a limit."""
+        return self._beyond(device, 0.0, 0.0)
+
+    def unspent(self, device: str | None) -> float | None:
+        """GPU-seconds of a type of device that are not spent; None without a limit."""
+        return self._beyond(device, self.spent, self.paid)
+
+    def left(self, device: str | None) -> float | None:
+        """GPU-seconds of a type of device neither spent nor reserved; None without a limit."""
+        reserved, to_pay = sum(self.reserved.values()), sum(self.to_pay.values())
+        return self._beyond(device, self.spent + reserved, self.paid + to_pay)
+
+    def _beyond(self, device: str | None, seconds: float, money: float) -> float | None:
+        """GPU-seconds beyond so many, and so much money: of two limits the lower one holds."""
+        hours, cost = self.budget.gpu_hours, self.budget.cost
+        rests = [] if hours is None else [hours * 3600.0 - seconds]
+        if cost is not None:
+            rests.append((cost - money) / self._price(device))
+        return max(0.0, min(rests)) if rests else None
+
+    def _price(self, device: str | None) -> float:
+        """Money for a GPU-second by which limits count; 0 if no price is stated."""
+        return (self.budget.most_price_of(device) or 0.0) / 3600.0
+
+    def reserve(self, attempt: Attempt, amount: float) -> bool:
         """Reserve more of the budget for an attempt; False, and nothing changed, if it does not
         fit."""
-        left = self.left
+        left = self.left(attempt.device)
         if left is not None and amount > left:
             return False
-        before = self.reserved.get(key, 0.0)
-        self.reserved[key] = before + amount
+        self.hold(attempt, amount)
         return True
 
-    def settle(self, key: Key, used: float) -> None:
-        """Record what an ended attempt used as spent, and free the rest of its reservation."""
-        self.reserved.pop(key, None)
-        self.spent += used
+    def hold(self, attempt: Attempt, amount: float) -> None:
+        """Reserve more for an attempt, whether or not it fits."""
+        key = (attempt.trial, attempt.number)
+        self.reserved[key] = self.reserved.get(key, 0.0) + amount
+        self.to_pay[key] = self.reserved[key] * self._price(attempt.device)
 
-    def cost_of(self, gpu_seconds: float) -> float | None:
-        """Money for an amount of GPU-seconds; None if no price is stated."""
-        return None if self.price is None else gpu_seconds * self.price
+    def settle(self, attempt: Attempt) -> None:
+        """Record what an ended attempt used as spent, and free the rest of its reservation."""
+        key = (attempt.trial, attempt.number)
+        self.reserved.pop(key, None)
+        self.to_pay.pop(key, None)
+        self.spent += attempt.gpu_seconds
+        self.paid += attempt.gpu_seconds * self._price(attempt.device)
 
 
 class WorkingTime:

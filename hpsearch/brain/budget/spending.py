@@ -3,7 +3,7 @@
 Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
 the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
 is a fair share of the budget. With every report, what the rest of the stretch does not need at the
-trial's own pace is given back. A pace is seconds for a unit of the trial budget.
+trial's own pace is given back. Paces are those of the type of device (`search.paces`).
 
 An attempt takes some time before it trains, its start-up, which does not grow with the stretch: the
 first one on a worker imports libraries and loads data, and later ones find them there. It is no
@@ -12,8 +12,6 @@ part of the pace, and is reserved beside it.
 
 from __future__ import annotations
 
-import math
-from array import array
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from dataclasses import dataclass
 from hpsearch.brain.budget.ledger import Ledger, WorkingTime, gpu_share
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial
+from hpsearch.search.paces import Paces, own_pace
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 
@@ -82,11 +81,7 @@ class Spending:
     def __init__(self, budget: StudyBudget, history: History) -> None:
         self._per_trial = budget.per_trial
         self._history = history
-        self._paces = array("d")
-        """By trial; NaN of one that has none."""
-        self._known = 0
-        self._sum = 0.0
-        self._slowest = 0.0
+        self.paces = Paces(history.trials)
         self._fruitless = 0.0
         """The most GPU-seconds that an attempt took while none had reported: the next one may take
         more."""
@@ -94,15 +89,12 @@ class Spending:
         self.ledger = Ledger.of(budget, attempts)
         self.time = WorkingTime(history, budget.wall_clock_s)
         self.start_ups = _recalled(attempts)
-        for trial in history.trials:
-            self._learn(trial)
         for attempt in attempts:
-            self._slowest = max(self._slowest, attempt.slowest_pace or 0.0)
             self._note_fruitless(attempt)
 
     def keep_to(self, budget: StudyBudget) -> None:
         """Go on with the limits of another budget, whose price is the same."""
-        self.ledger.keep_to(budget)
+        self.ledger.budget = budget
         self.time.limit_s = budget.wall_clock_s
 
     @property
@@ -114,44 +106,27 @@ class Spending:
 
     def saw(self, trial: Trial, attempt: Attempt) -> None:
         """Learn from the speed that an attempt has shown by a report."""
-        self._learn(trial)
-        pace = _own_pace(trial)
+        pace = own_pace(trial)
         if pace is None:
             return
         before = attempt.slowest_pace or 0.0
         attempt.slowest_pace = max(before, pace)
+        self.paces.learn(trial)
+        self._fruitless = 0.0
         self._history.touch_attempt(attempt)
 
-    @property
-    def pace(self) -> float | None:
-        """The mean pace of all trials; None before one has reported."""
-        return self._sum / self._known if self._known else None
-
-    def pace_of(self, trial: Trial | None) -> float | None:
-        """The pace of a trial, or before it has trained, of the one it repeats; None if unknown."""
+    def pace_of(self, trial: Trial | None, device: str | None) -> float | None:
+        """The pace of a trial on a type of device, or before it has trained, of the one it repeats;
+        None if unknown."""
         if trial is None:
             return None
         if trial.speed or trial.repeats is None:
-            return _own_pace(trial)
+            return self.paces.of(trial, device)
         repeated = self._history.trials[trial.repeats]
-        return _own_pace(repeated)
-
-    def _learn(self, trial: Trial) -> None:
-        pace = _own_pace(trial)
-        if pace is None:
-            return
-        number = trial.number
-        self._paces.extend([math.nan] * (number + 1 - len(self._paces)))
-        before = self._paces[number]
-        if math.isnan(before):
-            before, self._known = 0.0, self._known + 1
-        self._sum += pace - before
-        self._paces[number] = pace
-        self._slowest = max(self._slowest, pace)
-        self._fruitless = 0.0
+        return self.paces.of(repeated, device)
 
     def _note_fruitless(self, attempt: Attempt) -> None:
-        if not self._known:
+        if self.paces.mean() is None:
             self._fruitless = max(self._fruitless, attempt.gpu_seconds)
 
     # ---------------------------------------------------------------------------- before and during
@@ -163,6 +138,7 @@ class Spending:
         slots: int,
         trial: Trial | None = None,
         start_up_s: float = 0.0,
+        device: str | None = None,
     ) -> float:
         """The most GPU-seconds that a further stretch of training may take, on a slot with so many
         GPUs, of so many slots.
@@ -170,16 +146,16 @@ class Spending:
         Args:
             trial: The trial that trains, whose pace may be known; None for a new one.
             start_up_s: The most seconds before it trains; 0 if it trains already.
+            device: The type of the slot's device; None for any.
         """
-        limit = self.ledger.limit
-        if limit is None:
+        unspent = self.ledger.unspent(device)
+        if unspent is None:
             return 0.0
-        pace = self.pace_of(trial) or self._slowest
+        pace = self.pace_of(trial, device) or self.paces.slowest(device)
         worst_s = self._worst_s(stretch, pace, start_up_s)
         if worst_s is not None:
             return worst_s * gpu_share(gpus)
-        not_spent = max(0.0, limit - self.ledger.spent)
-        fair = not_spent / max(1, slots) * 0.99
+        fair = unspent / max(1, slots) * 0.99
         return max(fair, self._fruitless)
 
     def _worst_s(self, stretch: float, pace: float, start_up_s: float) -> float | None:
@@ -197,7 +173,7 @@ class Spending:
     def reserve(self, attempt: Attempt, amount: float) -> bool:
         """Reserve more GPU-seconds for an attempt; False, and nothing changed, if too few are
         left."""
-        if not self.ledger.reserve((attempt.trial, attempt.number), amount):
+        if not self.ledger.reserve(attempt, amount):
             return False
         attempt.reserved_gpu_seconds += amount
         self._history.touch_attempt(attempt)
@@ -206,13 +182,13 @@ class Spending:
     def due(self, running: Iterable[tuple[Attempt, float]]) -> float | None:
         """The time at which the first of these attempts, each on a slot of so many GPUs, will have
         outgrown its reservation; None if none will."""
-        if self.ledger.limit is None:
+        if not self.ledger.is_limited:
             return None
         return min((_outgrown_at(attempt, gpus) for attempt, gpus in running), default=None)
 
     def is_outgrown(self, attempt: Attempt, now: float, gpus: float) -> bool:
         """True if an attempt has used up its reservation."""
-        if self.ledger.limit is None:
+        if not self.ledger.is_limited:
             return False
         return now + ROUNDING_S >= _outgrown_at(attempt, gpus)
 
@@ -220,14 +196,14 @@ class Spending:
         """Reserve up to a quarter more for an attempt; False, and nothing changed, if less than a
         GPU-second is left."""
         more = max(1.0, attempt.reserved_gpu_seconds / 4)
-        left = self.ledger.left
+        left = self.ledger.left(attempt.device)
         return self.reserve(attempt, more if left is None else max(1.0, min(more, left)))
 
     def give_back(self, attempt: Attempt, rest: float, now: float, gpus: float) -> None:
         """Free what is reserved for an attempt beyond the worst case of the rest of its stretch, at
         the trial's own pace."""
-        pace = _own_pace(self._history.trials[attempt.trial])
-        if self.ledger.limit is None or pace is None:
+        pace = self.paces.of(self._history.trials[attempt.trial], attempt.device)
+        if not self.ledger.is_limited or pace is None:
             return
         worst_s = self._worst_s(rest, pace, 0.0) or 0.0
         needed = (now - attempt.started + worst_s) * gpu_share(gpus)
@@ -248,9 +224,10 @@ class Spending:
         attempt.outcome = outcome
         attempt.note = note
         attempt.gpu_seconds = gpu_seconds
-        self.ledger.settle((attempt.trial, attempt.number), gpu_seconds)
+        self.ledger.settle(attempt)
         trial.gpu_seconds += gpu_seconds
-        trial.cost = self.ledger.cost_of(trial.gpu_seconds)
+        taken = ((each.device, each.gpu_seconds) for each in trial.attempts)
+        trial.cost = self.ledger.budget.cost_of(taken)
         self._note_fruitless(attempt)
         history.touch_attempt(attempt)
         history.touch(trial)
@@ -270,12 +247,6 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
         start_ups.saw(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
         workers.add(worker)
     return start_ups
-
-
-def _own_pace(trial: Trial) -> float | None:
-    if not trial.speed or not math.isfinite(trial.speed):
-        return None
-    return 1 / trial.speed
 
 
 def _outgrown_at(attempt: Attempt, gpus: float) -> float:

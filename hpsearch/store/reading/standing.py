@@ -64,6 +64,15 @@ class BudgetLine:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLine:
+    """What the attempts on one type of device have taken."""
+
+    device: str | None  # none where it is not known
+    gpu_seconds: float
+    cost: float | None  # none where no price of it is stated
+
+
+@dataclass(frozen=True, slots=True)
 class StudySummary:
     """A study in a line."""
 
@@ -140,6 +149,7 @@ class StudyStatus:
     held: Sequence[tuple[str, float, float | None]] = ()
     """The slot, start and end of the latest attempts of the driver that works on it."""
     aside: Sequence[Decision] = ()  # the latest that set a node aside, while a driver works on it
+    devices: Sequence[DeviceLine] = ()
 
     def idle_share(self, now: float) -> float | None:
         """The share of their time for which the slots of its driver waited; None without one."""
@@ -195,7 +205,27 @@ def study_status(
         time_left=_time_left(connection, summary),
         held=_held(connection, study),
         aside=recent_decisions(connection, study, {DecisionKind.ASIDE}, 1) if study.driver else (),
+        devices=_devices(connection, study),
     )
+
+
+def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
+    """What was taken on each type of device, the most first; nothing where all have one price and
+    the latest attempts were on one type."""
+    budget = study.budget
+    has_prices = budget is not None and isinstance(budget.cost_per_gpu_hour, dict)
+    latest = select(attempts.c.device).where(attempts.c.study_id == study.id)
+    latest = latest.order_by(attempts.c.trial.desc()).limit(TIMED)
+    if not has_prices and len(set(connection.scalars(latest))) < 2:
+        return []
+    taken = func.sum(attempts.c.gpu_seconds).label("taken")
+    wanted = select(attempts.c.device, taken).where(attempts.c.study_id == study.id)
+    by_device = wanted.group_by(attempts.c.device).order_by(taken.desc(), attempts.c.device)
+    lines = []
+    for device, gpu_seconds in connection.execute(by_device):
+        cost = None if budget is None else budget.cost_of([(device, gpu_seconds)])
+        lines.append(DeviceLine(device, gpu_seconds, cost))
+    return lines
 
 
 def _held(connection: Connection, study: StudyHead) -> list[tuple[str, float, float | None]]:
@@ -226,15 +256,16 @@ def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None
     in_order = select(*columns).where(which).order_by(trials.c.number)
     found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
     wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
-    columns = [attempts.c[name] for name in (*wanted, "start_up_seconds")]
+    more = ("start_up_seconds", "device", "slowest_pace")
+    columns = [attempts.c[name] for name in (*wanted, *more)]
     same = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
     of_these = select(*columns).join_from(trials, attempts, same).where(which)
-    workers = set()
+    device_of: dict[str, str | None] = {}
     for row in connection.execute(of_these.order_by(attempts.c.trial, attempts.c.number)):
         found[row.trial].attempts.append(Attempt(**row._mapping))
-        workers.add(row.worker)
+        device_of[row.worker] = row.device
     searched = next(int(line.used) for line in summary.budget if line.name == "trials")
-    return TimeLeft(spec, list(found.values()), len(workers), searched)
+    return TimeLeft(spec, list(found.values()), list(device_of.values()), searched)
 
 
 def _trials_per_hour(summary: StudySummary) -> float | None:

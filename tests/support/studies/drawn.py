@@ -471,8 +471,8 @@ class _Visit:
     def _check_the_books(self, study: Study, now: float) -> None:
         ledger = study.spending.ledger
         reserved = sum(ledger.reserved.values())
-        if ledger.limit is not None:
-            limit = ledger.limit * (1 + 1e-9) + self._world.unheeded
+        if ledger.whole(None) is not None:
+            limit = ledger.whole(None) * (1 + 1e-9) + self._world.unheeded
             assert ledger.spent + reserved <= limit, "more is promised than there is"
         assert set(ledger.reserved) == {
             (live.attempt.trial, live.attempt.number) for live in study.live.values()
@@ -498,10 +498,14 @@ def assert_same_books(study: Study, share: float) -> None:
     books, rebuilt = study.spending, Spending(study.spec.budget, study.history)
     rebuilt.ledger.reserved.update(books.ledger.reserved)
     assert rebuilt.ledger.spent == pytest.approx(books.ledger.spent)
-    assert rebuilt.ledger.limit == books.ledger.limit
-    assert (rebuilt.pace is None) == (books.pace is None)
-    assert rebuilt.pace is None or rebuilt.pace == pytest.approx(books.pace)
-    assert rebuilt.need(1.0, share, 3) == pytest.approx(books.need(1.0, share, 3))
+    assert rebuilt.ledger.whole(None) == books.ledger.whole(None)
+    assert rebuilt.ledger.paid == pytest.approx(books.ledger.paid)
+    devices = {slot.device for slot in study.slots.values()}
+    for device in (None, *devices):
+        again, before = rebuilt.paces.mean(device), books.paces.mean(device)
+        assert again == (before if before is None else pytest.approx(before))
+        need = books.need(1.0, share, 3, device=device)
+        assert rebuilt.need(1.0, share, 3, device=device) == pytest.approx(need)
 
 
 def searched(history: History) -> list[Trial]:

@@ -53,7 +53,7 @@ def test_how_fast_a_trial_trains_is_not_learnt_from_time_in_which_nobody_listene
     assert trial.speed is None, "it may have trained for 10 s, or for 1010 s"
     study.on_event(ev.Reported(0, 1, 0.75, {"loss": 1.0}), 3000.0)
     assert trial.speed == pytest.approx(0.75 / 2000.0)
-    assert study.spending.pace == pytest.approx(2000.0 / 0.75)
+    assert study.spending.paces.mean() == pytest.approx(2000.0 / 0.75)
 
 
 def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> None:

@@ -210,6 +210,10 @@ MISTAKES = {
         "gpu_hours: 1.5", "cost: 3",
         "budget.cost: needs a price; add cost_per_gpu_hour",
     ),
+    "a price below zero": (
+        "gpu_hours: 1.5", "cost_per_gpu_hour: {A100: 2, T4: -1}",
+        "budget.cost_per_gpu_hour: must be a price above 0, or one for each type of GPU, such as",
+    ),
     "no unit": ("{epochs: 3}", "{}", "budget.per_trial: sets no length; give one of steps"),
     "two units": ("{epochs: 3}", "{epochs: 3, steps: 5}", "budget.per_trial.epochs: cannot be combined with steps"),
     "half a step": ("{epochs: 3}", "{steps: 5.5}", "budget.per_trial.steps: must be a whole number, not 5.5"),

@@ -164,6 +164,14 @@ def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
         ("constraints", {"loss": {"max": 2, "min": None}}),
         ("budget", {"wall_clock": " 1 h 30m", "per_trial": {"epochs": 3, "steps": None}}),
         ("budget", {"cost": 3, "cost_per_gpu_hour": 2.5, "per_trial": {"tokens": 10000}}),
+        (
+            "budget",
+            {
+                "cost": 3,
+                "cost_per_gpu_hour": {"A100": 2.5, "T4": 1},
+                "per_trial": {"tokens": 10000},
+            },
+        ),
         ("budget", {"trials": 3, "cost": None, "per_trial": {"seconds": 9, "time_limit": "90m"}}),
         ("search", {"sampler": "tpe", "pruner": "none", "confirm": None}),
         ("search", {"pruner": {"kind": "promotion", "first_rung": 1}}),
