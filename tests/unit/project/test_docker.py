@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from support.files.compose import COMPOSE, DOCKER, SERVICES, resolved
+
 ROOT = Path(__file__).parents[3]
-DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()
-COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 CUDA: dict[str, Any] = yaml.safe_load((DOCKER / "compose.cuda.yaml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 # The keys of the Compose specification that these files may use, with the types it gives them.
 TOP_LEVEL = {"name": str, "services": dict, "volumes": dict}
@@ -62,21 +61,6 @@ def copied() -> list[str]:
     return [
         source for words in copies if not words[0].startswith("--from") for source in words[:-1]
     ]
-
-
-def resolved(text: str, variables: dict[str, str]) -> str:
-    """A compose text with its variables and their defaults filled in; KeyError names one that is
-    required."""
-
-    def value(match: re.Match[str]) -> str:
-        name, kind, rest = match["name"], match["kind"], match["rest"]
-        if variables.get(name):
-            return variables[name]
-        if kind == ":-":
-            return str(rest)
-        raise KeyError(name)
-
-    return re.sub(r"(?<!\$)\$\{(?P<name>\w+)(?:(?P<kind>:[-?])(?P<rest>[^}]*))?\}", value, text)
 
 
 def variables_in(text: str) -> set[str]:
