@@ -32,9 +32,6 @@ SOON = {
 }
 """What lets every part notice within seconds that another one is silent."""
 
-OF_NODES = {"RAY_gcs_rpc_server_reconnect_timeout_s": "15"}
-"""How long nodes wait for a head that is gone; the driver has its own mind about that."""
-
 
 class Composition:
     """The services of `docker/compose.yaml` with two workers, as its entry points, commands and
@@ -180,7 +177,6 @@ class Composition:
             "RAY_worker_niceness": "0",
             "RAY_prestart_worker_first_driver": "0",
             **SOON,
-            **({} if name == "driver" else OF_NODES),
             **{
                 key: self._filled(value)
                 for key, value in self._service(name)["environment"].items()
