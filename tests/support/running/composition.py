@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,8 @@ class Composition:
         kind, *test = self._service("ray-head")["healthcheck"]["test"]
         assert kind == "CMD"
         wait_until(lambda: self._run("ray-head", test).wait() == 0)
-        self.start("ray-worker-1")
-        self.start("ray-worker-2")
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(self.start, ("ray-worker-1", "ray-worker-2")))
 
     def start(self, name: str, *command: str) -> None:
         """Start a service with its own command, or with another one, and wait for its Ray node.

@@ -89,7 +89,7 @@ class Network:
     each other by their names."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._ports = (f"port{number}" for number in itertools.count())
+        self._count = itertools.count()
         self._switch = _Namespaces(f"ip link add switch type bridge\n{SWITCH}")
         addresses = {name: f"10.77.0.{number}" for number, name in enumerate(names, start=1)}
         known = folder / "hosts"
@@ -101,7 +101,7 @@ class Network:
 
     def link(self, namespaces: _Namespaces, address: str) -> str:
         """Plug a host in; returns the port of the switch."""
-        port = next(self._ports)
+        port = f"port{next(self._count)}"
         # The same for a host that comes back: others remember it.
         hardware = f"02:00:00:00:00:{int(address.rpartition('.')[2]):02x}"
         outside = ["nsenter", f"--target={self._switch.process}", "--net"]
