@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # gives up after a few failures, of which each may have waited for ten minutes. Each part names its
 # folders, so that it need not import the other's tests.
 COMPUTES := tests/unit tests/contract tests/sim tests/gpu
-STARTS := tests/browser tests/chaos tests/integration
+STARTS := tests/browser tests/chaos tests/cluster tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
 BY_FILE := --dist loadfile --no-loadscope-reorder --numprocesses
 PARTS := --no-print-directory --jobs 2 --keep-going computing starting

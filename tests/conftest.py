@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-import pwd
 import shutil
 import socket
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import psycopg
 import pytest
 
 from support import thoroughness
+from support.running.postgresql import PostgreSQL
 
 TESTS = Path(__file__).parent
 
@@ -89,58 +87,11 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
-    """The URL of a PostgreSQL server of the tests' own, without durability.
-
-    Skips where PostgreSQL is not installed, unless HPSEARCH_TESTS_REQUIRE_POSTGRESQL=1 asks for a
-    failure.
-    """
-    binaries = _postgresql_binaries()
-    if binaries is None:
-        if os.environ.get("HPSEARCH_TESTS_REQUIRE_POSTGRESQL") == "1":
-            pytest.fail("PostgreSQL's server is not installed, and these tests must not be skipped")
-        pytest.skip("PostgreSQL's server is not installed: there is no initdb")
-    # Not pytest's own folder: that one is closed to the unprivileged user that PostgreSQL insists
-    # on.
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    as_user = _unprivileged(folder)
-    data, port = folder / "data", _free_port()
-
-    def call(program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [*as_user, str(binaries / program), *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{program} failed: {done.stdout}{done.stderr}"
-
-    try:
-        call(
-            "initdb",
-            "-D",
-            str(data),
-            "-U",
-            "tester",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-locale",
-            "--no-sync",
-        )
-        settings = (
-            f"-k {folder} -h 127.0.0.1 -p {port} "
-            "-F -c full_page_writes=off -c synchronous_commit=off"
-        )
-        # Its output goes to a file: the server would keep a pipe open for as long as it lives.
-        call("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-o", settings, "-w", "start")
-        try:
-            yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-        finally:
-            call("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """The URL of a PostgreSQL server of the tests' own."""
+    port = _free_port()
+    server = PostgreSQL(port)
+    yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+    server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -176,29 +127,6 @@ def database_url(request: pytest.FixtureRequest) -> str:
     url = request.getfixturevalue(f"{request.param}_url")
     assert isinstance(url, str)
     return url
-
-
-def _postgresql_binaries() -> Path | None:
-    """The folder of PostgreSQL's own programs, the newest where there are several."""
-    candidates = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: each.parent.name, reverse=True
-    )
-    if pg_config := shutil.which("pg_config"):
-        candidates.insert(
-            0, Path(subprocess.check_output([pg_config, "--bindir"], text=True).strip())
-        )
-    return next((folder for folder in candidates if (folder / "initdb").exists()), None)
-
-
-def _unprivileged(folder: Path) -> list[str]:
-    """Words to put before a command so that it does not run as root, which PostgreSQL refuses; owns
-    the folder."""
-    if os.geteuid() != 0:
-        return []
-    names = {entry.pw_name for entry in pwd.getpwall()}
-    user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
-    os.chown(folder, user.pw_uid, user.pw_gid)
-    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
 def _free_port() -> int:

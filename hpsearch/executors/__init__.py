@@ -12,3 +12,9 @@
 - `attempt`: one attempt on a worker
 - `worker_config`: the facts that all attempts of a study share
 """
+
+import os
+
+# Ray reads this once, when it is imported. It would end a process that has not reached the head for
+# a minute; here `ray_cluster.HeadNode` decides how long is too long.
+os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(24 * 3600))

@@ -62,10 +62,6 @@ def cluster(address: str | None, resources: Resources) -> Iterator[None]:
     """Join the cluster at an address, or start a local one without one, and leave it at the end.
     Raises Unreachable if nothing answers."""
     on_sigterm = signal.getsignal(signal.SIGTERM)
-    # Ray would end a process that has not reached the head for a minute. `HeadNode` decides how
-    # long is too long.
-    reconnect_s = 60 + math.ceil(2 * resources.worker_timeout_s)
-    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(reconnect_s))
     if address is None:
         _make_local(resources)
     else:

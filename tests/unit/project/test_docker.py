@@ -3,6 +3,7 @@ wrong."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -14,12 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
+from support.files.compose import COMPOSE, DOCKER, SERVICES, resolved
+
 ROOT = Path(__file__).parents[3]
-DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()
-COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 CUDA: dict[str, Any] = yaml.safe_load((DOCKER / "compose.cuda.yaml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 
 # The keys of the Compose specification that these files may use, with the types it gives them.
 TOP_LEVEL = {"name": str, "services": dict, "volumes": dict}
@@ -62,21 +62,6 @@ def copied() -> list[str]:
     return [
         source for words in copies if not words[0].startswith("--from") for source in words[:-1]
     ]
-
-
-def resolved(text: str, variables: dict[str, str]) -> str:
-    """A compose text with its variables and their defaults filled in; KeyError names one that is
-    required."""
-
-    def value(match: re.Match[str]) -> str:
-        name, kind, rest = match["name"], match["kind"], match["rest"]
-        if variables.get(name):
-            return variables[name]
-        if kind == ":-":
-            return str(rest)
-        raise KeyError(name)
-
-    return re.sub(r"(?<!\$)\$\{(?P<name>\w+)(?:(?P<kind>:[-?])(?P<rest>[^}]*))?\}", value, text)
 
 
 def variables_in(text: str) -> set[str]:
@@ -242,7 +227,7 @@ def test_images_are_pinned_to_a_version() -> None:
 def test_the_image_runs_as_an_unprivileged_user() -> None:
     users = [value for name, value in instructions() if name == "USER"]
     assert users == ["hpsearch"]
-    assert "--uid 10001" in DOCKERFILE
+    assert "useradd --uid 10001 " in (DOCKER / "user.sh").read_text()
     names = [name for name, _ in instructions()]
     assert names.index("USER") > max(
         i for i, name in enumerate(names) if name in {"RUN", "COPY", "FROM"}
@@ -278,7 +263,7 @@ def test_the_variant_reaches_the_install_script() -> None:
 # install script
 
 
-@pytest.mark.parametrize("script", ["install.sh", "check.sh"])
+@pytest.mark.parametrize("script", sorted(path.name for path in DOCKER.glob("*.sh")))
 def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script: str) -> None:
     path = DOCKER / script
     text = path.read_text()
@@ -385,6 +370,24 @@ def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
     done = install(str(tmp_path / "prefix"), **environment)
     assert done.returncode == 0
     assert "set TORCH_INDEX for a CPU build" in done.stdout
+
+
+def test_every_step_of_the_image_is_a_script_that_the_full_check_runs() -> None:
+    commands = [value.split() for name, value in instructions() if name == "RUN"]
+    steps = [next(word for word in words if word.endswith(".sh")) for words in commands]
+    assert len(steps) == 2
+    check = (DOCKER / "check.sh").read_text()
+    for step, words in zip(steps, commands, strict=True):
+        assert not {"&&", ";", "|"} & set(words), f"more than {step}"
+        assert f"/source/{step.lstrip('/')}" in check
+
+
+def test_the_full_check_tries_the_image_as_it_starts() -> None:
+    values = dict(instructions())
+    entry, command = json.loads(values["ENTRYPOINT"]), json.loads(values["CMD"])
+    tried = (DOCKER / "try.sh").read_text()
+    assert f"\n{' '.join(entry + command)} >/dev/null\n" in tried
+    assert f"cd {values['WORKDIR']}\n" in (DOCKER / "check.sh").read_text()
 
 
 def test_the_full_check_copies_exactly_what_the_dockerfile_copies() -> None:
