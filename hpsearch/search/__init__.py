@@ -10,7 +10,6 @@
 `rungs`           asynchronous successive halving: trials continue, pause and are promoted
 `fronts`          rungs of several objectives
 `rough_order`     trials by what was expected of them before
-`paces`           how long training takes, on each type of device
 `time_left`       the time until a study ends
 `optuna_private`  calls of Optuna's functions that are not public
 """

@@ -3,7 +3,7 @@
 Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
 the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
 is a fair share of the budget. With every report, what the rest of the stretch does not need at the
-trial's own pace is given back. Paces are those of the type of device (`search.paces`).
+trial's own pace is given back. Paces are those of the type of device (`domain.paces`).
 
 An attempt takes some time before it trains, its start-up, which does not grow with the stretch: the
 first one on a worker imports libraries and loads data, and later ones find them there. It is no
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from hpsearch.brain.budget.ledger import Ledger, WorkingTime, gpu_share
 from hpsearch.domain.history import History
+from hpsearch.domain.paces import Paces, own_pace
 from hpsearch.domain.records import Attempt, Outcome, Trial
-from hpsearch.search.paces import Paces, own_pace
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.paces import Paces
 from hpsearch.domain.records import Attempt, Trial
-from hpsearch.search.paces import Paces
 
 
 def trained(number: int, *shown: tuple[str, float | None]) -> Trial:
