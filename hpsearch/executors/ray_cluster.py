@@ -242,11 +242,13 @@ class HeadNode:
         """The nodes that new work can go to."""
         return [node for name, node in self.nodes.items() if self.offers(name)]
 
-    def await_node(self) -> None:
-        """Wait until a node offers CPUs; a head that runs no trials may be alone at first."""
-        if not self._offers_cpus():
-            log.warning("waiting for the first node of the cluster that runs trials")
-        while not self._offers_cpus():
+    def await_node(self, unless: Callable[[], bool]) -> None:
+        """Wait until a node offers CPUs, as a head that runs no trials may be alone at first, unless
+        something else is true, or becomes so."""
+        if self._offers_cpus() or unless():
+            return
+        log.warning("waiting for the first node of the cluster that runs trials")
+        while not (self._offers_cpus() or unless()):
             self.check()
             self._closed.wait(ASK_S)
 

@@ -34,9 +34,8 @@ class SlotNeeds:
         self._cpu = resources.cpu
         self._processes = resources.processes
         self._is_short = False
+        head.await_node(unless=has_autoscaler)  # which is heard of some seconds after its head
         self.has_autoscaler = has_autoscaler()
-        if not self.has_autoscaler:
-            head.await_node()
         self.gpus = self._gpus_a_slot(resources, head)
         self.takes = {"CPU": self._cpu, "GPU": self.gpus}
         unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -301,3 +302,24 @@ def test_an_autoscaler_is_asked_for_the_first_gpu_rather_than_training_on_a_cpu(
             executor = made.result()
         assert executor.gpus == 1.0
         executor.close()
+
+
+def test_a_head_alone_is_waited_with_until_an_autoscaler_is_heard_of(
+    config: WorkerConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A driver that starts with its head asks before the autoscaler has said anything."""
+    heard = threading.Event()
+    monkeypatch.setattr(slot_needs, "has_autoscaler", heard.is_set)
+    alone = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+    )
+    resources = Resources(workers="auto", gpu=0.0)
+    with caplog.at_level(logging.WARNING, "hpsearch"), cluster(alone.address, resources):
+        with ThreadPoolExecutor() as pool:
+            made = pool.submit(RayExecutor, config, resources)
+            wait_until(lambda: "waiting for the first node" in caplog.text)
+            heard.set()
+            executor = made.result()
+        assert executor._slots, "a worker's room is the demand"
+        executor.close()
+    alone.shutdown()
