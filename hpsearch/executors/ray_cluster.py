@@ -243,8 +243,8 @@ class HeadNode:
         return [node for name, node in self.nodes.items() if self.offers(name)]
 
     def await_node(self, unless: Callable[[], bool]) -> None:
-        """Wait until a node offers CPUs, as a head that runs no trials may be alone at first, unless
-        something else is true, or becomes so."""
+        """Wait until a node offers CPUs, as a head that runs no trials may be alone at first, or
+        something else is true."""
         if self._offers_cpus() or unless():
             return
         log.warning("waiting for the first node of the cluster that runs trials")
