@@ -165,12 +165,17 @@ def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
         other.close()
 
 
+@pytest.fixture
+def alone() -> Iterator[Cluster]:
+    """A cluster whose only node is a head that runs no trials."""
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    yield made
+    made.shutdown()
+
+
 def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(
-    config: WorkerConfig, caplog: pytest.LogCaptureFixture
+    alone: Cluster, config: WorkerConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    alone = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
-    )
     resources = Resources(workers="auto", gpu=0.0)
     with caplog.at_level(logging.WARNING, "hpsearch"), cluster(alone.address, resources):
         with ThreadPoolExecutor() as pool:
@@ -180,7 +185,6 @@ def test_a_study_waits_for_the_first_node_where_the_head_runs_no_trials(
             executor = made.result()
         assert of(ev.SlotUp)(wait_for(executor, of(ev.SlotUp)))
         executor.close()
-    alone.shutdown()
 
 
 def test_an_address_where_nothing_listens_is_refused_at_once() -> None:
@@ -304,15 +308,15 @@ def test_an_autoscaler_is_asked_for_the_first_gpu_rather_than_training_on_a_cpu(
         executor.close()
 
 
-def test_a_head_alone_is_waited_with_until_an_autoscaler_is_heard_of(
-    config: WorkerConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_study_waits_no_longer_once_an_autoscaler_is_heard_of(
+    alone: Cluster,
+    config: WorkerConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A driver that starts with its head asks before the autoscaler has said anything."""
     heard = threading.Event()
     monkeypatch.setattr(slot_needs, "has_autoscaler", heard.is_set)
-    alone = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
-    )
     resources = Resources(workers="auto", gpu=0.0)
     with caplog.at_level(logging.WARNING, "hpsearch"), cluster(alone.address, resources):
         with ThreadPoolExecutor() as pool:
@@ -322,4 +326,3 @@ def test_a_head_alone_is_waited_with_until_an_autoscaler_is_heard_of(
             executor = made.result()
         assert executor._slots, "a worker's room is the demand"
         executor.close()
-    alone.shutdown()

@@ -65,7 +65,7 @@ class BudgetLine:
 
 @dataclass(frozen=True, slots=True)
 class DeviceLine:
-    """What the attempts on one type of device have taken."""
+    """The compute time and the cost of the attempts on one type of device."""
 
     device: str | None  # none where it is not known
     gpu_seconds: float
@@ -210,8 +210,8 @@ def study_status(
 
 
 def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
-    """What was taken on each type of device, the most first; nothing where all have one price and
-    the latest attempts were on one type."""
+    """A line for each type of device, that with the most compute time first. None where one price
+    holds for all and the latest attempts were on one type: the sum goes through all attempts."""
     budget = study.budget
     has_prices = budget is not None and isinstance(budget.cost_per_gpu_hour, dict)
     latest = select(attempts.c.device).where(attempts.c.study_id == study.id)
