@@ -8,6 +8,7 @@ none has trained yet is assumed to be like all others.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 
@@ -18,8 +19,10 @@ class Paces:
     """The paces of the trials of a study, by type of device; None stands for any type."""
 
     def __init__(self, trials: Iterable[Trial]) -> None:
-        self._last: dict[int, tuple[str | None, float]] = {}
-        """By trial: the type of device on which it trained last, and its pace there."""
+        self._devices: list[str | None] = []
+        """By trial, the type of device on which it trained last. There may be very many trials."""
+        self._paces = array("d")
+        """By trial, its pace there; 0 for none."""
         self._known: Counter[str | None] = Counter()
         self._sum: Counter[str | None] = Counter()
         self._slowest: dict[str | None, float] = {}
@@ -33,10 +36,13 @@ class Paces:
         pace = own_pace(trial)
         if pace is None:
             return
-        if trial.number in self._last:
-            self._count(*self._last[trial.number], -1)
-        device = _trained_on(trial)
-        self._last[trial.number] = device, pace
+        number, device = trial.number, _trained_on(trial)
+        missing = number + 1 - len(self._devices)
+        self._devices += [None] * missing
+        self._paces.extend([0.0] * missing)
+        if self._paces[number]:
+            self._count(self._devices[number], self._paces[number], -1)
+        self._devices[number], self._paces[number] = device, pace
         self._count(device, pace, 1)
         self._note(device, pace)
 
