@@ -63,13 +63,20 @@ def _with_task(text: str) -> str:
 
 
 def _dumped(spec: Mapping[str, Any]) -> str:
-    try:
+    with _only_what_files_have("spec"):
         text: str = yaml.safe_dump(plain(spec), sort_keys=False, allow_unicode=True)
-    except yaml.representer.RepresenterError as error:
-        what = f"spec holds a value that a study file does not have: {error.args[-1]!r:.100}"
-        hint = "a study file has mappings, lists, numbers, text, true, false and null"
-        raise UserError(what, hint) from None
     return text
+
+
+@contextmanager
+def _only_what_files_have(what: str) -> Iterator[None]:
+    """Raise UserError for an object that YAML does not have."""
+    try:
+        yield
+    except yaml.representer.RepresenterError as error:
+        problem = f"{what} holds a value that a study file does not have: {error.args[-1]!r:.100}"
+        hint = "a study file has mappings, lists, numbers, text, true, false and null"
+        raise UserError(problem, hint) from None
 
 
 def plain(value: Any) -> Any:
@@ -80,7 +87,7 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, str):
         return str(value)
-    return value.item() if hasattr(value, "item") else value
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def create(url: str, spec: SpecSource) -> AskedStudy:
@@ -103,7 +110,8 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
         record = store.find_study(name)
         text = None
         if budget:
-            text = record.spec = with_budget(record.spec, plain(budget))
+            with _only_what_files_have("the budget"):
+                text = record.spec = with_budget(record.spec, plain(budget))
         return _opened(store, record, text)
 
 

@@ -263,11 +263,12 @@ def _records(
 ) -> Iterator[Of]:
     """The records of a statement's rows, of which it selects the bare cells."""
     streamed = {"stream_results": True}
-    result = connection.execute(statement, which, execution_options=streamed)
     types = [schema.cell_of(column) for column in columns]
-    for rows in result.partitions(FETCHED):
-        cells = zip(*rows, strict=True)  # by column
-        yield from map(record, *(of.read_all(some) for of, some in zip(types, cells, strict=True)))
+    with connection.execute(statement, which, execution_options=streamed) as result:
+        for rows in result.partitions(FETCHED):
+            cells = zip(*rows, strict=True)  # by column
+            read = (of.read_all(some) for of, some in zip(types, cells, strict=True))
+            yield from map(record, *read)
 
 
 def write(

@@ -325,7 +325,7 @@ def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     able = f"use {CURVE_GP}, or " if draft.objectives == 1 else ""
     for parameter_name, parameter in draft.space.items():
         where = f"space.{parameter_name}"
-        if parameter.prior is not None and name != CURVE_GP:
+        if parameter.has_prior and name != CURVE_GP:
             what = f"the sampler {kind} does not take priors into account"
             yield Problem(f"{where}.prior", f"{what}; {able}remove prior")
         if name == "BruteForceSampler" and not isinstance(parameter, CategoricalParameter):

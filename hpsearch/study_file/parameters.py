@@ -49,6 +49,11 @@ class _Numeric(Model):
     """The confidence that other good values are near the prior."""
 
     @property
+    def has_prior(self) -> bool:
+        """True if a value is stated to be good."""
+        return self.prior is not None
+
+    @property
     def size(self) -> float:
         """The number of its values; infinite without a grid."""
         return math.inf if self._grid is None else round((self.high - self.low) / self._grid) + 1
@@ -171,6 +176,11 @@ class CategoricalParameter(Model):
     """The choice that is believed to be good: the search begins with it."""
     confidence: Confidence = "medium"
     """The confidence in the prior, against all other choices."""
+
+    @property
+    def has_prior(self) -> bool:
+        """True if a choice is stated to be good, which may be null."""
+        return self.prior is not None or (None in self.choices and "prior" in self.model_fields_set)
 
     @property
     def size(self) -> float:

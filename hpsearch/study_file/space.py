@@ -69,7 +69,7 @@ class Prior(NamedTuple):
 
 def priors(space: Space) -> dict[str, Prior]:
     """The priors of those parameters that have one."""
-    believed = {name: each for name, each in space.items() if each.prior is not None}
+    believed = {name: each for name, each in space.items() if each.has_prior}
     return {name: Prior(each.prior, each.confidence) for name, each in believed.items()}
 
 

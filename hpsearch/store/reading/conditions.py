@@ -97,11 +97,14 @@ class _Compiler(Transformer[Token, Any]):
         return not_(present) if negated is None else present
 
     def among(self, named: _Named, negated: Token | None, *values: Token) -> ColumnElement[bool]:
-        equal = []
+        # Values of one kind in one list: databases take only so many conditions in a row.
+        of_kind: dict[int, tuple[ColumnElement[Any], list[ColumnElement[Any]]]] = {}
         for value in values:
             side, bound = self._sides(named, value)
-            equal.append(side == bound)
-        found = func.coalesce(or_(*equal), false())
+            of_kind.setdefault(id(side), (side, []))[1].append(bound)
+        found = func.coalesce(
+            or_(*(side.in_(bounds) for side, bounds in of_kind.values())), false()
+        )
         return found if negated is None else not_(found)
 
     def _ordered(self, named: _Named, sign: Token, value: Token) -> ColumnElement[bool]:

@@ -24,6 +24,7 @@ from hpsearch.brain.study import Study as Brain
 from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.cli.main import main
 from hpsearch.creation.study import spec_of
+from hpsearch.domain.events import Command
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -114,15 +115,16 @@ def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
         search={"sampler": "random", "confirm": {"top": 2, "seeds": 2}},
     )
     driven = simulate(opening.read(spec), CURVES, workers=1)
-    note = Brain._note_expectations
+    tick = Brain.on_tick
     turns = itertools.count(1)
 
-    def noted_once(brain: Brain, now: float) -> None:
-        if next(turns) == turn or brain.finished:
+    def noted_once(brain: Brain, now: float) -> list[Command]:
+        if next(turns) == turn:
             brain._noted = -math.inf
-            note(brain, now)
+        return tick(brain, now)
 
-    monkeypatch.setattr(Brain, "_note_expectations", noted_once)
+    monkeypatch.setattr(Brain, "on_tick", noted_once)
+    monkeypatch.setattr("hpsearch.brain.study.EXPECT_EVERY_S", math.inf)
     with hpsearch.create(sqlite_url, spec) as study:
         work(study)
     assert next(turns) > turn

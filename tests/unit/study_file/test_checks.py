@@ -135,7 +135,7 @@ MISTAKES = {
     ),
     "prior that the sampler ignores": (
         "[16, 32, 64]}", "[16, 32, 64], prior: 32}",
-        "space.batch_size.prior: the sampler tpe does not take priors into account; use curve_gp or random",
+        "space.batch_size.prior: the sampler tpe does not take priors into account; use curve_gp",
     ),
     "condition on nothing": (
         "when: {optimizer", "when: {optimiser",
