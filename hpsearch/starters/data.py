@@ -97,7 +97,8 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
     was guessed. Without a metric, the data decides it.
 
     Raises:
-        UserError: A column is missing, there are too few, or the kind has no such metric.
+        UserError: A column is missing, there are too few, there is nothing to learn in one, or the
+            kind has no such metric.
     """
     table = data.table
     text, label = _columns(data, kind)
@@ -105,6 +106,10 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         if column not in table.columns:
             has = ", ".join(map(str, table.columns[:20]))
             raise UserError(f"{data.train} has no column {column!r}", f"it has {has}")
+    for column in label:
+        if table[column].nunique() < 2:
+            what = f"column {column!r} of {data.train} has fewer than two values to learn"
+            raise UserError(what, "name another one with --label")
     names = {"label": quoted(*label), "validation": str(_validation(table))}
     variant = "several labels" if len(label) > 1 else kind
     if kind == TABULAR:
@@ -142,7 +147,7 @@ def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...
     elif not label and free:
         least_varied = min(free, key=lambda name: some[name].nunique())
         label = (_usual(LABEL_NAMES, free) or least_varied,)
-    if not label or (kind in TEXTS and not text):
+    if not label or len(some.columns) < 2 or (kind in TEXTS and not text):
         message = f"{data.train} has too few columns: {', '.join(data.table.columns)}"
         raise UserError(message, "name them with --text and --label")
     return text, label

@@ -260,7 +260,8 @@ def quoted(*texts: str) -> str:
         return f"[{', '.join(map(quoted, texts))}]"
     (text,) = texts
     with suppress(yaml.YAMLError, ValueError):
-        if yaml.safe_load(f"[{text}]") == [text] and yaml.safe_load(f"a: {text}") == {"a": text}:
+        in_list, by_key = yaml.safe_load(f"[{text}]"), yaml.safe_load(f"key: {text}")
+        if in_list == [text] and by_key == {"key": text}:
             return text
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=10_000).strip()
 

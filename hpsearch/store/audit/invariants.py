@@ -184,7 +184,7 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
     for number, name, spec in connection.execute(heads).all():
         try:
             of_study = select(*contents.STUDY_COLUMNS).where(studies.c.id == number)
-            connection.execute(of_study).one()
+            connection.execute(of_study).one()  # raises if a cell is damaged
             trials = contents.trials_since(connection, number, -1)
             study = StudyTrials(trials, budget_in(spec))
         except Damaged as damage:

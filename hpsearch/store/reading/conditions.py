@@ -4,6 +4,7 @@ user typed reaches the database as a bound parameter."""
 from __future__ import annotations
 
 import operator
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -98,13 +99,12 @@ class _Compiler(Transformer[Token, Any]):
 
     def among(self, named: _Named, negated: Token | None, *values: Token) -> ColumnElement[bool]:
         # Values of one kind in one list: databases take only so many conditions in a row.
-        of_kind: dict[int, tuple[ColumnElement[Any], list[ColumnElement[Any]]]] = {}
+        bounds: defaultdict[ColumnElement[Any], list[ColumnElement[Any]]] = defaultdict(list)
         for value in values:
             side, bound = self._sides(named, value)
-            of_kind.setdefault(id(side), (side, []))[1].append(bound)
-        found = func.coalesce(
-            or_(*(side.in_(bounds) for side, bounds in of_kind.values())), false()
-        )
+            bounds[side].append(bound)
+        equal = [side.in_(some) for side, some in bounds.items()]
+        found = func.coalesce(or_(*equal), false())
         return found if negated is None else not_(found)
 
     def _ordered(self, named: _Named, sign: Token, value: Token) -> ColumnElement[bool]:

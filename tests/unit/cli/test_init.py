@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -220,7 +219,7 @@ STRANGE_TABLES = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("content", STRANGE_TABLES.values(), ids=STRANGE_TABLES)
 def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to_do(
-    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, content: str
 ) -> None:
     (tmp_path / "train.csv").write_text(content)
     hint = None
@@ -233,8 +232,7 @@ def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to
         return
     with pytest.raises(SystemExit) as ended:
         main(["check", str(tmp_path / "study.yaml")])
-    if ended.value.code:  # it is said what the table lacks
-        assert re.search(r"study\.yaml:\d+: task\.\w+: .+", capsys.readouterr().err)
+    assert not ended.value.code
 
 
 @pytest.mark.parametrize(
@@ -244,7 +242,7 @@ def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to
 def test_a_model_from_scratch_trains_until_it_has_learnt(
     tmp_path: Path, rows: int, total: str, first: str
 ) -> None:
-    table = pd.DataFrame({"width": range(rows), "label": ["a"] * rows})
+    table = pd.DataFrame({"width": range(rows), "label": ["a", "b"] * (rows // 2)})
     names, _ = names_of(TaskData(tmp_path, table, (), ("label",), None), "tabular", None)
     assert (names["total"], names["first"]) == (total, first)
 
