@@ -92,6 +92,8 @@ def measure(contender: str, folder: Path) -> dict[str, float]:
     texts, _ = job.rows("train.csv")
     built = CONTENDERS[contender](job)
     watch, cold = Watch(job.device, steps=-(-len(texts) // job.batch_size)), FirstStep()
+    if job.device != "cpu":  # a GPU's kernels are loaded as each is first needed
+        built.train(lambda: None)
     outcome = built.train(watch)
     peak = memory.peak_bytes(_torch_device(job.device))
     again = Watch(job.device, steps=0, stop_after=1)

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import torch
+
 from loop import device, make_job
 from loops.contenders import Floor, Hpsearch, Job, Outcome
 from tables import show
@@ -57,8 +59,15 @@ class _Host(Hpsearch):
 def ms_a_sample(train: Callable[[Callable[[], None]], Outcome], job: Job, samples: int) -> float:
     """Milliseconds per sample over the steps of one epoch, without the first ones."""
     clock = time.process_time if job.device == "cpu" else time.perf_counter
+    steps = -(-samples // job.batch_size)
     ends: list[float] = []
-    train(lambda: ends.append(clock()))
+
+    def on_step() -> None:
+        if job.device != "cpu" and len(ends) + 1 in (WARM_UP, steps):
+            torch.cuda.synchronize()
+        ends.append(clock())
+
+    train(on_step)
     return (ends[-1] - ends[WARM_UP - 1]) / (samples - WARM_UP * job.batch_size) * 1000
 
 

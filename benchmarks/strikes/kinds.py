@@ -37,9 +37,14 @@ def driver_killed(world: World, study: Struck, draw: random.Random) -> None:
 
 
 def driver_stopped(world: World, study: Struck, draw: random.Random) -> None:
-    """SIGSTOP to the driver until another one has taken over; then it must be refused."""
+    """SIGSTOP to the driver until another one has taken over; then it must be refused. While it is
+    stopped in the middle of a transaction, nobody else can write to a file."""
     zombie = study.driver
     zombie.send_signal(signal.SIGSTOP)
+    while world.own_file is not None and _is_locked(world.own_file):
+        zombie.send_signal(signal.SIGCONT)
+        time.sleep(draw.uniform(0.1, 1.0))
+        zombie.send_signal(signal.SIGSTOP)
     try:
         finished = study.state()[0] == "finished"  # nothing left to write: it ends normally
         wait_for("the end of a lease", lambda: study.state()[1] < time.time())
@@ -53,6 +58,16 @@ def driver_stopped(world: World, study: Struck, draw: random.Random) -> None:
         zombie.kill()
         raise AssertionError("a driver whose study was taken over went on") from None
     assert code == (0 if finished else 4), f"a driver whose study was taken over ended with {code}"
+
+
+def _is_locked(file: Path) -> bool:
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=5)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return True
+        other.rollback()
+        return False
 
 
 def worker_killed(world: World, study: Struck, draw: random.Random) -> None:

@@ -20,6 +20,7 @@ import math
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import ray
@@ -36,7 +37,7 @@ from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.printing import keep
 from hpsearch.executors.ranks.follower import FollowerActor
-from hpsearch.executors.ray_cluster import SILENT_S, HeadNode
+from hpsearch.executors.ray_cluster import SILENT_S, HeadNode, ask_head
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
 from hpsearch.executors.shares import SETTLE_S, Shares
 from hpsearch.executors.slot_needs import SlotNeeds
@@ -277,7 +278,8 @@ class RayExecutor:
         effect on one that is stopped."""
         for process in self._slots[name].processes:
             on_its_node = NodeAffinitySchedulingStrategy(process.node, soft=False)
-            self._kill.options(scheduling_strategy=on_its_node).remote(process.number)
+            kill = self._kill.options(scheduling_strategy=on_its_node)
+            ask_head(partial(kill.remote, process.number))
         return self._gone(name, why)
 
     def _replace_stuck(self) -> list[ev.Event]:
@@ -381,12 +383,12 @@ class RayExecutor:
         return max(free, int(queues)) - waiting
 
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
+        count = self._resources.processes
+        room = room or ask_head(partial(self._new_room, count), self._left.append)
+        if room is None:
+            return
         name = f"w{self._made}"
         self._made += 1
-        count = self._resources.processes
-        room = room or ray.util.placement_group(
-            [self._needs.takes] * count, bundle_label_selector=self._elsewhere(count)
-        )
         followers = []
         for number in range(1, count):
             place = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=number)
@@ -399,6 +401,10 @@ class RayExecutor:
         self._head.awaited[name] = room
         hello = actor.hello.remote()
         self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
+
+    def _new_room(self, count: int) -> PlacementGroup:
+        bundles = [self._needs.takes] * count
+        return ray.util.placement_group(bundles, bundle_label_selector=self._elsewhere(count))
 
     def _elsewhere(self, count: int) -> list[dict[str, str]] | None:
         """For each process of a slot: not on a node that is set aside."""
@@ -414,7 +420,9 @@ class RayExecutor:
     def _give_back(self) -> None:
         """Give back rooms that are not used any more. Ray does so itself at the driver's end."""
         while self._left and self._head.answers:
-            ray.util.remove_placement_group(self._left.pop())
+            if ask_head(partial(_removed, self._left[0])) is None:
+                return
+            del self._left[0]
 
     def close(self) -> None:
         """End all workers. A head that has just died is not waited for: Ray would wait for it, and
@@ -432,3 +440,8 @@ class RayExecutor:
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
     return config.load_task().prepare(params)
+
+
+def _removed(room: PlacementGroup) -> PlacementGroup:
+    ray.util.remove_placement_group(room)
+    return room

@@ -17,9 +17,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 # What newer versions of Ray do; silences a warning.
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -55,6 +56,8 @@ JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """The environment variable with what Ray gives all workers of a job: also its environment."""
 
 log = logging.getLogger("hpsearch")
+
+Answer = TypeVar("Answer")
 
 
 @contextmanager
@@ -271,6 +274,32 @@ def _ask() -> dict[str, Node]:
         is_leaving = name in draining
         nodes[name] = Node(row["Resources"], free.get(name, {}), row["Alive"], is_leaving)
     return nodes
+
+
+def ask_head(
+    question: Callable[[], Answer], late: Callable[[Answer], object] = lambda _: None
+) -> Answer | None:
+    """What Ray answers to a question to the head; None if it does not answer soon, where Ray would
+    wait for a minute, or for ever. An answer that comes after all goes to `late`, in a thread."""
+    asked: Future[Answer] = Future()
+
+    def ask() -> None:
+        try:
+            asked.set_result(question())
+        except Exception as error:  # noqa: BLE001  # it is raised below
+            asked.set_exception(error)
+
+    def take(answered: Future[Answer]) -> None:
+        if answered.exception() is None:
+            late(answered.result())
+
+    threading.Thread(target=ask, name="asking", daemon=True).start()
+    try:
+        return asked.result(SILENT_S)
+    except (TimeoutError, RayError) as error:
+        log.debug("the head of the cluster does not answer: %s", error)
+        asked.add_done_callback(take)
+        return None
 
 
 def _is_placed(room: PlacementGroup) -> bool:

@@ -221,6 +221,31 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
     assert [event.place for event in back] == [bad.node_id], "its time is over"
 
 
+def test_a_head_that_has_just_died_is_asked_for_no_longer_than_the_driver_can_wait(
+    config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself would wait for a minute, and raise an error."""
+    monkeypatch.setattr(ray_cluster, "SILENT_S", 2.0)
+    whole = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
+    resources = Resources(workers=1, gpu=0.0)
+    try:
+        with cluster(whole.address, resources):
+            executor = RayExecutor(config, resources)
+            wait_for(executor, of(ev.SlotUp))
+            whole.head_node.kill_gcs_server()
+            began = time.monotonic()
+            executor._start_worker()
+            executor._withdraw(*executor._slots)
+            executor._give_back()
+            assert time.monotonic() - began < 30
+            assert not executor._slots
+            assert len(executor._left) == 1, "the room is not given back yet"
+    finally:
+        whole.shutdown()
+
+
 @pytest.mark.thorough
 def test_three_studies_share_a_cluster_by_their_priorities_while_trials_run(
     config: WorkerConfig, monkeypatch: pytest.MonkeyPatch

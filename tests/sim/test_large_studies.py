@@ -100,8 +100,10 @@ def looks_of(spec: StudySpec, count: int) -> int:
 def test_a_decision_looks_at_no_more_trials_after_many_than_after_few(
     sampler: str, pruner: dict[str, Any], budget: dict[str, Any]
 ) -> None:
+    # Looking once at each trial for a decision would be more than three times as many. The two
+    # studies differ in what they decide, so also in how many trials get new expectations.
     spec = study(sampler, pruner, **budget)
-    assert looks_of(spec, LARGE) <= 1.2 * looks_of(spec, SMALL)
+    assert looks_of(spec, LARGE) <= 1.5 * looks_of(spec, SMALL)
 
 
 def test_expectations_are_noted_of_a_few_trials_of_a_large_study() -> None:

@@ -138,4 +138,7 @@ def test_the_command_searches_with_real_processes_and_tells_what_hpsearch_best_p
     chosen = results.handed_out(run, results.as_hpsearch_best, EPOCHS, until=math.inf)
     with hpsearch.open(f"sqlite:///{folder / results.DATABASE}", "quick") as study:
         best = study.best()
-    assert [trial for _, trial in chosen[-1:]] == [str(number) for number in best["number"]]
+    # `best` also takes off what a value owes to luck, so of two like trials it may name the other.
+    in_full = run.in_full(EPOCHS)
+    named = [in_full[str(number)] for number in best["number"]]
+    assert [in_full[trial] for _, trial in chosen[-1:]] == pytest.approx(named, abs=0.05)

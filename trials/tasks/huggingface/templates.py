@@ -232,8 +232,9 @@ def _checkpoint_activations(model: transformers.PreTrainedModel) -> None:
     if not model.supports_gradient_checkpointing:
         what = f"a {type(model).__name__} cannot do it; set it to false, or choose another model"
         raise TaskError.at("settings.gradient_checkpointing", what)
-    # Reentrant checkpoints would give no gradients to a layer above frozen ones.
-    model.activation_checkpointing_enable({"use_reentrant": False})
+    older_name = "gradient_checkpointing_enable"  # before transformers 5.23
+    enable = getattr(model, "activation_checkpointing_enable", None) or getattr(model, older_name)
+    enable({"use_reentrant": False})  # or a layer above frozen ones would get no gradients
 
 
 def _set_dropout(model: transformers.PreTrainedModel, dropout: float) -> None:

@@ -40,7 +40,8 @@ def test_a_training_that_begins_takes_the_threads_it_is_given_and_records_them()
     assert torch.get_num_threads() == computed.threads == 2
     assert settings == {"precision": computed.precision, "patience": 2}
     assert computed.precision in ("bf16", "fp32")
-    assert computed.versions["torch"] == torch.__version__
+    version, *_build = torch.__version__.split("+")  # packages do not always tell their build
+    assert computed.versions["torch"].split("+")[0] == version
 
 
 def test_what_is_recorded_is_used_again():
