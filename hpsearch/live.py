@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
+from textwrap import shorten
 
 from rich.console import Console
 from rich.live import Live
@@ -30,6 +31,9 @@ REDRAW_S = 0.5  # seconds between two drawings on a terminal
 
 PLAIN_S = 30.0
 """Seconds between two lines of progress in plain output, beside the lines of trials that end."""
+
+MOST_OF_AN_ERROR = 200
+"""Letters of an error in the line of its trial; `hpsearch show` prints it whole."""
 
 
 class LiveView:
@@ -197,7 +201,8 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
     if not is_known:
         line += f", {pairs(trial.params)}"
     if trial.error_kind:
-        line += f" ({trial.error_kind}: {trial.error_text})"
+        text = shorten(trial.error_text or "", MOST_OF_AN_ERROR, placeholder=" ...")
+        line += f" ({trial.error_kind}: {text})"
     if trial.state is State.COMPLETE and trial.attempts[-1].note:
         line += f" (after its last report: {trial.attempts[-1].note})"
     return line

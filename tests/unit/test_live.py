@@ -8,6 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.live import LiveView, _budget, _limits, _line
@@ -47,6 +48,18 @@ def test_a_complete_trial_whose_code_failed_after_its_last_report_says_so() -> N
     trial.attempts[-1].note = "ValueError: no test rows"
     told = _line(simulation.study, trial, is_known=True)
     assert told.endswith(" (after its last report: ValueError: no test rows)")
+
+
+def test_the_start_of_a_long_error_is_told_on_one_line() -> None:
+    simulation = Simulation(spec_with())
+    simulation.run()
+    trial = simulation.history.trials[0]
+    trial.state, trial.error_kind = State.FAILED, ErrorKind.OUT_OF_MEMORY
+    trial.error_text = "OutOfMemoryError: Tried to allocate 60 GiB.\n" + "Of the allocated " * 50
+    told = _line(simulation.study, trial, is_known=True)
+    assert "(out_of_memory: OutOfMemoryError: Tried to allocate 60 GiB. Of the allocated" in told
+    assert told.endswith(" ...)")
+    assert len(told) < 300
 
 
 def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:
