@@ -225,7 +225,8 @@ def test_a_head_that_has_just_died_is_asked_for_no_longer_than_the_driver_can_wa
     config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray itself would wait for a minute, and raise an error."""
-    monkeypatch.setattr(ray_cluster, "SILENT_S", 2.0)
+    monkeypatch.setattr(ray_cluster, "SILENT_S", 1.0)
+    monkeypatch.setattr(ray_cluster, "GOODBYE_S", 1.0)
     whole = Cluster(
         initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
     )
