@@ -35,6 +35,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
+from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.attempt.printing import keep
 from hpsearch.executors.ranks.follower import FollowerActor
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode, ask_head
@@ -241,6 +242,10 @@ class RayExecutor:
                 self._data.clear()
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
+        if fault == RETIRED and self._slots[name].attempts:
+            fault = (
+                None  # launched too late: the worker ends it, and asks again
+            )
         if fault is not None:
             replace = self._replace_by_force if self._slots[name].followers else self._gone
             events += replace(name, fault)

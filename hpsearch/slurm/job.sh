@@ -48,7 +48,7 @@ drive() { # drive the study to its end, or to that of this job
     rm -f "$address_file"
     [[ $role == all ]] && scancel --signal=TERM "$SLURM_JOB_ID" # the steps on other nodes
     kill "$ray"
-    wait
+    let_go
     clear_up
     if [[ $is_over && $code -ne 0 ]]; then
         scontrol requeue "$SLURM_JOB_ID"
@@ -56,6 +56,14 @@ drive() { # drive the study to its end, or to that of this job
         scancel --user="$(id -un)" --name="$SLURM_JOB_NAME-$SLURM_JOB_ID"
     fi
     exit "$code"
+}
+
+let_go() { # wait for Ray and the steps, but not long: nobody tells of the end of a step whose node died
+    for _ in {1..20}; do
+        [[ $(jobs -pr) ]] || return
+        sleep 1
+    done
+    kill -KILL $(jobs -pr)
 }
 
 start_others() { # a step each: one that dies takes no other with it

@@ -103,17 +103,21 @@ def test_using_it_names_the_file_and_the_remedy(
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "said"),
     [
-        ("ls",),
-        pytest.param(("status", "flowers"), marks=pytest.mark.thorough),
-        pytest.param(("best", "flowers"), marks=pytest.mark.thorough),
-        pytest.param(("db", "check"), marks=pytest.mark.thorough),
+        (("ls",), ""),
+        pytest.param(("status", "flowers"), "", marks=pytest.mark.thorough),
+        pytest.param(("best", "flowers"), "trained once: ", marks=pytest.mark.thorough),
+        pytest.param(("db", "check"), "no problems found\n", marks=pytest.mark.thorough),
     ],
 )
-def test_it_is_read_without_a_word(call: Call, folder: Path, command: tuple[str, ...]) -> None:
+def test_it_is_read_as_any_other(
+    call: Call, folder: Path, command: tuple[str, ...], said: str
+) -> None:
     done = call(*command)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == (1 if said else 0), "nothing of the file"
     assert sorted(path.name for path in folder.iterdir()) == [
         "study.db",
         "study.yaml",

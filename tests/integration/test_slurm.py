@@ -135,6 +135,7 @@ def test_a_study_goes_on_where_one_of_its_nodes_dies(slurm: Slurm, tmp_path: Pat
     slurm.power_on("n2")
     assert "Restarts=0" in slurm.call("scontrol", "show", "job", job)
     login.has_lost_nothing()
+    wait_until(lambda: not slurm.state_of(job))
 
 
 @pytest.mark.thorough

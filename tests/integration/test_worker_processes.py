@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 
 from hpsearch.domain import events as ev
 from hpsearch.executors.attempt.execution import RETIRED
@@ -104,6 +105,18 @@ def test_a_worker_that_is_told_to_end_saves_first(executor: RayExecutor) -> None
     assert (stopped.trial, stopped.attempt) == (0, 1)
     assert ev.SlotDown(slot, RETIRED) in events
     wait_until(lambda: gone(process))
+
+
+def test_what_is_launched_just_as_its_idle_worker_is_told_to_end_is_given_back(
+    executor: RayExecutor,
+) -> None:
+    (up,) = wait_for(executor, of(ev.SlotUp))
+    assert isinstance(up, ev.SlotUp)
+    executor.poll(0.0)  # listens
+    ray.get(executor._slots[up.slot].actor.retire.remote())
+    executor.launch(ev.Launch(0, 1, up.slot, {}, 1, 4.0))
+    events = wait_for(executor, of(ev.SlotDown))
+    assert events[-2:] == [ev.Stopped(0, 1, why=RETIRED), ev.SlotDown(up.slot, RETIRED)]
 
 
 def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -> None:
