@@ -6,6 +6,7 @@ head_job=${2:-$SLURM_JOB_ID}
 address_file=$folder/$head_job.address # where the head listens; there is none if it has left
 
 unset RAY_ADDRESS
+unset RAY_gcs_rpc_server_reconnect_timeout_s         # a node notices in a minute that its head has died
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token
 export RAY_worker_niceness=0                         # SLURM has shared out the cores
 export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=$save_s # a Ray node that leaves lets its trials save
