@@ -221,6 +221,7 @@ def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
     assert [event.place for event in back] == [bad.node_id], "its time is over"
 
 
+@pytest.mark.thorough
 def test_a_head_that_has_just_died_is_asked_for_no_longer_than_the_driver_can_wait(
     config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
