@@ -13,8 +13,8 @@ from hpsearch.executors.ray_cluster import ask_head
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_cluster, "SILENT_S", 0.1)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster, "SILENT_S", 60.0)
 
 
 def raising(error: Exception) -> Callable[[], str]:
@@ -30,7 +30,10 @@ def test_an_answer_that_comes_in_time_is_returned() -> None:
     assert late == []
 
 
-def test_an_answer_that_comes_late_is_handed_over_and_not_waited_for() -> None:
+def test_an_answer_that_comes_late_is_handed_over_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ray_cluster, "SILENT_S", 0.05)
     answered, came = threading.Event(), threading.Event()
     late: list[str] = []
 
