@@ -243,9 +243,7 @@ class RayExecutor:
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
         if fault == RETIRED and self._slots[name].attempts:
-            fault = (
-                None  # launched too late: the worker ends it, and asks again
-            )
+            fault = None  # launched too late: the worker ends it, and asks again
         if fault is not None:
             replace = self._replace_by_force if self._slots[name].followers else self._gone
             events += replace(name, fault)
