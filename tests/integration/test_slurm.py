@@ -65,6 +65,7 @@ class Login:
         self._folder = folder
         self._slurm = slurm
         self.trials = trials
+        wait_until(lambda: not slurm.call("squeue", "-h"))  # the job of the test before has left
         (folder / "naps.py").write_text(TASK)
         (folder / "study.yaml").write_text(STUDY.replace("TRIALS", str(trials)))
 
