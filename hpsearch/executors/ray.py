@@ -387,7 +387,8 @@ class RayExecutor:
 
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
         count = self._resources.processes
-        room = room or ask_head(partial(self._new_room, count), self._left.append)
+        if room is None and self._head.answers:
+            room = ask_head(partial(self._new_room, count), self._left.append)
         if room is None:
             return
         name = f"w{self._made}"

@@ -279,8 +279,9 @@ def _ask() -> dict[str, Node]:
 def ask_head(
     question: Callable[[], Answer], late: Callable[[Answer], object] = lambda _: None
 ) -> Answer | None:
-    """What Ray answers to a question to the head; None if it does not answer soon, where Ray would
-    wait for a minute, or for ever. An answer that comes after all goes to `late`, in a thread."""
+    """Ask the head something for which Ray would wait a minute, or for ever. Returns None if there
+    is no answer in `SILENT_S`; one that comes after all goes to `late`, in a thread. Raises errors
+    that are not Ray's."""
     asked: Future[Answer] = Future()
 
     def ask() -> None:

@@ -117,7 +117,7 @@ def test_it_is_read_as_any_other(
     done = call(*command)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith(said)
-    assert done.stderr.count("\n") == (1 if said else 0), "nothing of the file"
+    assert done.stderr.count("\n") == (1 if said else 0), "nothing is said of the file"
     assert sorted(path.name for path in folder.iterdir()) == [
         "study.db",
         "study.yaml",
