@@ -6,8 +6,9 @@
 All contenders train one epoch over the same texts (DIR/train.csv with columns text and category),
 from the same weights, with the same batch size, learning rate and clipping. There are two jobs: a
 pretrained model (a local folder, --model), and a small transformer from scratch. Without --data the
-texts are generated. Every measurement runs in its own process, and contenders take turns.
-Contenders that need Accelerate are left out if it is not installed.
+texts are generated. Contenders take turns. On a CPU every measurement runs in its own process; on
+a GPU all run in one, where each contender trains once before it is measured, since kernels are
+loaded as each is first needed. Contenders that need Accelerate are left out if it is not installed.
 
 The floor is the least work possible: forward, backward, clipping and a fused step over batches that
 are ready on the device. Before the measurements, hpsearch's losses are compared with the floor's
@@ -16,7 +17,7 @@ over a whole epoch: they must agree.
 Columns: samples and real tokens per second after the first steps; the share of padding; accuracy on
 DIR/test.csv; peak memory of the process (of the GPU if there is one); and the seconds from the
 start of a trial until its model first gets a batch, cold (a new process, including imports and
-tokenising) and warm (the next trial in that process).
+tokenising; not on a GPU) and warm (the next trial in that process).
 """
 
 from __future__ import annotations
@@ -84,23 +85,43 @@ class Watch:
 
 
 def measure(contender: str, folder: Path) -> dict[str, float]:
-    """Measure one contender in this process."""
+    """Measure one contender in this process, which is new."""
     from loops.contenders import CONTENDERS, Job
-    from trials.devices import memory
+
+    job, cold = Job(folder, device()), FirstStep()
+    found = trained(CONTENDERS[contender](job), job)
+    assert cold.at is not None
+    return {**found, "cold_s": cold.at - BEGAN}
+
+
+def measure_in_turn(
+    contenders: list[str], folder: Path, repeats: int
+) -> dict[str, list[dict[str, float]]]:
+    """Measure all contenders in this process, in turn, after each has trained once."""
+    from loops.contenders import CONTENDERS, Job
 
     job = Job(folder, device())
+    built = {contender: CONTENDERS[contender](job) for contender in contenders}
+    for one in built.values():
+        one.train(lambda: None)
+    turns = [{name: trained(one, job) for name, one in built.items()} for _ in range(repeats)]
+    return {contender: [turn[contender] for turn in turns] for contender in contenders}
+
+
+def trained(contender: Any, job: Any) -> dict[str, float]:
+    """Train a trial of a contender, and the next one's first step; returns what they took."""
+    from trials.devices import memory
+
     texts, _ = job.rows("train.csv")
-    built = CONTENDERS[contender](job)
-    watch, cold = Watch(job.device, steps=-(-len(texts) // job.batch_size)), FirstStep()
-    if job.device != "cpu":  # a GPU's kernels are loaded as each is first needed
-        built.train(lambda: None)
-    outcome = built.train(watch)
-    peak = memory.peak_bytes(_torch_device(job.device))
+    torch_device = _torch_device(job.device)
+    memory.start_peak(torch_device)
+    watch = Watch(job.device, steps=-(-len(texts) // job.batch_size))
+    outcome = contender.train(watch)
+    peak = memory.peak_bytes(torch_device)
     again = Watch(job.device, steps=0, stop_after=1)
     began, warm = time.perf_counter(), FirstStep()
     with contextlib.suppress(EnoughError):
-        built.train(again)
-    assert cold.at is not None
+        contender.train(again)
     assert warm.at is not None
     seconds = watch.ends[watch.taken] - watch.ends[WARM_UP]
     return {
@@ -108,7 +129,6 @@ def measure(contender: str, folder: Path) -> dict[str, float]:
         "cells": outcome.cells,
         "accuracy": outcome.accuracy,
         "peak_MB": peak / 1e6,
-        "cold_s": cold.at - BEGAN,
         "warm_s": warm.at - began,
     }
 
@@ -231,14 +251,20 @@ def measured(contender: str, folder: Path) -> dict[str, float]:
     return found
 
 
+def measured_in_turn(
+    contenders: list[str], folder: Path, repeats: int
+) -> dict[str, list[dict[str, float]]]:
+    """Measure all contenders in turn, each time in a new process."""
+    turns = [{one: measured(one, folder) for one in contenders} for _ in range(repeats)]
+    return {contender: [turn[contender] for turn in turns] for contender in contenders}
+
+
 def compare(
     name: str, folder: Path, tokens: float, repeats: int, contenders: list[str]
 ) -> list[dict[str, Any]]:
     """Measure all contenders on one job in turn; returns medians."""
-    found: dict[str, list[dict[str, float]]] = {contender: [] for contender in contenders}
-    for _ in range(repeats):
-        for contender in contenders:
-            found[contender].append(measured(contender, folder))
+    in_turn = measured_in_turn if device() == "cpu" else measure_in_turn
+    found = in_turn(contenders, folder, repeats)
     with (folder / "train.csv").open(newline="") as file:
         real = tokens * (sum(1 for _ in csv.reader(file)) - 1)
     rows = []
@@ -255,7 +281,7 @@ def compare(
                     one["samples_s"] / floor["samples_s"] for one, floor in pairs
                 ),
                 "padding": 1 - real / middle["cells"],
-                **{key: middle[key] for key in ("accuracy", "peak_MB", "cold_s", "warm_s")},
+                **{key: middle.get(key) for key in ("accuracy", "peak_MB", "cold_s", "warm_s")},
                 "repeats": repeats,
             }
         )
