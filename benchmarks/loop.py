@@ -332,7 +332,7 @@ def main() -> None:
             measured("check", folder)
             title = "scratch" if model is None else "pretrained"
             rows += compare(title, folder, tokens, repeats, contenders)
-    show(f"Training {samples} texts for one epoch", rows, arguments.json)
+        show(f"Training {samples} texts for one epoch", rows, arguments.json)
 
 
 if __name__ == "__main__":
