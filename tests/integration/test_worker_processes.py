@@ -133,9 +133,8 @@ def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -
 def test_a_worker_that_never_gets_ready_is_tried_anew(
     executor: RayExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(
-        "hpsearch.executors.ray.STARTS", 0
-    )  # whatever is not ready at once takes too long
+    monkeypatch.setattr("hpsearch.executors.ray.STARTS", 0)
+    monkeypatch.setattr(executor, "_answers", lambda _: [])  # it says nothing
     wait_for(executor, lambda _: "worker w0 is not ready yet" in caplog.text)
     monkeypatch.undo()
     up = [event.slot for event in wait_for(executor, of(ev.SlotUp)) if isinstance(event, ev.SlotUp)]
