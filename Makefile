@@ -10,16 +10,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 # Compiled files are kept, whatever the machine says: tests start hundreds of processes, and pytest
-# rewrites every assert.
+# rewrites every assert. A file is compiled when it is first imported: pip would compile all of torch.
 export PYTHONDONTWRITEBYTECODE :=
 # Two parts, side by side. What computes takes as many processes as there are cores. What starts
-# clusters, browsers and servers runs a file at a time, or two where everything runs, in the order of
-# their names, which has the longest (chaos) among the first; its output is shown at its end, and it
-# gives up after a few failures, of which each may have waited for ten minutes. Each part names its
-# folders, so that it need not import the other's tests.
+# clusters, browsers and servers mostly waits: two files at a time (FILES=1 on a machine with little
+# memory), in the order of their names, which has the longest (chaos) among the first; its output is
+# shown at its end, and it gives up after a few failures, of which each may have waited for ten
+# minutes. Each part names its folders, so that it need not import the other's tests.
 COMPUTES := tests/unit tests/contract tests/sim tests/gpu
 STARTS := tests/browser tests/chaos tests/cluster tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
+FILES ?= 2
 BY_FILE := --dist loadfile --no-loadscope-reorder --numprocesses
 PARTS := --no-print-directory --jobs 2 --keep-going computing starting
 # Sums depend on a processor's vector instructions and on the number of threads. These tests have
@@ -38,10 +39,10 @@ demo: $(READY)
 	$(BIN)/python examples/demo.py
 
 test: $(READY)
-	$(MAKE) $(PARTS) EXTENT=--quick FILES=1
+	$(MAKE) $(PARTS) EXTENT=--quick
 
 test-all: $(READY)
-	$(MAKE) $(PARTS) EXTENT= FILES=2
+	$(MAKE) $(PARTS) EXTENT=
 
 computing:
 	$(PYTEST) $(SHARED_OUT) $(EXTENT) $(COMPUTES)
@@ -68,7 +69,7 @@ docs: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hpsearch needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[dev]"
 	touch $(READY)
 
 clean:

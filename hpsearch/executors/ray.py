@@ -19,7 +19,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -37,9 +37,10 @@ from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.attempt.printing import keep
-from hpsearch.executors.ranks.follower import FollowerActor
+from hpsearch.executors.ranks.follower import FollowerActor, Process
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode, ask_head
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.executors.rooms import Rooms
 from hpsearch.executors.shares import SETTLE_S, Shares
 from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker
@@ -61,8 +62,6 @@ FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 
 SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
 """Failures that the prepared data may have caused: it is prepared again for the next attempt."""
-
-NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 KEPT_DATA = 8  # prepared data sets that stay in the object store
 
@@ -88,7 +87,7 @@ class RayExecutor:
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
-        self._left: list[PlacementGroup] = []  # rooms that are to be given back to the cluster
+        self._rooms = Rooms(self._head, self._needs.takes, resources.processes)
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
@@ -257,13 +256,13 @@ class RayExecutor:
         self._followed = 0.0  # look for a replacement at once
         slot.kill()
         if not slot.ready:
-            self._left.append(slot.room)
+            self._rooms.leave(slot.room)
             self._count_false_start(name, why)
             return []
         if not slot.given_back and all(self._head.offers(node) for node in slot.nodes):
             self._start_worker(slot.room)
         else:
-            self._left.append(slot.room)
+            self._rooms.leave(slot.room)
         return [ev.SlotDown(name, why)]
 
     def _count_false_start(self, name: str, why: str) -> None:
@@ -279,11 +278,16 @@ class RayExecutor:
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
         """Replace a worker that does not answer. Ray only asks a process to end, which has no
         effect on one that is stopped."""
-        for process in self._slots[name].processes:
-            on_its_node = NodeAffinitySchedulingStrategy(process.node, soft=False)
-            kill = self._kill.options(scheduling_strategy=on_its_node)
-            ask_head(partial(kill.remote, process.number))
+        ask_head(partial(self._kill_all, self._slots[name].processes))
         return self._gone(name, why)
+
+    def _kill_all(self, processes: Sequence[Process]) -> list[Any]:
+        return [
+            self._kill.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(each.node, soft=False)
+            ).remote(each.number)
+            for each in processes
+        ]
 
     def _replace_stuck(self) -> list[ev.Event]:
         """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
@@ -310,7 +314,7 @@ class RayExecutor:
         if not self._head.answers:
             return []
         self._followed = now = time.monotonic()
-        self._give_back()
+        self._rooms.give_back()
         leaving = self._head.leaving
         for slot in self._slots.values():
             if slot.nodes & leaving:
@@ -387,8 +391,7 @@ class RayExecutor:
 
     def _start_worker(self, room: PlacementGroup | None = None) -> None:
         count = self._resources.processes
-        if room is None and self._head.answers:
-            room = ask_head(partial(self._new_room, count), self._left.append)
+        room = room or self._rooms.reserve()
         if room is None:
             return
         name = f"w{self._made}"
@@ -406,27 +409,11 @@ class RayExecutor:
         hello = actor.hello.remote()
         self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
 
-    def _new_room(self, count: int) -> PlacementGroup:
-        bundles = [self._needs.takes] * count
-        return ray.util.placement_group(bundles, bundle_label_selector=self._elsewhere(count))
-
-    def _elsewhere(self, count: int) -> list[dict[str, str]] | None:
-        """For each process of a slot: not on a node that is set aside."""
-        aside = ", ".join(sorted(self._head.aside))
-        return [{NODE_LABEL: f"!in({aside})"}] * count if aside else None
-
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
         slot.kill()
-        self._left.append(slot.room)
-
-    def _give_back(self) -> None:
-        """Give back rooms that are not used any more. Ray does so itself at the driver's end."""
-        while self._left and self._head.answers:
-            if ask_head(partial(_removed, self._left[0])) is None:
-                return
-            del self._left[0]
+        self._rooms.leave(slot.room)
 
     def close(self) -> None:
         """End all workers. A head that has just died is not waited for: Ray would wait for it, and
@@ -439,13 +426,8 @@ class RayExecutor:
     def _end_all(self) -> None:
         for name in list(self._slots):
             self._withdraw(name)
-        self._give_back()
+        self._rooms.give_back()
 
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
     return config.load_task().prepare(params)
-
-
-def _removed(room: PlacementGroup) -> PlacementGroup:
-    ray.util.remove_placement_group(room)
-    return room

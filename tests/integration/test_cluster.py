@@ -256,8 +256,8 @@ with ray_cluster.cluster(nodes.address, resources):
     nodes.head_node.kill_gcs_server()
     executor._start_worker()
     executor._withdraw(*executor._slots)
-    executor._give_back()
-    print(len(executor._left), "room is not given back yet", flush=True)
+    executor._rooms.give_back()
+    print(len(executor._rooms._left), "room is not given back yet", flush=True)
     nodes.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
     os._exit(0)
 """
