@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 COMPUTES := tests/unit tests/contract tests/sim tests/gpu
 STARTS := tests/browser tests/chaos tests/cluster tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
-FILES ?= 2
+FILES := 2
 BY_FILE := --dist loadfile --no-loadscope-reorder --numprocesses
 PARTS := --no-print-directory --jobs 2 --keep-going computing starting
 # Sums depend on a processor's vector instructions and on the number of threads. These tests have
