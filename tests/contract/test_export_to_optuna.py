@@ -17,8 +17,10 @@ import optuna
 import pytest
 import yaml
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
+from hpsearch.bridges.optuna.read import UNPOOLED
 from hpsearch.bridges.optuna.write import OURS
 from hpsearch.bridges.optuna.write import write as write_trials
 from hpsearch.cli.options import StudyExport
@@ -98,7 +100,7 @@ def write(history: History, to: str, *, replace: bool) -> None:
 
 
 def loaded(url: str, name: str = "copied") -> optuna.Study:
-    return optuna.load_study(study_name=name, storage=url)
+    return optuna.load_study(study_name=name, storage=RDBStorage(url, UNPOOLED))
 
 
 def test_optuna_reads_the_states_of_all_trials(url: str) -> None:
@@ -180,7 +182,7 @@ def test_the_dashboard_reads_it(url: str) -> None:
     dashboard = pytest.importorskip("optuna_dashboard")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        app = dashboard.wsgi(optuna.storages.RDBStorage(url))
+        app = dashboard.wsgi(RDBStorage(url, UNPOOLED))
     assert _get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
     detail = _get(app, "/api/studies/1")
     assert [each["number"] for each in detail["trials"]] == list(range(7))
@@ -212,12 +214,12 @@ def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path: Path) ->
     write(history, url, replace=True)
     assert len(loaded(url).trials) == 8
     write(a_study("other"), url, replace=False)
-    assert sorted(optuna.get_all_study_names(url)) == ["copied", "other"]
+    assert sorted(optuna.get_all_study_names(RDBStorage(url, UNPOOLED))) == ["copied", "other"]
 
 
 def test_a_study_of_somebody_else_is_never_replaced(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'optuna.db'}"
-    optuna.create_study(study_name="copied", storage=url)
+    optuna.create_study(study_name="copied", storage=RDBStorage(url, UNPOOLED))
     with pytest.raises(StudyExists, match="which is not a copy of this one"):
         write(a_study(), url, replace=True)
 
@@ -239,11 +241,7 @@ def test_places_that_cannot_be_an_optuna_storage_are_refused(tmp_path: Path) -> 
 
 def test_postgresql_takes_a_copy_as_well(postgresql_url: str) -> None:
     write(a_study(), postgresql_url, replace=False)
-    storage = optuna.storages.RDBStorage(
-        postgresql_url.replace("postgresql:", "postgresql+psycopg:")
-    )
-    assert len(optuna.load_study(study_name="copied", storage=storage).trials) == 7
-    storage.engine.dispose()
+    assert len(loaded(postgresql_url.replace("postgresql:", "postgresql+psycopg:")).trials) == 7
 
 
 def test_the_command_says_what_it_wrote_and_what_excludes_what(

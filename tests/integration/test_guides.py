@@ -11,7 +11,9 @@ from pathlib import Path
 import optuna
 import pytest
 import yaml
+from optuna.storages import RDBStorage
 
+from hpsearch.bridges.optuna.read import UNPOOLED
 from hpsearch.domain.records import StudyState
 from integration.test_examples import write_tiny_model
 from support import thoroughness
@@ -59,7 +61,9 @@ def past_runs_of_others(folder: Path) -> None:
     settings = [({"learning_rate": rate, "depth": 2}, rate * 10) for rate in RATES]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(
-        study_name="last-month", storage=f"sqlite:///{folder}/optuna.db", direction="minimize"
+        study_name="last-month",
+        storage=RDBStorage(f"sqlite:///{folder}/optuna.db", UNPOOLED),
+        direction="minimize",
     )
     rates = optuna.distributions.FloatDistribution(1e-4, 1e-1, log=True)
     for params, loss in settings:

@@ -12,6 +12,7 @@ from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
@@ -19,6 +20,9 @@ from hpsearch.errors import UserError
 from hpsearch.optuna_storage.frozen import FROM_OPTUNA
 from hpsearch.store.connecting.url import display
 from trials.settings import nearest
+
+UNPOOLED = {"poolclass": NullPool}
+"""For a storage of Optuna's, which cannot be closed: each connection is, after its use."""
 
 
 def read(source: str, mapped: Mapped) -> PastRuns:
@@ -109,7 +113,7 @@ def _storage(source: str) -> tuple[BaseStorage, str]:
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         raise UserError(f"there is no database at {shown}", "check the path in the URL")
     try:
-        return RDBStorage(source, skip_table_creation=True), shown
+        return RDBStorage(source, UNPOOLED, skip_table_creation=True), shown
     except (RuntimeError, SQLAlchemyError, StorageInternalError, ImportError) as error:
         first_line, _, _ = str(error.__cause__ or error).partition("\n")
         what = f"{shown} cannot be read as a database of Optuna's: {first_line}"

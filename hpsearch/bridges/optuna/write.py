@@ -18,6 +18,7 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import URL, create_engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
@@ -58,9 +59,7 @@ def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: boo
 
 def _refuse_place(url: URL) -> None:
     """Refuse databases that no Optuna storage may be in."""
-    engine = create_engine(url)
-    tables = inspect(engine).get_table_names()
-    engine.dispose()
+    tables = inspect(create_engine(url, poolclass=NullPool)).get_table_names()
     if "attempts" in tables:
         what = f"{display(url)} is a database of hpsearch, and Optuna needs one of its own"
         raise UserError(what, f"name another one: {EXAMPLE}")

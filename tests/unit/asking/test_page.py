@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_its_programs_run_one_after_another(
 
 
 def test_every_attribute_of_a_trial_is_named() -> None:
-    stated = re.findall(r"^        (\w+):", str(AskedTrial.__doc__), flags=re.MULTILINE)
+    stated = re.findall(r"^    (\w+):", str(inspect.getdoc(AskedTrial)), flags=re.MULTILINE)
     assert "resume_from" in stated
     for name in (*stated, "report"):
         assert f"`trial.{name}" in PAGE, name

@@ -3,6 +3,7 @@ key."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 
@@ -104,7 +105,7 @@ def test_every_key_of_the_study_file_is_documented(model: type[BaseModel]) -> No
 
 
 def test_every_attribute_of_a_trial_handle_is_documented() -> None:
-    handle = set(re.findall(r"^        (\w+):", str(FunctionTrial.__doc__), flags=re.MULTILINE))
+    handle = set(re.findall(r"^    (\w+):", str(inspect.getdoc(FunctionTrial)), flags=re.MULTILINE))
     handle |= {name for name in vars(FunctionTrial) if not name.startswith("_")}
     assert {"seed", "report", "save"} <= handle
     for name in handle:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import optuna
 import pytest
+from optuna.storages import RDBStorage
 
+from hpsearch.bridges.optuna.read import UNPOOLED
 from hpsearch.cli.main import main
 from support.files import pages
 from support.files.past_runs import command
@@ -34,7 +36,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name, text in zip(names, pages.texts("import", language), strict=True):
             (tmp_path / name).write_text(text)
     (tmp_path / "project.csv").write_text(WANDB)
-    study = optuna.create_study(study_name="digits", storage="sqlite:///optuna.db")
+    study = optuna.create_study(
+        study_name="digits", storage=RDBStorage("sqlite:///optuna.db", UNPOOLED)
+    )
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     return tmp_path
 

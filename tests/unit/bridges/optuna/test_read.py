@@ -9,7 +9,9 @@ from pathlib import Path
 import optuna
 import pytest
 import yaml
+from optuna.storages import RDBStorage
 
+from hpsearch.bridges.optuna.read import UNPOOLED
 from support.files.past_runs import command, imported, refused, states, values
 
 
@@ -31,20 +33,20 @@ def objective(trial: optuna.Trial) -> float:
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of Optuna's with three studies."""
     path = tmp_path_factory.mktemp("optuna") / "optuna.db"
-    url = f"sqlite:///{path}"
+    storage = RDBStorage(f"sqlite:///{path}", UNPOOLED)
     sampler = optuna.samplers.RandomSampler(seed=3)
     study = optuna.create_study(
-        study_name="one", storage=url, direction="maximize", sampler=sampler
+        study_name="one", storage=storage, direction="maximize", sampler=sampler
     )
     study.optimize(objective, n_trials=8, catch=(ValueError,))
     study.ask()  # runs for ever, and has reported nothing
     both = optuna.create_study(
-        study_name="two", storage=url, directions=["maximize", "minimize"], sampler=sampler
+        study_name="two", storage=storage, directions=["maximize", "minimize"], sampler=sampler
     )
     with warnings.catch_warnings(action="ignore", category=optuna.exceptions.ExperimentalWarning):
         both.set_metric_names(["accuracy", "seconds"])
     both.optimize(lambda trial: (trial.suggest_float("x", 0, trial.number + 1), 2.0), n_trials=4)
-    optuna.create_study(study_name="none", storage=url)
+    optuna.create_study(study_name="none", storage=storage)
     return path
 
 
@@ -53,7 +55,7 @@ def test_states_values_curves_and_times_come_along(
 ) -> None:
     url = f"sqlite:///{database}"
     history = imported(sqlite_url, url, "--study", "one")
-    theirs = optuna.load_study(study_name="one", storage=url).trials[:8]
+    theirs = optuna.load_study(study_name="one", storage=RDBStorage(url, UNPOOLED)).trials[:8]
     assert states(history)[:4] == ["complete", "pruned", "failed", "complete"]
     assert len(history.trials) == 8
     for trial, frozen in zip(history.trials, theirs, strict=True):
