@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -483,7 +484,7 @@ def test_a_study_pauses_promotes_and_survives_the_loss_of_a_rank(
         timeout=PATIENCE_S,
     )
     assert ran.returncode == 0, ran.stderr
-    with sqlite3.connect(tmp_path / "study.db") as database:
+    with closing(sqlite3.connect(tmp_path / "study.db")) as database:
         states = {state for (state,) in database.execute("SELECT state FROM trials")}
         outcomes = [outcome for (outcome,) in database.execute("SELECT outcome FROM attempts")]
     assert states <= {"complete", "pruned"}

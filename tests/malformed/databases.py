@@ -63,6 +63,8 @@ def garbled(content: bytes) -> bytes:
 def locked(folder: Path) -> None:
     """Somebody else is writing, without end."""
     study(folder)
+    for lock in LOCKS:
+        lock.close()
     LOCKS[:] = [sqlite3.connect(folder / DATABASE, isolation_level=None)]
     LOCKS[0].execute("PRAGMA journal_mode = DELETE")
     LOCKS[0].execute("BEGIN EXCLUSIVE")
