@@ -55,6 +55,7 @@ space:
 objective: {metric: accuracy, direction: maximize}
 budget:
   trials: 24
+  wall_clock: 2m
   per_trial: {epochs: 6}
 search:
   sampler: curve_gp
