@@ -84,7 +84,7 @@ ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|Fig|Eq|al|pp|Dr|No)\.$")
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def build(path: Path, rows_per_library: int = 600, seed: int = 0) -> dict[str, int]:
+def build(path: Path, rows_per_library: int = 400, seed: int = 0) -> dict[str, int]:
     """Write the data set: a CSV with the columns `text` and `label`, shuffled by `seed`.
 
     Args:
