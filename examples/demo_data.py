@@ -53,7 +53,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 
 MOST_LIBRARIES = 12
 FEWEST_LIBRARIES = 8
-FEWEST_ROWS = 4_000
+FEWEST_ROWS = 2_700
 LARGEST_SOURCE_BYTES = 200_000  # longer files are generated or contain data, and are slow to parse
 
 # Copies of other projects, and tests, are not the library's own documentation.
@@ -95,7 +95,7 @@ def build(path: Path, rows_per_library: int = 400, seed: int = 0) -> dict[str, i
     Returns: The number of rows for each label.
 
     Raises:
-        DataError: There are fewer than 8 libraries or 4,000 sentences.
+        DataError: There are fewer than 8 libraries or 2,700 sentences.
     """
     collected: dict[str, dict[str, str]] = {}
     for library in ALIASES:
