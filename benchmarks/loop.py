@@ -94,18 +94,17 @@ def measure(contender: str, folder: Path) -> dict[str, float]:
     return {**found, "cold_s": cold.at - BEGAN}
 
 
-def measure_in_turn(
+def in_one_process(
     contenders: list[str], folder: Path, repeats: int
-) -> dict[str, list[dict[str, float]]]:
-    """Measure all contenders in this process, in turn, after each has trained once."""
+) -> list[dict[str, dict[str, float]]]:
+    """Measure all contenders in this process, after each has trained once; what each turn found."""
     from loops.contenders import CONTENDERS, Job
 
     job = Job(folder, device())
     built = {contender: CONTENDERS[contender](job) for contender in contenders}
     for one in built.values():
         one.train(lambda: None)
-    turns = [{name: trained(one, job) for name, one in built.items()} for _ in range(repeats)]
-    return {contender: [turn[contender] for turn in turns] for contender in contenders}
+    return [{name: trained(one, job) for name, one in built.items()} for _ in range(repeats)]
 
 
 def trained(contender: Any, job: Any) -> dict[str, float]:
@@ -251,20 +250,20 @@ def measured(contender: str, folder: Path) -> dict[str, float]:
     return found
 
 
-def measured_in_turn(
+def in_new_processes(
     contenders: list[str], folder: Path, repeats: int
-) -> dict[str, list[dict[str, float]]]:
-    """Measure all contenders in turn, each time in a new process."""
-    turns = [{one: measured(one, folder) for one in contenders} for _ in range(repeats)]
-    return {contender: [turn[contender] for turn in turns] for contender in contenders}
+) -> list[dict[str, dict[str, float]]]:
+    """Measure all contenders, each time in a new process; what each turn found."""
+    return [{name: measured(name, folder) for name in contenders} for _ in range(repeats)]
 
 
 def compare(
     name: str, folder: Path, tokens: float, repeats: int, contenders: list[str]
 ) -> list[dict[str, Any]]:
     """Measure all contenders on one job in turn; returns medians."""
-    in_turn = measured_in_turn if device() == "cpu" else measure_in_turn
-    found = in_turn(contenders, folder, repeats)
+    measure_all = in_new_processes if device() == "cpu" else in_one_process
+    turns = measure_all(contenders, folder, repeats)
+    found = {contender: [turn[contender] for turn in turns] for contender in contenders}
     with (folder / "train.csv").open(newline="") as file:
         real = tokens * (sum(1 for _ in csv.reader(file)) - 1)
     rows = []

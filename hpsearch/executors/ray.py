@@ -39,8 +39,8 @@ from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.attempt.printing import keep
 from hpsearch.executors.ranks.follower import FollowerActor, Process
 from hpsearch.executors.ray_cluster import SILENT_S, HeadNode, ask_head
+from hpsearch.executors.ray_rooms import Rooms
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
-from hpsearch.executors.rooms import Rooms
 from hpsearch.executors.shares import SETTLE_S, Shares
 from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker

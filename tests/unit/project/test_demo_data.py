@@ -45,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def test_at_least_eight_libraries_give_at_least_four_thousand_rows(built: Built) -> None:
     counts, rows, _ = built
     assert len(counts) >= 8
-    assert sum(counts.values()) == len(rows) >= 2_700
+    assert sum(counts.values()) == len(rows) >= 4_000
     assert counts == Counter(label for _, label in rows)
 
 

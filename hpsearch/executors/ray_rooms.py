@@ -1,12 +1,11 @@
 """The rooms of slots: placement groups, with a place for each process of a slot.
 
-A room waits in Ray's queue until it has a place. To reserve one and to give one back are asked of
-the head, so neither is done while it is silent.
+A room waits in Ray's queue until it has a place. The head reserves rooms and takes them back, so
+neither happens while it is silent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 import ray
@@ -26,9 +25,9 @@ class Rooms:
         processes: The number of processes of a slot.
     """
 
-    def __init__(self, head: HeadNode, takes: Mapping[str, float], processes: int) -> None:
+    def __init__(self, head: HeadNode, takes: dict[str, float], processes: int) -> None:
         self._head = head
-        self._takes = dict(takes)
+        self._takes = takes
         self._processes = processes
         self._left: list[PlacementGroup] = []
 
