@@ -8,7 +8,7 @@ from hpsearch.brain.agenda.agenda import Agenda
 from hpsearch.brain.attempts import Attempts, Live
 from hpsearch.brain.launching import Launcher
 from hpsearch.brain.progress import StudyProgress
-from hpsearch.brain.trial_log import TrialLog, lacking, record_of
+from hpsearch.brain.trial_log import TrialLog, lacking, not_finite, record_of
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind
 from hpsearch.domain.history import History
@@ -73,10 +73,15 @@ class AttemptEvents:
         """Record and assess a report, and let its trial go on or end its attempt."""
         problem = lacking(self._spec, event)
         if problem is not None:
-            self._stop_as_failed(live, trial, problem, now)
+            self._stop_as_failed(live, trial, ErrorKind.ERROR, problem, now)
             return
+        divergence = None if trial.value is None else not_finite(self._spec, event)
         report = self._record(live, trial, event, now)
         self._launcher.nodes.worked(live.slot)
+        if divergence is not None:
+            text = f"{divergence}, after finite values"
+            self._stop_as_failed(live, trial, ErrorKind.DIVERGED, text, now)
+            return
         self._agenda.follow(self._launcher.headroom(live.slot, now))
         assessment = self._searcher.assess(trial, report, self._progress.phase)
         self._log.value(trial, assessment.worth)
@@ -131,13 +136,15 @@ class AttemptEvents:
         try:
             value = self._searcher.questions.value_for(trial, event.name, event.distribution)
         except Unanswerable as problem:
-            self._stop_as_failed(live, trial, str(problem), now)
+            self._stop_as_failed(live, trial, ErrorKind.ERROR, str(problem), now)
         else:
             self._attempts.advance(live, live.until, {event.name: value})
 
-    def _stop_as_failed(self, live: Live, trial: Trial, problem: str, now: float) -> None:
-        """Fail a trial whose attempt waits for a command."""
-        self._fail(live, trial, ErrorKind.ERROR, problem, now)
+    def _stop_as_failed(
+        self, live: Live, trial: Trial, kind: ErrorKind, problem: str, now: float
+    ) -> None:
+        """Fail a trial by what its attempt has sent, and stop the attempt."""
+        self._fail(live, trial, kind, problem, now)
         self._attempts.send(ev.Stop(trial.number, live.attempt.number))
 
     # --------------------------------------------------------------------------------------- an end
@@ -240,6 +247,7 @@ class AttemptEvents:
         self._log.decide(trial, DecisionKind.FAIL, f"{kind}: {text}", now)
         trial.error_kind = kind
         trial.error_text = text
+        self._log.expects(trial, None, None)
         self._log.move(trial, State.FAILED, ended=now)
         self._progress.failed(kind, text)
 

@@ -168,6 +168,16 @@ def lacking(spec: StudySpec, event: Reported) -> str | None:
     return f"the report at {event.resource:g} has no {', '.join(absent)}; it has {named}"
 
 
+def not_finite(spec: StudySpec, event: Reported) -> str | None:
+    """The first objective of a report that is not a finite number, in half a sentence; None if all
+    are."""
+    for objective in spec.objectives:
+        value = event.metrics[objective.metric]
+        if not math.isfinite(value):
+            return f"{objective.metric} became {value} at {event.resource:g}"
+    return None
+
+
 def with_later(metrics: Mapping[str, float], later: Mapping[str, float]) -> dict[str, float]:
     """The metrics of a last report with those that were measured after it, whose names begin with
     `FINAL` where the report has them too: it was judged by its own."""

@@ -153,7 +153,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 def settle(found: PastRuns, misfits: Misfits) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
-    A run whose result is not finite has failed. A run that has not ended is pruned, or left out if
+    A run whose result is not finite, or its last report where it has no result, has failed. A run that has not ended is pruned, or left out if
     it has reported nothing. Raises UserError if something does not fit, or there is no run.
     """
     kept = [run for run in found.runs if run.state.terminal or run.curve]
@@ -182,11 +182,18 @@ def _end(run: PastRun) -> None:
     if run.state is State.FAILED:
         run.error_kind = ErrorKind.ERROR
         run.values = None
-    elif run.values is not None and not all(map(math.isfinite, run.values)):
+    elif not all(map(math.isfinite, _last_values(run))):
         run.state = State.FAILED
         run.error_kind = ErrorKind.DIVERGED
         run.error_text = "its result is not a finite number"
         run.values = None
+
+
+def _last_values(run: PastRun) -> Iterable[float]:
+    """The result of a run, or else what it has reported last."""
+    if run.values is not None:
+        return run.values
+    return run.curve[max(run.curve)].values() if run.curve else ()
 
 
 def _check(run: PastRun, found: PastRuns, misfits: Misfits) -> None:

@@ -328,8 +328,14 @@ class Searcher:
             return
         number = trial.number
         score_of = self._scoring.point if self._several else self._scoring.score
+        was_finite = False
         for resource in sorted(trial.reports):
-            score = score_of(trial.reports[resource])
+            report = trial.reports[resource]
+            is_finite = self._scoring.is_finite(report)
+            if was_finite and not is_finite:
+                continue  # it has diverged there, and was not judged
+            was_finite |= is_finite
+            score = score_of(report)
             index = _entered(rungs, trial, resource)
             if index is not None:
                 rung = rungs.rungs[index]

@@ -78,6 +78,10 @@ class Scoring:
         """The order of reports at the same resource; less is better."""
         return self._score(report, self._margins(report.metrics))
 
+    def is_finite(self, report: ReportRecord) -> bool:
+        """True if all objectives of a report are finite numbers."""
+        return all(math.isfinite(report.metrics.get(each.metric, math.nan)) for each in self._objectives)
+
     def point(self, report: ReportRecord) -> ParetoPoint | None:
         """All objectives of a report; None if one of them is not a finite number."""
         metrics = report.metrics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -58,6 +59,9 @@ class Runner:
         self._iterator = iter(self._run)
         self._ask = ask
         self._note = note
+        goals = setup.goals or (() if setup.goal is None else (setup.goal,))
+        self._goals = [goal.metric for goal in goals]
+        self._was_finite = False
 
     @property
     def finished(self) -> str | None:
@@ -70,7 +74,8 @@ class Runner:
         """Continue training, and yield the reports.
 
         Ends after a report at or past `until`, after a step if `should_stop` is true, or when the
-        run has finished. Raises the errors of the run.
+        run has finished. Raises the errors of the run, and Diverged after a report whose objectives
+        are not finite, where they have been.
         """
         for item in self._iterator:
             if isinstance(item, Question):
@@ -80,6 +85,7 @@ class Runner:
                 self._note(item)
             elif item is not None:
                 yield item
+                self._refuse_divergence(item)
                 if item.resource >= until:
                     return
             if should_stop():
@@ -91,6 +97,13 @@ class Runner:
             return False
         cast(Asking, self._run).give(values[question.name])
         return True
+
+    def _refuse_divergence(self, report: Report) -> None:
+        found = {name: report.metrics[name] for name in self._goals if name in report.metrics}
+        for name, value in found.items():
+            if self._was_finite and not math.isfinite(value):
+                raise Diverged(f"{name} became {value} at {report.resource:g}, after finite values")
+        self._was_finite |= bool(found) and all(map(math.isfinite, found.values()))
 
     def save(self) -> Path | str | None:
         """Save the run as it is now, as `Run.save`."""
