@@ -276,7 +276,8 @@ class Searcher:
     def expectations(self) -> list[tuple[Trial, float, float, float, float]]:
         """The expectations in full of the trials that lead and of those that have changed since the
         last call, also by their expectation: the value of the objective, its standard deviation and
-        its 90% interval. Once they are recorded, `noted` is to be called."""
+        its 90% interval. Of a complete trial its result is expected, and the interval holds it.
+        Once they are recorded, `noted` is to be called."""
         outlook = self._outlook(fit=False)
         self._noted_at, changed = self._history.changed_since(self._noted_at)
         self._due.update(changed)
@@ -294,7 +295,7 @@ class Searcher:
         values = []
         for start in range(0, len(numbers), BATCH):
             values += outlook.values(numbers[start : start + BATCH])
-        return [(trial, *expected) for trial, expected in zip(trials, values, strict=True)]
+        return [_expected(*each) for each in zip(trials, values, strict=True)]
 
     def noted(self) -> None:
         """Take expectations that were just recorded, in a large study, for no changes: else all
@@ -348,6 +349,19 @@ class Searcher:
             rungs.rungs[trial.rung].waiting.add(number)
             if trial.state is State.PRUNED:
                 rungs.stop(number)
+
+
+def _expected(
+    trial: Trial, expected: tuple[float, float, float, float]
+) -> tuple[Trial, float, float, float, float]:
+    """A trial with its expectation, by the model's own."""
+    if trial.state is not State.COMPLETE:
+        return trial, *expected
+    _, deviation, low, high = expected
+    known = [at for at, report in trial.reports.items() if report.value is not None]
+    result = trial.reports[max(known)].value if known else trial.value
+    assert result is not None, "it has an expectation, and so a value"
+    return trial, result, deviation, min(low, result), max(high, result)
 
 
 def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
