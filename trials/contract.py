@@ -156,6 +156,7 @@ class Report:
         checkpoint: The newest whole checkpoint: the state at this point or, while that is being
             saved, the one before.
         best: The whole checkpoint of the best report.
+        saved_at: The resource at `checkpoint`; None where it is that of this report.
     """
 
     resource: float
@@ -164,6 +165,7 @@ class Report:
     elapsed: float | None = None
     checkpoint: Path | str | None = None
     best: Path | str | None = None
+    saved_at: float | None = None
 
 
 Item = Report | Question | Note | None

@@ -96,9 +96,8 @@ class AttemptEvents:
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> ReportRecord:
         report = self._history.add_report(record_of(self._spec, event, now))
         self._attempts.reported(live, trial, event.resource, now)
-        checkpoint = event.checkpoint
-        if checkpoint is not None and checkpoint != trial.checkpoint:
-            trial.checkpoint = checkpoint
+        saved_at = event.resource if event.saved_at is None else event.saved_at
+        if self._log.saved(trial, event.checkpoint, saved_at):
             self._progress.saved()
         self._log.keep(trial, event.best, event.held)
         return report
@@ -166,7 +165,7 @@ class AttemptEvents:
                 live.attempt.note = why
                 self._log.keep(trial, None, None)
             case ev.Stopped():
-                trial.checkpoint = event.checkpoint or trial.checkpoint
+                self._log.saved(trial, event.checkpoint, live.resource)
                 self._log.keep(trial, event.best, event.held)
                 self._attempts.end(live, Outcome.INTERRUPTED, now, live.stopping or event.why)
                 self._requeue(trial)

@@ -160,7 +160,7 @@ class Attempts:
     def launch(self, trial: Trial, slot: Slot, until: float, stretch: float, now: float) -> None:
         """Start an attempt of a trial on a free slot, whose stretch can be afforded."""
         number = trial.number
-        start_resource = trial.resource if trial.checkpoint else 0.0
+        start_resource = trial.trains_from
         attempt = Attempt(
             number,
             len(trial.attempts) + 1,

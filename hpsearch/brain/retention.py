@@ -68,7 +68,7 @@ class Retention:
         left = _without(held, [trial for trial, _ in dropped])
         dropped += self._over_limit(left)
         for trial, _ in dropped:
-            trial.checkpoint = None
+            trial.checkpoint = trial.checkpoint_resource = None
             trial.best_checkpoint = None
             trial.checkpoint_bytes = None
             self._history.touch(trial)

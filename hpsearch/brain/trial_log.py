@@ -116,6 +116,15 @@ class TrialLog:
             setattr(trial, name, each)
         self._history.touch(trial)
 
+    def saved(self, trial: Trial, checkpoint: str | None, resource: float) -> bool:
+        """Note the newest checkpoint of a trial, which it can continue from, with its resource;
+        False if it is known already, or None."""
+        if checkpoint is None or checkpoint == trial.checkpoint:
+            return False
+        trial.checkpoint = checkpoint
+        trial.checkpoint_resource = resource
+        return True
+
     def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
         """Note the checkpoints that a trial keeps in its state, and their size; None stands for
         what is on record."""

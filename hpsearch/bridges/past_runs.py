@@ -153,8 +153,9 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 def settle(found: PastRuns, misfits: Misfits) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
-    A run whose result is not finite, or its last report where it has no result, has failed. A run that has not ended is pruned, or left out if
-    it has reported nothing. Raises UserError if something does not fit, or there is no run.
+    A run whose result is not finite, or its last report where it has no result, has failed. A run
+    that has not ended is pruned, or left out if it has reported nothing. Raises UserError if
+    something does not fit, or there is no run.
     """
     kept = [run for run in found.runs if run.state.terminal or run.curve]
     if len(kept) < len(found.runs):

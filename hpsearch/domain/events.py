@@ -65,6 +65,8 @@ class Reported:
     """The whole checkpoint of the best report."""
     held: Held | None = None
     """The size of the checkpoints on the disk, if it is known."""
+    saved_at: float | None = None
+    """The resource at `checkpoint`; None where it is that of this report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,8 @@ class Trial:
     error_text: str | None = field(default=None, metadata=SHOWN)
     checkpoint: str | None = field(default=None, metadata=SHOWN)
     """The folder it can continue from."""
+    checkpoint_resource: float | None = None
+    """The resource that it had trained for at that checkpoint; None without one."""
     created: float = field(default=0.0, metadata=MOMENT)
     started: float | None = field(default=None, metadata=MOMENT)
     ended: float | None = field(default=None, metadata=MOMENT)
@@ -235,6 +237,16 @@ class Trial:
             return None
         reports = self.reports.items()
         return min((at for at, report in reports if report.value == self.value), default=None)
+
+    @property
+    def trains_from(self) -> float:
+        """The resource that it trains on from: while it runs its own, else that of its checkpoint,
+        where its next attempt begins."""
+        if self.state is State.RUNNING:
+            return self.resource
+        if self.checkpoint is None:
+            return 0.0
+        return self.resource if self.checkpoint_resource is None else self.checkpoint_resource
 
     @property
     def was_asked(self) -> bool:

@@ -142,15 +142,16 @@ class Searcher:
         return math.nextafter(trial.resource, math.inf)
 
     def stretch(self, trial: Trial) -> float:
-        """The next stretch of a trial: until it is judged, and at least until its next report."""
-        return max(self.until(trial) - trial.resource, self.next_report(trial))
+        """The next stretch of a trial, from where it trains on: until it is judged, and at least
+        until its next report."""
+        return max(self.until(trial) - trial.trains_from, self.next_report(trial))
 
     def next_report(self, trial: Trial) -> float:
-        """The training of a trial until its next report."""
+        """The training of a trial until it reports beyond what it has reported."""
         levels = self._report_levels
         following = bisect.bisect_right(levels, trial.resource)
         due = levels[following] if following < len(levels) else self._total
-        return due - trial.resource
+        return due - trial.trains_from
 
     @property
     def first_stretch(self) -> float:

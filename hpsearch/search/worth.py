@@ -80,7 +80,8 @@ class Scoring:
 
     def is_finite(self, report: ReportRecord) -> bool:
         """True if all objectives of a report are finite numbers."""
-        return all(math.isfinite(report.metrics.get(each.metric, math.nan)) for each in self._objectives)
+        values = [report.metrics.get(each.metric, math.nan) for each in self._objectives]
+        return all(map(math.isfinite, values))
 
     def point(self, report: ReportRecord) -> ParetoPoint | None:
         """All objectives of a report; None if one of them is not a finite number."""

@@ -44,7 +44,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store.cells import Cell, StoredDistribution
 
-VERSION = "hpsearch_0010"
+VERSION = "hpsearch_0011"
 """The schema version that this program reads and writes. All of ours begin so."""
 
 metadata = MetaData(

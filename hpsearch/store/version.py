@@ -26,12 +26,11 @@ FIRST = "hpsearch_0009"  # the oldest schema that can be upgraded; earlier ones 
 
 
 def _rank_and_tally(connection: Connection) -> None:
-    """Trials get what they are ranked by, and studies their tallies; both have indexes."""
+    """Trials get columns for what they are ranked by, and studies their tallies, with indexes."""
     trials, dialect = schema.trials, connection.dialect
     for name, more in (("violation", " DEFAULT 0 NOT NULL"), ("standing", "")):
         kind = trials.c[name].type.compile(dialect)
         connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN {name} {kind}{more}")
-    rank_all(connection)
     for table in (trials, schema.attempts):
         for index in table.indexes:
             index.create(connection, checkfirst=True)
@@ -39,7 +38,21 @@ def _rank_and_tally(connection: Connection) -> None:
     tallies.count_all(connection)
 
 
-MIGRATIONS: dict[str, Callable[[Connection], None]] = {"hpsearch_0010": _rank_and_tally}
+def _place_checkpoints(connection: Connection) -> None:
+    """Trials get the resource of their checkpoint, which is taken for their own."""
+    kind = schema.trials.c.checkpoint_resource.type.compile(connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN checkpoint_resource {kind}")
+    connection.exec_driver_sql(
+        "UPDATE trials SET checkpoint_resource = resource WHERE checkpoint IS NOT NULL"
+    )
+
+
+RANKED = "hpsearch_0010"  # the first schema with what trials are ranked by
+
+MIGRATIONS: dict[str, Callable[[Connection], None]] = {
+    RANKED: _rank_and_tally,
+    "hpsearch_0011": _place_checkpoints,
+}
 """By the version that each leads to, oldest first: changes a database of the version before. A new
 database needs none: it is made from the tables as they are now."""
 
@@ -107,5 +120,7 @@ def migrate(connection: Connection, url: URL) -> str | None:
     for newer, change in MIGRATIONS.items():
         if newer > version:
             change(connection)
+    if version < RANKED:
+        rank_all(connection)  # it reads trials, with all columns that they have now
     connection.execute(update(VERSIONS).values(version_num=schema.VERSION))
     return version

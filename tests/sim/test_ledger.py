@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from hpsearch.brain.budget.ledger import gpu_share
+from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
+from hpsearch.simulation.executor import SimulatedExecutor
 from support.studies.drawn import assert_same_books
 from support.studies.small import Bowl, Simulation, spec_with
 from support.thoroughness import examples
@@ -94,6 +98,51 @@ def test_no_random_study_spends_more_than_its_budget_and_every_attempt_is_on_the
             assert all(a.outcome is not None and a.ended is not None for a in trial.attempts), (
                 f"seed {seed}"
             )
+
+
+def save_seldom(executor: SimulatedExecutor, every: float) -> None:
+    """Let attempts save at each multiple of `every` only; never if it is infinite."""
+    save = executor._save
+    executor._save = lambda run: None if run.resource % every else save(run)  # type: ignore[method-assign]
+
+
+class Checked:
+    """Compares what is reserved at each launch of a study with what the attempt may cost."""
+
+    def __init__(self, simulation: Simulation, begun: Counter[str]) -> None:
+        self._trials = simulation.history.trials
+        self._share = gpu_share(simulation.executor._gpus)
+        self._launch = simulation.executor.launch
+        self._begun = begun
+        """Where attempts have begun: at a new checkpoint, at an old one, or with none."""
+        simulation.executor.launch = self.launch  # type: ignore[method-assign]
+
+    def launch(self, order: ev.Launch) -> None:
+        trial, begin = self._trials[order.trial], float(order.resume_from or 0.0)
+        attempt = trial.attempts[-1]
+        assert attempt.start_resource == begin
+        if trial.speed and not order.time_limit_s:
+            worst = 1.25 * (order.until - begin) / trial.speed * self._share
+            assert attempt.reserved_gpu_seconds >= worst - 1e-6, trial
+            self._begun["new" if begin == trial.resource else "old" if begin else "none"] += 1
+        self._launch(order)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_an_attempt_may_cost_from_where_it_begins_is_reserved_before_it_starts(
+    part: int,
+) -> None:
+    """Workers are lost, and trials go on from new checkpoints, from old ones and from none."""
+    begun = Counter[str]()
+    for seed in range(part, HISTORIES, PARTS):
+        simulation, _ = random_study(seed)
+        draw, executor = random.Random(-seed), simulation.executor
+        save_seldom(executor, draw.choice([1.0, 2.0, 3.0, 4.0, math.inf]))
+        for at in range(draw.randint(0, 9)):
+            executor._at(draw.uniform(0.0, 50.0 * (at + 1)), None)
+        Checked(simulation, begun)
+        simulation.run()
+    assert HISTORIES < 500 or begun.keys() == {"new", "old", "none"}
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -82,6 +82,10 @@ class RunSaves:
         self._pool: ThreadPoolExecutor | None = None
         self._flight: Future[Path | str] | None = None
         self._newest: Path | str | None = None
+        self._flight_level: float | None = None
+        self.newest_level: float | None = None
+        """The level of the last report before the newest whole checkpoint; None before the first
+        checkpoint."""
         self._saved: Position | None = None
 
     def source(self) -> Path | str | None:
@@ -116,21 +120,22 @@ class RunSaves:
         """
         stretch = stretch_of(self._setup, position.reported)
         label = Label(position.step, best, stretch, state=(STATE,))
-        self._group.once(lambda: self._begin(content(), label))
+        self._group.once(lambda: self._begin(content(), label, position.reported))
         self._saved = position
 
-    def _begin(self, content: Content, label: Label) -> None:
+    def _begin(self, content: Content, label: Label, level: float) -> None:
         self._landed()
         before, now = self._began, self._clock()
         self._began = now
         allowed_s = max(SHARE * (now - before), WORTH_S)
         if self._cost_s <= allowed_s:
-            self._newest = self._save(content, label)
+            self._newest, self.newest_level = self._save(content, label), level
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         copy = content.copied()
         self._flight = self._pool.submit(self._save, copy, label)
+        self._flight_level = level
 
     def _save(self, content: Content, label: Label) -> Path | str:
         began = self._clock()
@@ -145,7 +150,7 @@ class RunSaves:
         """Wait for the save in flight: the newest checkpoint."""
         if self._flight is not None:
             flight, self._flight = self._flight, None
-            self._newest = flight.result()
+            self._newest, self.newest_level = flight.result(), self._flight_level
         return self._newest
 
     def _whole(self) -> Path | str | None:

@@ -212,7 +212,8 @@ class TrainingRun:
         self._save(best)
         is_last = self.finished is not None
         whole, best_whole = self._saves.named_by_report(level, is_last)
-        return Report(level, metrics, here.step, here.seconds, whole, best_whole)
+        saved_at = self._saves.newest_level
+        return Report(level, metrics, here.step, here.seconds, whole, best_whole, saved_at)
 
     def _measure(self) -> Mapping[str, float]:
         """The metrics at this step, measured once even if it reaches two levels."""

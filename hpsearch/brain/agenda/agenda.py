@@ -197,14 +197,14 @@ class Agenda:
     def _may_end(self, trial: Trial, room: Headroom) -> bool:
         """True if an open trial can still be trained in full; what runs has its share of the
         budget."""
-        distance = self._total - trial.resource
+        distance = self._total - trial.trains_from
         if trial.state is State.RUNNING:
             return room.under_way().in_time(distance, trial)
         return room.reaches(distance, trial)
 
     def _can_finish(self, trial: Trial, room: Headroom) -> bool:
         room = self._confirmation.room_for(trial, room)
-        if not room.reaches(self._total - trial.resource, trial):
+        if not room.reaches(self._total - trial.trains_from, trial):
             return False
         return not room.last_call or self._can_go_on(trial, room)
 

@@ -199,9 +199,9 @@ class Execution:
         is of exactly this level, to continue from if it is paused. Else it does not wait for its
         disk."""
         waits = self._control.until <= report.resource < self._config.budget.total
-        checkpoint, best = report.checkpoint, report.best
+        checkpoint, best, saved_at = report.checkpoint, report.best, report.saved_at
         if waits:
-            checkpoint = runner.save()
+            checkpoint, saved_at = runner.save(), None
             best = runner.best
         reported = ev.Reported(
             *self._key,
@@ -212,6 +212,7 @@ class Execution:
             _text(checkpoint),
             _text(best),
             _held(checkpoint, best),
+            saved_at,
         )
         if self._thinning.due(reported, self._control.until):
             self._send(reported, waits=waits)

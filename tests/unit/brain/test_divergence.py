@@ -53,7 +53,8 @@ def test_a_trial_that_diverges_in_the_end_has_failed_and_is_never_handed_out(
         assert trial.value == -70.0
         assert trial.expected is trial.expected_low is trial.expected_high is None
     best = leading(history.trials, "minimize")
-    assert best is not None and best.params["x"] < 0.7
+    assert best is not None
+    assert best.params["x"] < 0.7
 
 
 def test_it_is_so_for_each_of_several_objectives() -> None:
@@ -91,6 +92,7 @@ def test_a_driver_that_takes_the_study_up_judges_as_the_one_before() -> None:
     assert any(trial.error_kind is ErrorKind.DIVERGED for trial in simulation.history.trials)
     known = simulation.study._searcher._rungs
     again = brain(spec, simulation.history)._searcher._rungs
-    assert known is not None and again is not None
+    assert known is not None
+    assert again is not None
     for one, other in zip([*known.rungs, known._end], [*again.rungs, again._end], strict=True):
         assert (one.scores, one.gone_on) == (other.scores, other.gone_on)

@@ -186,6 +186,7 @@ def test_reports_name_a_whole_checkpoint_and_the_last_one_its_own(tmp_path):
             verify(report.checkpoint)
             number = int(report.checkpoint.name.removeprefix("step-"))
             assert report.step - 1 <= number <= report.step
+            assert report.saved_at == number
             run.recorded(report.resource)
     assert run.save() == tmp_path / "run" / "step-6"
     run.close()
