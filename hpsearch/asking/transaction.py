@@ -126,7 +126,9 @@ class Transaction:
             return self._ended_before(key, came_through=self._is_on_record(key, resource))
         brain = self._brain()
         best = checkpoint if self._is_best(key[0], metrics) else None
-        event = ev.Reported(*key, resource, metrics, checkpoint=checkpoint, best=best)
+        event = ev.Reported(
+            *key, resource, metrics, checkpoint=checkpoint, best=best, saved_at=resource
+        )
         brain.on_event(event, self.now)
         if self._current(key) is not None:
             if resource >= brain.spec.budget.per_trial.total:

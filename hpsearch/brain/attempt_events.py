@@ -96,8 +96,12 @@ class AttemptEvents:
     def _record(self, live: Live, trial: Trial, event: ev.Reported, now: float) -> ReportRecord:
         report = self._history.add_report(record_of(self._spec, event, now))
         self._attempts.reported(live, trial, event.resource, now)
-        saved_at = event.resource if event.saved_at is None else event.saved_at
-        if self._log.saved(trial, event.checkpoint, saved_at):
+        is_new = event.checkpoint not in (None, trial.checkpoint)
+        saved_at = event.saved_at
+        if saved_at is None and is_new:
+            saved_at = event.resource
+        self._log.saved(trial, event.checkpoint, saved_at)
+        if is_new:
             self._progress.saved()
         self._log.keep(trial, event.best, event.held)
         return report
@@ -165,7 +169,8 @@ class AttemptEvents:
                 live.attempt.note = why
                 self._log.keep(trial, None, None)
             case ev.Stopped():
-                self._log.saved(trial, event.checkpoint, live.resource)
+                is_new = event.checkpoint != trial.checkpoint
+                self._log.saved(trial, event.checkpoint, live.resource if is_new else None)
                 self._log.keep(trial, event.best, event.held)
                 self._attempts.end(live, Outcome.INTERRUPTED, now, live.stopping or event.why)
                 self._requeue(trial)

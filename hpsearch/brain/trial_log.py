@@ -116,14 +116,13 @@ class TrialLog:
             setattr(trial, name, each)
         self._history.touch(trial)
 
-    def saved(self, trial: Trial, checkpoint: str | None, resource: float) -> bool:
+    def saved(self, trial: Trial, checkpoint: str | None, resource: float | None) -> None:
         """Note the newest checkpoint of a trial, which it can continue from, with its resource;
-        False if it is known already, or None."""
-        if checkpoint is None or checkpoint == trial.checkpoint:
-            return False
-        trial.checkpoint = checkpoint
-        trial.checkpoint_resource = resource
-        return True
+        None for what is on record."""
+        if checkpoint is not None:
+            trial.checkpoint = checkpoint
+        if checkpoint is not None and resource is not None:
+            trial.checkpoint_resource = resource
 
     def keep(self, trial: Trial, best: str | None, held: Held | None) -> None:
         """Note the checkpoints that a trial keeps in its state, and their size; None stands for

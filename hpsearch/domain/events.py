@@ -66,7 +66,7 @@ class Reported:
     held: Held | None = None
     """The size of the checkpoints on the disk, if it is known."""
     saved_at: float | None = None
-    """The resource at `checkpoint`; None where it is that of this report."""
+    """The resource at `checkpoint`; None where it is that of the first report that names it."""
 
 
 @dataclass(frozen=True, slots=True)
