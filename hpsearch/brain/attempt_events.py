@@ -13,6 +13,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, ReportRecord, Trial
 from hpsearch.search.questions import Unanswerable
 from hpsearch.search.rungs import Judgement, Verdict
@@ -65,7 +66,7 @@ class AttemptEvents:
             case ev.Noted():
                 self._log.note(trial, event)
             case _:
-                self._ended(live, trial, event, now)
+                self._ended(live, trial, event, _end_of(live, event, now))
 
     # ------------------------------------------------------------------------------------- a report
 
@@ -169,9 +170,12 @@ class AttemptEvents:
                 live.attempt.note = why
                 self._log.keep(trial, None, None)
             case ev.Stopped():
-                is_new = event.checkpoint != trial.checkpoint
+                is_new = event.checkpoint not in (None, trial.checkpoint)
                 self._log.saved(trial, event.checkpoint, live.resource if is_new else None)
                 self._log.keep(trial, event.best, event.held)
+                if event.signalled and not is_new and self._has_gained_nothing(live, trial):
+                    self._lost(live, trial, event.why or "", now)
+                    return
                 self._attempts.end(live, Outcome.INTERRUPTED, now, live.stopping or event.why)
                 self._requeue(trial)
             case ev.Failed(kind=ErrorKind.DISK_FULL):
@@ -183,6 +187,13 @@ class AttemptEvents:
                 self._fail(live, trial, event.kind, event.text, now)
             case ev.Lost():
                 self._lost(live, trial, event.why, now)
+
+    def _has_gained_nothing(self, live: Live, trial: Trial) -> bool:
+        """True if an attempt that nobody asked to stop leaves its trial where it began: another one
+        may end in the same way, again and again."""
+        is_asked = live.stopping is not None or self._progress.phase is Phase.INTERRUPTED
+        saved_at = trial.checkpoint_resource or 0.0
+        return not is_asked and saved_at <= live.attempt.start_resource
 
     def _finished(self, live: Live, trial: Trial, event: ev.Finished, now: float) -> None:
         if trial.value is None and not event.pruned:
@@ -258,3 +269,10 @@ class AttemptEvents:
     def _requeue(self, trial: Trial) -> None:
         self._log.move(trial, State.QUEUED)
         self._agenda.put_back(trial)
+
+
+def _end_of(live: Live, event: LastEvent, now: float) -> float:
+    """The time at which an attempt has ended, by its worker: nobody may have listened then."""
+    if isinstance(event, ev.Lost) or event.held_s is None:
+        return now
+    return min(now, live.attempt.started + event.held_s)

@@ -34,6 +34,8 @@ class Slot:
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
     place: str = ""
     """The id of its node; empty where work cannot be kept from it."""
+    answered: float | None = None
+    """The time at which it last had nothing to say; None where slots do not tell."""
 
 
 @dataclass
@@ -70,8 +72,9 @@ class Live:
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
         """The reason why the attempt is overdue, by the longest time without a report and its time
-        limit; None while it is not."""
-        silent = now - self.heard
+        limit; None while it is not. What it has said may be on its way until its slot answers."""
+        until = now if self.slot.answered is None else self.slot.answered
+        silent = until - self.heard
         if silent > deadline_s:
             return f"no report for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
         if limit_s is None:
@@ -146,6 +149,11 @@ class Attempts:
         """Remove a worker that is gone; returns the attempt that it worked on, if any."""
         slot = self.slots.pop(name, None)
         return None if slot is None else slot.holds
+
+    def answered(self, name: str, now: float) -> None:
+        """Note that a slot had nothing to say."""
+        if name in self.slots:
+            self.slots[name].answered = now
 
     def free_slots(self) -> list[Slot]:
         """The slots that hold no attempt."""

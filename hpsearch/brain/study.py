@@ -115,6 +115,8 @@ class Study:
                 held = self._attempts.drop_slot(event.slot)
                 if held is not None:
                     self._on_attempt(ev.Lost(*held, event.why), now)
+            case ev.Answered():
+                self._attempts.answered(event.slot, now)
             case _:
                 self._on_attempt(event, now)
         return self._attempts.commands()

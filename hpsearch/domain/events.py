@@ -38,6 +38,13 @@ class SlotDown:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """A slot has nothing to say: its attempt has said nothing since its last event."""
+
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
 class Began:
     """An attempt begins to train. Comes together with the first other event of the attempt."""
 
@@ -106,6 +113,8 @@ class Finished:
     held: Held | None = None
     pruned: bool = False
     """True if it gave itself up, as not worth more training."""
+    held_s: float | None = field(default=None, compare=False)
+    """The seconds from the attempt's order to its end; None where its worker has not said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,10 @@ class Stopped:
     """Set if the request was not this study's."""
     best: str | None = None
     held: Held | None = None
+    signalled: bool = False
+    """True if its worker got a SIGTERM, which training code may have sent itself."""
+    held_s: float | None = field(default=None, compare=False)
+    """The seconds from the attempt's order to its end; None where its worker has not said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +147,8 @@ class Failed:
     details: str = ""
     """The traceback, where it was an exception."""
     findings: tuple[Finding, ...] = ()
+    held_s: float | None = field(default=None, compare=False)
+    """The seconds from the attempt's order to its end; None where its worker has not said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +161,7 @@ class Lost:
 
 
 AttemptEvent = Began | Reported | Asked | Noted | Finished | Stopped | Failed | Lost
-Event = SlotUp | SlotDown | AttemptEvent
+Event = SlotUp | SlotDown | Answered | AttemptEvent
 
 # ----------------------------------------------------------------------------------------- commands
 

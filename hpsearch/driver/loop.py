@@ -201,8 +201,9 @@ class Driver:
         return min(self._poll_s, until_due_s)
 
     def _tick(self, events: list[ev.Event]) -> None:
-        """Decide on the events and commit it; only then call the executor."""
-        now = self._clock()
+        """Decide on the events and commit it; only then call the executor. It is decided as of the
+        moment at which the driver listened: it may be stopped after that."""
+        now = self._listened
         began = time.perf_counter()
         commands = self._decide(events, now)
         self.took.decision_s = time.perf_counter() - began
@@ -211,6 +212,8 @@ class Driver:
         self._execute(commands)
 
     def _decide(self, events: list[ev.Event], now: float) -> list[ev.Command]:
+        if self._stop_requested and not self._is_asked:
+            self.study.interrupt()  # before workers say that they got the same signal
         commands: list[ev.Command] = []
         for event in events:
             commands += self.study.on_event(event, now)

@@ -65,7 +65,9 @@ SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
 
 KEPT_DATA = 8  # prepared data sets that stay in the object store
 
+REPORT_LOOKS = 4  # how often a worker says within the `report_deadline` that it has no report
 POLL_S = 30.0  # the longest a worker keeps a poll waiting
+AWAY_S = 1.0  # a process that did not listen for this much longer than it meant to was away
 IDLE_S = 0.2  # the longest wait while there are no workers: new nodes are looked for
 MOST_LETTERS = 300  # of Ray's text about an actor that died
 
@@ -91,7 +93,10 @@ class RayExecutor:
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
-        self._hold_s = min(POLL_S, resources.worker_timeout_s / 3)
+        self._listened = time.monotonic()
+        self._hold_s = min(
+            POLL_S, resources.worker_timeout_s / 3, resources.report_deadline_s / REPORT_LOOKS
+        )
         self._task = config.load_task() if config.prepares else None
         self._data: dict[str, Box] = {}
         """References to prepared data, by the task's key of its settings, the latest last."""
@@ -185,7 +190,17 @@ class RayExecutor:
             timeout_s = 0.0
         for name, answer in self._answers(timeout_s):
             events += self._take_in(name, answer)
+        self._note_absence(timeout_s)
         return [*events, *self._replace_stuck()]
+
+    def _note_absence(self, timeout_s: float) -> None:
+        """Hold time in which this process stood still against no slot."""
+        now = time.monotonic()
+        away_s = now - self._listened - timeout_s
+        self._listened = now
+        if away_s > AWAY_S:
+            for slot in self._slots.values():
+                slot.was_unheard(away_s)
 
     def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
         names = {slot.pending: name for name, slot in self._slots.items()}
@@ -241,6 +256,8 @@ class RayExecutor:
                 self._data.clear()
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
+        if not events and self._slots[name].attempts:
+            events.append(ev.Answered(name))
         if fault == RETIRED and self._slots[name].attempts:
             fault = None  # launched too late: the worker ends it, and asks again
         if fault is not None:

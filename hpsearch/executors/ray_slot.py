@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import ray
@@ -65,7 +66,7 @@ class WorkerActor:
             prints_into_logs=True,
             team=self._followers,
         )
-        worker_process.on_notice(self._worker.retire)
+        worker_process.on_notice(partial(self._worker.retire, signalled=True))
 
     @ray.method(concurrency_group="command")
     def hello(self) -> Hello:
@@ -165,6 +166,13 @@ class RaySlot:
     def is_idle(self, now: float, seconds: float = 0.0) -> bool:
         """True if it could have worked for so many seconds, and had nothing to do."""
         return self.ready and not self.attempts and now - self.free_since > seconds
+
+    def was_unheard(self, seconds: float) -> None:
+        """Count no silence of so many seconds in which nobody listened."""
+        self.asked += seconds
+        for attempt, stop_by in self.attempts.items():
+            if stop_by is not None:
+                self.attempts[attempt] = stop_by + seconds
 
     def is_late(self, now: float) -> bool:
         """True if an attempt should have stopped by now."""

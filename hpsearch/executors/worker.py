@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -101,7 +102,7 @@ class Worker:
         """Sent together with the next event, not as a message of its own."""
         self._news = threading.Condition()
         self._urgent = False
-        self._retiring = False
+        self._retiring = self._signalled = False
         self._log: LogFile | None = None  # of the attempt that runs
         self._is_over = False  # true if nothing is said any more: another worker takes its place
         threading.Thread(target=self._work, name="trials", daemon=True).start()
@@ -138,12 +139,15 @@ class Worker:
         if control is not None:
             control.recorded = max(control.recorded, resource)
 
-    def retire(self) -> None:
-        """Save the attempts that run, and start nothing more: this process will end."""
+    def retire(self, *, signalled: bool = False) -> None:
+        """Save the attempts that run, and start nothing more: this process will end, by a signal
+        that it got or because its executor wants it to."""
+        self._signalled |= signalled and not self._retiring
         self._retiring = True
         controls = list(self._controls.values())
         for control in controls:
             control.retired = True
+            control.signalled = self._signalled
             control.save = True
             control.stop = True
             control.changed.set()
@@ -215,6 +219,7 @@ class Worker:
                         note_end(log, self._state.config, reached, ending)
         finally:
             if ending is not None:
+                ending = replace(ending, held_s=time.monotonic() - control.ordered)
                 self._log = None
                 self._emit(ending, *self._replacement(before, why), urgent=True)
 

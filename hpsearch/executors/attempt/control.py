@@ -20,6 +20,7 @@ class Control:
     stop: bool = False
     save: bool = False
     retired: bool = False  # true if the whole process is to end
+    signalled: bool = False  # true if that is by a SIGTERM
     recorded: float = 0.0  # up to which resource its reports are in the database
     given: dict[str, Any] = field(default_factory=dict)
     """The parameters that it has asked for, as far as they are known."""

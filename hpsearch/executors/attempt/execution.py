@@ -236,10 +236,11 @@ class Execution:
         return ev.Failed(*self._key, ErrorKind.TIMEOUT, text)
 
     def _stopped(self, runner: Runner, checkpoint: str | None) -> ev.Stopped:
-        saved = runner.save() if self._control.save else None
-        why = RETIRED if self._control.retired else None
+        control = self._control
+        saved = runner.save() if control.save else None
+        why = RETIRED if control.retired else None
         kept = checkpoint if saved is None else str(saved)
-        return ev.Stopped(*self._key, checkpoint=kept, why=why)
+        return ev.Stopped(*self._key, checkpoint=kept, why=why, signalled=control.signalled)
 
 
 def _text(path: Path | str | None) -> str | None:

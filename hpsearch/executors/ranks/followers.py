@@ -90,7 +90,7 @@ class Followers:
         while True:
             try:
                 if ray.get(actor.live.remote(hold_s), timeout=self._silent_s):
-                    self._worker.retire()
+                    self._worker.retire(signalled=True)
                     return
             except GetTimeoutError:
                 self._worker.give_up(f"rank {rank}: no sign of life for {self._silent_s:g} s")

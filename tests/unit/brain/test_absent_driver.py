@@ -8,6 +8,7 @@ import pytest
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
 from support.studies.small import brain, spec_with
@@ -84,3 +85,54 @@ def test_an_attempt_that_began_after_its_driver_was_last_seen_costs_nothing() ->
     again.begin(100.0, last_seen=-5.0)
     attempt = study.history.trials[0].attempts[0]
     assert (attempt.started, attempt.ended, attempt.gpu_seconds) == (0.0, 0.0, 0.0)
+
+
+# --------------------------------------------------------------- what comes slowly, or at the end
+
+
+def heard_until(study: Study, now: float) -> None:
+    """The slot says that there is nothing to say."""
+    study.on_event(ev.Answered("w0"), now)
+
+
+def test_reports_that_come_slowly_after_a_nap_cost_no_trial() -> None:
+    study = begun(resources={"report_deadline": "12s"})
+    heard_until(study, 6.0)
+    study.was_away(20.0)
+    assert study.on_tick(26.0) == []
+    assert study.on_tick(90.0) == [], "its reports are on their way, for all that is known"
+    study.on_event(ev.Reported(0, 1, 0.5, {"loss": 1.0}), 90.0)
+    heard_until(study, 101.0)
+    assert study.on_tick(101.0) == []
+    heard_until(study, 103.0)
+    assert study.on_tick(103.0) == [ev.Stop(0, 1)]
+    assert study.history.trials[0].error_text == "no report for 13 s (report_deadline is 12 s)"
+
+
+def test_an_attempt_that_ended_while_nobody_listened_is_charged_until_its_end() -> None:
+    study = begun()
+    study.on_event(ev.Reported(0, 1, 9.0, {"loss": 1.0}), 5.0)
+    study.was_away(1000.0)
+    study.on_event(ev.Finished(0, 1, held_s=6.5), 1010.0)
+    trial = study.history.trials[0]
+    assert (trial.gpu_seconds, trial.ended) == (6.5, 6.5)
+    assert study.spending.ledger.spent == 6.5
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        ev.Failed(0, 1, ErrorKind.DIVERGED, "nan", held_s=7.0),
+        ev.Stopped(0, 1, held_s=7.0),
+    ],
+)
+def test_so_is_one_that_failed_or_stopped(ending: ev.Event) -> None:
+    study = begun()
+    study.on_event(ending, 1010.0)
+    assert study.history.trials[0].gpu_seconds == 7.0
+
+
+def test_no_attempt_ends_after_its_end_was_heard() -> None:
+    study = begun()
+    study.on_event(ev.Stopped(0, 1, held_s=7.0), 3.0)
+    assert study.history.trials[0].gpu_seconds == 3.0

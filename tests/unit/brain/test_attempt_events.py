@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
 from support.studies.small import brain, spec_with
@@ -97,3 +100,47 @@ def test_a_worker_sends_the_findings_with_the_end_of_an_attempt(tmp_path):
     assert isinstance(ending, ev.Finished), ending
     assert "plateau" in [finding.name for finding in ending.findings]
     assert all(isinstance(finding, Finding) for finding in ending.findings)
+
+
+SIGNALLED = ev.Stopped(0, 1, why="told to end (SIGTERM)", signalled=True)
+
+
+def ended_by_signals(*checkpoints: str | None) -> tuple[list[str | None], Trial]:
+    """The outcomes of attempts that report, each at one resource more, and then end by a signal."""
+    study, trial = started()
+    for number, checkpoint in enumerate(checkpoints, start=1):
+        if 0 not in study.live:
+            break
+        resource = 0.1 * number
+        report = ev.Reported(0, number, resource, {"loss": 1.0}, checkpoint=checkpoint)
+        study.on_event(report, number)
+        study.on_event(replace(SIGNALLED, attempt=number), number)
+        study.on_tick(number)
+    return [attempt.outcome for attempt in trial.attempts if attempt.ended is not None], trial
+
+
+def test_training_that_ends_its_own_worker_is_not_run_for_ever():
+    outcomes, trial = ended_by_signals(*[None] * 9)
+    assert outcomes == ["lost"] * 3
+    assert (trial.state, trial.error_kind) == (State.FAILED, ErrorKind.LOST)
+    assert trial.error_text == "lost 3 workers, the last one: told to end (SIGTERM)"
+
+
+def test_a_worker_that_is_told_to_end_costs_nothing_where_its_trial_has_saved_more():
+    outcomes, trial = ended_by_signals(*[f"at-{number}" for number in range(9)])
+    assert outcomes == ["interrupted"] * 9
+    assert trial.state is State.RUNNING
+
+
+def test_what_is_saved_at_the_signal_counts_too():
+    study, trial = started()
+    study.on_event(replace(SIGNALLED, checkpoint="step-7"), 1.0)
+    assert (trial.state, trial.checkpoint) == (State.QUEUED, "step-7")
+    assert trial.attempts[0].outcome == "interrupted"
+    assert trial.checkpoint_resource == 0.0
+
+
+def test_a_worker_whose_node_leaves_costs_nothing():
+    study, trial = started()
+    study.on_event(replace(SIGNALLED, signalled=False), 1.0)
+    assert trial.attempts[0].outcome == "interrupted"

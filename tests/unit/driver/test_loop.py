@@ -3,6 +3,7 @@ writes nothing."""
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,7 +18,7 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
-from hpsearch.domain.records import Request, StudyState
+from hpsearch.domain.records import Outcome, Request, StudyState
 from hpsearch.driver.journal import Journal
 from hpsearch.driver.loop import Driver, SteadyClock
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable
@@ -361,3 +362,42 @@ def test_a_studys_time_does_not_run_backwards_from_driver_to_driver() -> None:
 
     assert SteadyClock(not_before=1600.0, wall=lambda: 1000.0, passing=passing)() == 1600.0
     assert SteadyClock(not_before=400.0, wall=lambda: 1000.0, passing=passing)() == 1000.0
+
+
+def test_a_driver_that_is_stopped_between_listening_and_deciding_takes_no_trial_for_hung(
+    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
+) -> None:
+    history = create_study(store, spec, tmp_path)
+    driver = driver_of(store, spec, history, executor)
+    decide = driver._tick
+    ticks = itertools.count()
+
+    def stopped(events: list[ev.Event]) -> None:
+        if next(ticks) % 5 == 4:
+            executor.now += 2 * spec.resources.report_deadline_s
+        decide(events)
+
+    driver._tick = stopped  # type: ignore[method-assign]
+    driver.run()
+    assert all(trial.state is not State.FAILED for trial in history.trials)
+
+
+def test_a_signal_that_reaches_the_workers_before_the_driver_knows_of_it_costs_no_retry(
+    store: Store, spec: StudySpec, executor: Witness, tmp_path: Path
+) -> None:
+    history = create_study(store, spec, tmp_path)
+    driver = driver_of(store, spec, history, executor, resources=Resources(retries=0))
+    poll = executor.poll
+
+    def signalled(timeout_s: float) -> list[ev.Event]:
+        events = poll(timeout_s)
+        if not driver.study.live:
+            return events
+        driver.request_stop()
+        keys = [(live.attempt.trial, live.attempt.number) for live in driver.study.live.values()]
+        return [*events, *(ev.Stopped(*key, why="SIGTERM", signalled=True) for key in keys)]
+
+    executor.poll = signalled  # type: ignore[method-assign]
+    driver.run()
+    outcomes = {attempt.outcome for trial in history.trials for attempt in trial.attempts}
+    assert outcomes == {Outcome.INTERRUPTED}
