@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,12 +98,28 @@ def test_a_worker_that_is_stopped_while_idle_is_noticed_killed_and_replaced(
     wait_until(lambda: gone(process))
 
 
+def test_a_worker_is_not_taken_for_silent_while_nobody_listens(
+    executor: RayExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, process = begun(executor, until=1.0)
+    short = executor._resources.model_copy(update={"worker_timeout_s": 2.0})
+    with monkeypatch.context() as patch:
+        patch.setattr(executor, "_resources", short)
+        executor.poll(0.0)  # the answer to this one is awaited
+        os.kill(process, signal.SIGSTOP)
+        time.sleep(4.0)
+        events = executor.poll(0.5)
+        os.kill(process, signal.SIGCONT)
+        events += executor.poll(1.0)
+    assert [event for event in events if isinstance(event, ev.SlotDown)] == []
+
+
 def test_a_worker_that_is_told_to_end_saves_first(executor: RayExecutor) -> None:
     slot, process = begun(executor)
     os.kill(process, signal.SIGTERM)
     events = wait_for(executor, of(ev.SlotUp))
     (stopped,) = [event for event in events if isinstance(event, ev.Stopped)]
-    assert (stopped.trial, stopped.attempt) == (0, 1)
+    assert (stopped.trial, stopped.attempt, stopped.signalled) == (0, 1, True)
     assert ev.SlotDown(slot, RETIRED) in events
     wait_until(lambda: gone(process))
 
