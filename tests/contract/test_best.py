@@ -160,7 +160,7 @@ def test_an_upgrade_ranks_and_tallies_as_commits_do(
         for name in ("trials_study_id_violation_standing", "trials_study_id_role"):
             connection.exec_driver_sql(f"DROP INDEX ix_{name}")
         connection.exec_driver_sql("DROP INDEX ix_attempts_study_id_trial")
-        for name in COUNTED:
+        for name in (*COUNTED, "checkpoint_resource"):
             connection.exec_driver_sql(f"ALTER TABLE trials DROP COLUMN {name}")
         connection.exec_driver_sql("DROP TABLE tallies")
         connection.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{version.FIRST}'")

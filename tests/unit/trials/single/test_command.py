@@ -41,7 +41,9 @@ def test_reports_are_json_lines_and_best_and_last_are_checkpoints(lab, command):
     assert code == 0
     reports = [json.loads(line) for line in out.splitlines()]
     assert [r["resource"] for r in reports] == [1.0, 2.0]
-    assert reports[0].keys() == {"resource", "step", "elapsed", "metrics", "checkpoint"}
+    keys = {"resource", "step", "elapsed", "metrics", "checkpoint", "saved_at"}
+    assert reports[0].keys() == keys
+    assert reports[0]["saved_at"] == 1.0
     assert err == "done: budget used\n"
     for link in ("best", "last"):
         assert (lab.folder / "out" / link / "model.safetensors").is_file()
