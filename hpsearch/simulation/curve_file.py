@@ -177,7 +177,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(path, index_col=False)
+            return pd.read_csv(path, index_col=False, **files.table_format(path))
         except pd.errors.ParserWarning:
             raise ValueError("a row has more cells than the header") from None
 
@@ -191,6 +191,8 @@ def _read(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         hint = "make one with: hpsearch export --what reports"
         raise DataError(f"{path}: there is no such file", hint) from None
+    except UnicodeDecodeError as error:
+        raise DataError(files.not_utf_8(path, error)) from None
     except (OSError, ValueError) as error:  # pandas' and Arrow's parsers raise kinds of ValueError
         hint = "it must be a .csv or .parquet file, as hpsearch export --what reports makes it"
         raise DataError(f"{path}: cannot be read: {error}", hint) from error

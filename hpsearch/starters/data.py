@@ -72,7 +72,8 @@ def read(train: Path) -> pd.DataFrame:
     try:
         table = tables.read(train, "--train")
     except TaskError as error:
-        raise UserError(error.problems[0].what, "check the path, or leave out --train") from None
+        hint = None if train.is_file() else "check the path, or leave out --train"
+        raise UserError(error.problems[0].what, hint) from None
     if table.empty:
         raise UserError(f"{train} has no rows", "it needs a header and rows")
     return table

@@ -43,7 +43,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     except pd.errors.EmptyDataError:
         raise TaskError.at(where, f"{path} is empty; name a file with data") from None
     except UnicodeDecodeError as error:
-        raise TaskError.at(where, _not_utf_8(path, error)) from None
+        raise TaskError.at(where, files.not_utf_8(path, error)) from None
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
         kind = suffix.lstrip(".").upper()
@@ -173,22 +173,17 @@ def lines_of(path: Path, where: str) -> list[str]:
     try:
         return _lines(path)
     except UnicodeDecodeError as error:
-        raise TaskError.at(where, _not_utf_8(path, error)) from None
-
-
-def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
-    byte = error.object[error.start]
-    return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
+        raise TaskError.at(where, files.not_utf_8(path, error)) from None
 
 
 def _lines(path: Path) -> list[str]:
     # For `str.splitlines`, marks inside a text such as U+2028 end a line too.
-    with path.open(encoding="utf-8-sig", newline="\n") as file:
+    with path.open(encoding=files.encoding_of(path), newline="\n") as file:
         return [line.removesuffix("\n").removesuffix("\r") for line in file]
 
 
-def _read_separated(path: Path, separator: str) -> pd.DataFrame:
-    options: dict[str, Any] = {"sep": separator, "dtype": str, "encoding": "utf-8-sig"}
+def _read_separated(path: Path, usual: str) -> pd.DataFrame:
+    options: dict[str, Any] = {"dtype": str, **files.table_format(path, usual)}
     # With a header, pandas would rename the second of two columns of one name.
     names = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].dropna()
     repeated = names[names.duplicated()]
@@ -221,8 +216,8 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
 
 
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": partial(_read_separated, separator=","),
-    ".tsv": partial(_read_separated, separator="\t"),
+    ".csv": partial(_read_separated, usual=","),
+    ".tsv": partial(_read_separated, usual="\t"),
     ".parquet": pd.read_parquet,
     ".jsonl": _read_json_lines,
 }
