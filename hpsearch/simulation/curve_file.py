@@ -177,9 +177,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(path, index_col=False, **files.table_format(path))
+            options: dict[str, Any] = {"index_col": False, **files.table_format(path)}
+            table: pd.DataFrame = pd.read_csv(path, **options)
         except pd.errors.ParserWarning:
             raise ValueError("a row has more cells than the header") from None
+    return table
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import collections
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -169,10 +170,10 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             return (train, validation), problems + more
         if train is None or problems:
             return None, problems
-        mask = stratified(self.strata(train), chosen, self.spec.split_seed)
+        strata = self.strata(train)
+        mask = stratified(strata, chosen, self.spec.split_seed)
         if not mask.any():
-            what = f"a fraction of {chosen} leaves no validation rows out of {len(mask)}"
-            return None, [Problem("task.validation", f"{what}; give a larger one")]
+            return None, [Problem("task.validation", self._too_few(strata, chosen))]
         parts = self.taken(train, ~mask), self.taken(train, mask)
         lost = ", ".join(self.lost(*parts))
         if not lost:
@@ -181,9 +182,21 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         hint = "choose another split_seed, or give a file"
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
+    def _too_few(self, strata: Sequence[str], fraction: float) -> str:
+        largest = max(collections.Counter(strata).values())
+        unit, rows = self.UNIT, len(strata)
+        if largest > 1:
+            what = f"a fraction of {fraction} leaves no validation {unit}s out of {rows}"
+            return f"{what}; give a larger one"
+        what = f"no class has two {unit}s, one to train and one to validate"
+        if rows == 1:
+            what = f"there is only one {unit} to train and to validate"
+        return f"{what}; add {unit}s, or name a file"
+
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
-    """The rows of a validation fraction: a share of every class, and never its last row.
+    """The rows of a validation fraction: a share of every class, and never its last row, so that
+    classes with one row count nothing.
 
     Args:
         fraction: In (0, 1).
@@ -197,9 +210,11 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
     owed = 0.0
     for label in sorted(rows_by_class):
         rows = generator.permutation(rows_by_class[label])
+        if len(rows) == 1:
+            continue
         # The rest of rounding goes to the next class, so that small classes add up to their share.
         owed += fraction * len(rows)
-        count = min(round(owed), len(rows) - 1)
+        count = round(owed)
         owed -= count
-        taken[rows[:count]] = True
+        taken[rows[: min(count, len(rows) - 1)]] = True
     return taken

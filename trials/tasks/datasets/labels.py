@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -30,6 +32,12 @@ def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArra
     """The place of each label among the names, shape (n,)."""
     numbers = {name: number for number, name in enumerate(names)}
     return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
+
+
+def rarest(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rarest label of each row, by all rows; empty for a row without labels."""
+    counts = collections.Counter(itertools.chain.from_iterable(rows))
+    return [min(row, key=lambda name: (counts[name], name), default="") for row in rows]
 
 
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:

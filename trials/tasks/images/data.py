@@ -100,6 +100,7 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
     """Images from a folder or a .npz file."""
 
     TYPES = (ImageData,)
+    UNIT = "image"
 
     def examples(self, path: Path, where: str) -> tuple[Images, list[Problem]]:
         images = _folder(path, where, self.spec.side) if path.is_dir() else _archive(path, where)

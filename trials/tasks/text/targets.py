@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import collections
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -150,8 +149,7 @@ class SeveralLabels(TextTarget):
         return [Problem("task.label", f"no row of {path} has a label; name another column")]
 
     def strata(self, values: Values) -> Sequence[str]:
-        counts = collections.Counter(itertools.chain.from_iterable(values))
-        return [min(row, key=lambda name: (counts[name], name), default="") for row in values]
+        return labels.rarest(values)
 
     def lost(self, train: Values, validation: Values) -> list[str]:
         known, held_out = itertools.chain(*train), itertools.chain(*validation)

@@ -70,6 +70,9 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
     def misfits(self, train: list[Sentence], other: list[Sentence], where: str) -> list[Problem]:
         return labels.unseen(_tags(train), _tags(other), where)
 
+    def strata(self, train: list[Sentence]) -> list[str]:
+        return labels.rarest([sentence.tags for sentence in train])
+
     def lost(self, train: list[Sentence], validation: list[Sentence]) -> list[str]:
         return sorted(set(_tags(validation)) - set(_tags(train)))
 
