@@ -1,10 +1,12 @@
-"""Files before they are read: that they are plain, their encoding, the separator of a table."""
+"""Files before they are read: those of a folder, that they are plain, their encoding, the separator
+of a table."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import itertools
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,18 @@ def refuse_odd(path: Path) -> None:
         raise ValueError("is a folder; name a file")
     if not path.is_file():
         raise ValueError("is not a plain file; name a file")
+
+
+def below(folder: Path) -> list[Path]:
+    """All files in a folder and in the folders inside it, in order; links are followed."""
+    found = []
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        here = Path(parent)
+        if here.resolve() in {each.resolve() for each in here.parents}:
+            folders.clear()  # a link to a folder around it
+            continue
+        found += [here / name for name in names]
+    return sorted(found)
 
 
 def encoding_of(path: Path) -> str:

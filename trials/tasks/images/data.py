@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
+from trials.tasks.images import folder
+from trials.tasks.images.folder import Bytes
 
 SIZE = 64
 """Side of the squares that the images of a folder are scaled to, by default."""
@@ -63,18 +65,14 @@ def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
     return model
 
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
-"""The suffixes of images in a class's folder."""
-
-Bytes = npt.NDArray[np.uint8]
-
-
 @dataclass(frozen=True)
 class Images:
-    """Images, shape (n, height, width, channels), and the names of their classes."""
+    """Images, shape (n, height, width, channels), the names of their classes, and sentences on
+    what was left out."""
 
     pixels: Bytes
     names: list[str]
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -142,24 +140,9 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
 
 
 def _folder(path: Path, where: str, size: int) -> Images:
-    from PIL import Image, UnidentifiedImageError
-
-    files = [file for file in sorted(path.glob("*/*")) if file.suffix.lower() in SUFFIXES]
-    if not files:
-        formats = ", ".join(SUFFIXES)
-        hint = f"put those of each class into a folder of its name, in {formats} files"
-        raise TaskError.at(where, f"{path} has no images; {hint}")
-    pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
-    for row, file in enumerate(files):
-        tables.demand_plain(file, where)
-        try:
-            with Image.open(file) as image:
-                square = image.convert("RGB").resize((size, size))
-                pixels[row] = np.asarray(square)
-        except (UnidentifiedImageError, OSError):
-            what = f"{file} cannot be read as an image; fix or remove it"
-            raise TaskError.at(where, what) from None
-    return Images(pixels, [file.parent.name for file in files])
+    found = folder.files_in(path, where)
+    pixels = folder.squares(found.paths, where, size)
+    return Images(pixels, found.names, found.notes)
 
 
 def _archive(path: Path, where: str) -> Images:
