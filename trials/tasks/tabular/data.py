@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
@@ -14,7 +15,14 @@ from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
 from trials.tasks.datasets.data_set import DataSet, Mask
-from trials.tasks.tabular.columns import TabularSpec, columns, numbers_in, objective, settled
+from trials.tasks.tabular.columns import (
+    TabularSpec,
+    columns,
+    numbers_in,
+    objective,
+    settled,
+    texts_of,
+)
 from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
 
 
@@ -63,6 +71,9 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         spec, table = self.spec, train.table
         if objective(spec, table) == CLASSIFICATION:
             yield from labels.problems_with(tables.texts_in(table, spec.target), "task.target")
+        else:
+            yield from _words_in(replace(train, where="task.target"), spec.target)
+            yield from _missing_numbers(spec, train)
         if not any(columns(spec, table)):
             what = f"{spec.train} has no column to predict from; add some"
             yield Problem("task.train", what)
@@ -73,13 +84,15 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         wanted = {where: [*numeric, *categorical]}
         yield from tables.missing_columns(other.table, wanted, other.path)
         if objective(spec, table) == CLASSIFICATION:
-            known = tables.texts_in(table, spec.target)
-            yield from labels.unseen(known, tables.texts_in(other.table, spec.target), where)
+            trained = tables.texts_in(table, spec.target)
+            yield from labels.unseen(trained, tables.texts_in(other.table, spec.target), where)
         else:
             numeric = [*numeric, spec.target]
+            yield from _missing_numbers(spec, other)
         for column in numeric:
             if column in other.table.columns:
-                yield from _words_in(other, column)
+                known = texts_of(table, column).words
+                yield from _words_in(other, column, known)
 
     def strata(self, train: TableFile) -> list[str]:
         if objective(self.spec, train.table) == REGRESSION:
@@ -111,26 +124,36 @@ def _words_for_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
         yield from _words_in(replace(file, where="task.target"), spec.target)
 
 
-def _words_in(file: TableFile, column: str) -> Iterator[Problem]:
-    _, words = numbers_in(file.table, column)
-    if not words:
+def _words_in(file: TableFile, column: str, known: Container[str] = ()) -> Iterator[Problem]:
+    """The problem of texts for numbers, but for those that are known to stand for missing ones."""
+    _, rows = numbers_in(file.table, column)
+    if not rows:
         return
-    row = words[0]
-    value = tables.texts_in(file.table, column)[row]
-    first = f"the first of them row {row + 1}: {value!r}"
-    what = f"column {column!r} of {file.path} is not a number in {len(words)} rows, {first}"
+    texts = tables.texts_in(file.table, column)
+    rows = [row for row in rows if texts[row] not in known]
+    if not rows:
+        return
+    first = f"the first of them row {rows[0] + 1}: {texts[rows[0]]!r}"
+    what = f"column {column!r} of {file.path} is not a number in {len(rows)} rows, {first}"
     yield Problem(file.where, f"{what}; correct them, or treat it as classes")
 
 
 def _gaps(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
-    target, table = spec.target, file.table
-    values = tables.texts_in(table, target)
-    missing = np.array([value is None for value in values])
-    if spec.objective == REGRESSION:
-        numbers, words = numbers_in(table, target)
-        if words:  # another problem
-            return
-        missing |= np.isnan(numbers)
+    missing = [text is None for text in tables.texts_in(file.table, spec.target)]
+    if any(missing):
+        yield _without_target(spec, file, missing)
+    elif spec.objective == REGRESSION:
+        yield from _missing_numbers(spec, file)
+
+
+def _missing_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
+    """The problem of a quantity that is missing, by an empty cell or by a word for it."""
+    if spec.target in file.table.columns:
+        numbers, words = numbers_in(file.table, spec.target)
+        if np.isnan(numbers).any() and not words:  # words are another problem
+            yield _without_target(spec, file, np.isnan(numbers))
+
+
+def _without_target(spec: TabularSpec, file: TableFile, missing: npt.ArrayLike) -> Problem:
     rows: list[int] = (np.flatnonzero(missing) + 1).tolist()
-    if rows:
-        yield Problem("task.target", tables.missing_values(rows, target, file.path))
+    return Problem("task.target", tables.missing_values(rows, spec.target, file.path))
