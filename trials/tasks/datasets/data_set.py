@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import collections
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
 from trials.descriptions.models import Pretrained, Scratch
+from trials.tasks.datasets import remarks
 
 
 @dataclass(frozen=True)
@@ -108,16 +109,43 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         """The labels without a training example after a split."""
         return ()
 
+    def keys(self, examples: Examples, train: Examples) -> Sequence[Hashable]:
+        """The input of each example, or what stands for it, to compare examples by.
+
+        Args:
+            train: The examples of the training file.
+        """
+        return examples  # type: ignore[return-value]
+
+    def notes(self, examples: Examples) -> Iterable[str]:
+        """Sentences on how a file was read."""
+        return ()
+
+    def remarks(self, train: Examples) -> Iterable[tuple[str, str]]:
+        """Sentences on training data that may not be what its owner believes, each after its place
+        in the study file."""
+        return ()
+
     def taken(self, examples: Any, mask: Mask) -> Any:
         """The examples where the mask is true."""
         return list(itertools.compress(examples, mask))
 
-    def problems(self) -> list[Problem]:
-        """All problems of the files, those of the test file included."""
+    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
+        """All problems of the files, those of the test file included.
+
+        Args:
+            remark: Takes sentences on data that has no problems.
+        """
         train, problems = self._train()
-        _, more = self._parts(train, problems)
-        _, of_test = self._other(train, self.spec.test, "task.test")
-        return [*more, *of_test]
+        parts, problems = self._parts(train, problems)
+        test, of_test = self._other(train, self.spec.test, "task.test")
+        problems += of_test
+        if remark is not None and not problems:
+            assert train is not None
+            assert parts is not None
+            for where, what in self._remarks(train, parts, test):
+                remark(f"{where}: {what}")
+        return problems
 
     def prepare(self, settings: Any) -> Any:
         """Read, check, split and encode.
@@ -135,6 +163,30 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         assert self.spec.test is not None
         test, _ = self.examples(self.spec.test, "task.test")
         return self.with_test(data, test, settings)
+
+    def _remarks(
+        self, train: Examples, parts: tuple[Examples, Examples], test: Examples | None
+    ) -> Iterator[tuple[str, str]]:
+        has_file = isinstance(self.spec.validation, Path)
+        files = {"task.train": train}
+        if has_file:
+            files["task.validation"] = parts[1]
+        if test is not None:
+            files["task.test"] = test
+        for where, examples in files.items():
+            for what in self.notes(examples):
+                yield where, what
+        yield from self.remarks(train)
+
+        keys = {where: self.keys(examples, train) for where, examples in files.items()}
+        if not has_file:
+            learnt, split_off = (self.keys(part, train) for part in parts)
+            place = "in the part that is trained, by a duplicate,"
+            for what in remarks.on_shared(set(learnt), split_off, place, self.UNIT):
+                yield "task.validation", what
+        for (one, known), (other, others) in itertools.combinations(keys.items(), 2):
+            for what in remarks.on_shared(set(known), others, f"in {one}", self.UNIT):
+                yield other, what
 
     def _train(self) -> tuple[Examples | None, list[Problem]]:
         train, problems = self._read(self.spec.train, "task.train")

@@ -16,12 +16,10 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.data import files
-from trials.tasks.datasets.labels import FIRST
+from trials.tasks.datasets.labels import LONGEST, listed
 
 MOST_NAMED = 20
 """Columns that a problem lists."""
-LONGEST_SHOWN = 60
-"""Characters of a column's name in a problem."""
 LARGEST = float(np.finfo(np.float32).max)
 """The largest number, by its absolute value, that a model can read."""
 
@@ -121,15 +119,14 @@ def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path)
 
 
 def _rows_of(path: Path, what: str, rows: list[str], hint: str) -> str:
-    named = ", ".join([*rows[:FIRST], *(["..."] if len(rows) > FIRST else [])])
     many = "s" if len(rows) != 1 else ""
-    found = f"{len(rows)} row{many} of {path} {what}: row{many} {named}"
+    found = f"{len(rows)} row{many} of {path} {what}: row{many} {listed(rows)}"
     return f"{found} (the first after the header is row 1); {hint}"
 
 
 def _shown(name: str) -> str:
     printable = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return printable if len(printable) <= LONGEST_SHOWN else f"{printable[:LONGEST_SHOWN]}…"
+    return printable if len(printable) <= LONGEST else f"{printable[:LONGEST]}…"
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:

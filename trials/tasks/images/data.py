@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from trials.contract import Problem, TaskError
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
-from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
 from trials.tasks.images import folder
 from trials.tasks.images.folder import Bytes
@@ -116,6 +117,20 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
 
     def strata(self, train: Images) -> list[str]:
         return train.names
+
+    def keys(self, examples: Images, train: Images) -> list[bytes]:
+        return [hashlib.sha256(image.tobytes()).digest() for image in examples.pixels]
+
+    def notes(self, examples: Images) -> Iterator[str]:
+        yield from examples.notes
+        pixels = examples.pixels.reshape(len(examples.pixels), -1, examples.pixels.shape[-1])
+        plain = int((pixels == pixels[:, :1]).all(axis=(1, 2)).sum())
+        if plain:
+            yield f"images that show one colour alone: {plain} of {len(pixels)}"
+
+    def remarks(self, train: Images) -> Iterator[tuple[str, str]]:
+        for what in remarks.on_classes(train.names, self.UNIT):
+            yield "task.train", what
 
     def taken(self, examples: Images, mask: Mask) -> Images:
         return Images(examples.pixels[mask], super().taken(examples.names, mask))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from trials.contract import TaskError
 from trials.data import files
 from trials.tasks.datasets import tables
-from trials.tasks.datasets.labels import FIRST
+from trials.tasks.datasets.labels import listed
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -77,7 +77,7 @@ def files_in(folder: Path, where: str) -> ClassFiles:
         raise TaskError.at(where, f"{what}; name {folder / classes[0]}")
     notes = []
     if others:
-        endings = ", ".join(sorted(others)[:FIRST])
+        endings = listed(sorted(others))
         notes.append(f"files that are not images are left out: {others.total()} ({endings})")
     if loose:
         notes.append(f"images in no class's folder are left out: {loose}")
@@ -115,7 +115,7 @@ def squares(paths: list[Path], where: str, side: int) -> Bytes:
     (first, why), *others = broken.items()
     what = f"{first} cannot be read as an image ({why.replace(first, 'it')})"
     if others:
-        named = ", ".join(name for name, _ in others[:FIRST])
+        named = listed(name for name, _ in others)
         what = f"{what}, and neither can {len(others)} more: {named}"
     raise TaskError.at(where, f"{what}; fix or remove {'them' if others else 'it'}")
 

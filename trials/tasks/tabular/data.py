@@ -14,7 +14,9 @@ from trials.contract import Problem
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets import remarks as common_remarks
 from trials.tasks.datasets.data_set import DataSet, Mask
+from trials.tasks.tabular import remarks
 from trials.tasks.tabular.columns import (
     TabularSpec,
     columns,
@@ -93,6 +95,24 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
             if column in other.table.columns:
                 known = texts_of(table, column).words
                 yield from _words_in(other, column, known)
+
+    def keys(self, examples: TableFile, train: TableFile) -> list[tuple[str | None, ...]]:
+        numeric, categorical = columns(self.spec, train.table)
+        used = (*numeric, *categorical, self.spec.target)
+        texts = [tables.texts_in(examples.table, column) for column in used]
+        return list(zip(*texts, strict=True))
+
+    def remarks(self, train: TableFile) -> Iterator[tuple[str, str]]:
+        spec, table = self.spec, train.table
+        for what in remarks.on_table(spec, table):
+            yield "task.train", what
+        if objective(spec, table) == CLASSIFICATION:
+            on_target = common_remarks.on_classes(tables.texts_in(table, spec.target), self.UNIT)
+        else:
+            numbers, _ = numbers_in(table, spec.target)
+            on_target = common_remarks.on_quantities(numbers, self.UNIT)
+        for what in on_target:
+            yield "task.target", what
 
     def strata(self, train: TableFile) -> list[str]:
         if objective(self.spec, train.table) == REGRESSION:
