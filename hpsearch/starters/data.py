@@ -163,7 +163,8 @@ def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:
 def _predicted(table: pd.DataFrame, target: str) -> str:
     """The objective that the target of a table asks for: classification or regression."""
     task = {"train": "", "validation": 0.1, "target": target}
-    return tabular_columns.objective(tabular_columns.TabularSpec.parse(task, Path()), table)
+    spec = tabular_columns.TabularSpec.parse(task, Path())
+    return tabular_columns.objective(spec, {target: tabular_columns.texts_of(table, target)})
 
 
 def _validation(table: pd.DataFrame) -> float:

@@ -54,6 +54,8 @@ class DataSpec:
         }
 
 
+_BY_HEART = "what is measured on them is learnt by heart"
+
 SpecT = TypeVar("SpecT", bound=DataSpec)
 Examples = TypeVar("Examples")
 Mask = npt.NDArray[np.bool_]
@@ -143,7 +145,7 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         if remark is not None and not problems:
             assert train is not None
             assert parts is not None
-            for where, what in self._remarks(train, parts, test):
+            for where, what in self._remarks(train, parts[1], test):
                 remark(f"{where}: {what}")
         return problems
 
@@ -165,12 +167,11 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return self.with_test(data, test, settings)
 
     def _remarks(
-        self, train: Examples, parts: tuple[Examples, Examples], test: Examples | None
+        self, train: Examples, validation: Examples, test: Examples | None
     ) -> Iterator[tuple[str, str]]:
-        has_file = isinstance(self.spec.validation, Path)
         files = {"task.train": train}
-        if has_file:
-            files["task.validation"] = parts[1]
+        if isinstance(self.spec.validation, Path):
+            files["task.validation"] = validation
         if test is not None:
             files["task.test"] = test
         for where, examples in files.items():
@@ -179,13 +180,16 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         yield from self.remarks(train)
 
         keys = {where: self.keys(examples, train) for where, examples in files.items()}
-        if not has_file:
-            learnt, split_off = (self.keys(part, train) for part in parts)
-            place = "in the part that is trained, by a duplicate,"
-            for what in remarks.on_shared(set(learnt), split_off, place, self.UNIT):
+        if not isinstance(self.spec.validation, Path):
+            mask = self._mask(train, self.spec.validation)
+            learnt = itertools.compress(keys["task.train"], ~mask)
+            split_off = list(itertools.compress(keys["task.train"], mask))
+            twice = f"split off whose duplicates are trained: {_BY_HEART}"
+            for what in remarks.on_shared(set(learnt), split_off, self.UNIT, twice):
                 yield "task.validation", what
         for (one, known), (other, others) in itertools.combinations(keys.items(), 2):
-            for what in remarks.on_shared(set(known), others, f"in {one}", self.UNIT):
+            why = _BY_HEART if one == "task.train" else "the search chooses by them"
+            for what in remarks.on_shared(set(known), others, self.UNIT, f"in {one} too: {why}"):
                 yield other, what
 
     def _train(self) -> tuple[Examples | None, list[Problem]]:
@@ -222,10 +226,9 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             return (train, validation), problems + more
         if train is None or problems:
             return None, problems
-        strata = self.strata(train)
-        mask = stratified(strata, chosen, self.spec.split_seed)
+        mask = self._mask(train, chosen)
         if not mask.any():
-            return None, [Problem("task.validation", self._too_few(strata, chosen))]
+            return None, [Problem("task.validation", self._too_few(train, chosen))]
         parts = self.taken(train, ~mask), self.taken(train, mask)
         lost = ", ".join(self.lost(*parts))
         if not lost:
@@ -234,7 +237,12 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         hint = "choose another split_seed, or give a file"
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
-    def _too_few(self, strata: Sequence[str], fraction: float) -> str:
+    def _mask(self, train: Examples, fraction: float) -> Mask:
+        """The training examples that a fraction takes for validation."""
+        return stratified(self.strata(train), fraction, self.spec.split_seed)
+
+    def _too_few(self, train: Examples, fraction: float) -> str:
+        strata = self.strata(train)
         largest = max(collections.Counter(strata).values())
         unit, rows = self.UNIT, len(strata)
         if largest > 1:

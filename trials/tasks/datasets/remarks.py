@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,21 +15,18 @@ NEARLY_ALL = 0.9
 """The share of the rows from which on one class makes accuracy say little."""
 
 
-def on_classes(labels: Iterable[str | None], unit: str) -> Iterator[str]:
+def on_classes(counts: collections.Counter[str], unit: str) -> Iterator[str]:
     """Sentences on the classes of training rows.
 
     Args:
-        labels: The class of each row; None for a row without one.
+        counts: The number of rows with each class.
         unit: The word for a row.
     """
-    counts = collections.Counter(label for label in labels if label is not None)
     yield from on_names(counts, unit)
     (most, count), total = counts.most_common(1)[0], counts.total()
     if NEARLY_ALL * total <= count < total:
-        accuracy = (
-            f"{count:,} of {total:,} {unit}s have the class {quoted(most)}: to guess it is right so"
-        )
-        yield f"{accuracy} often; macro_f1 or mcc as the objective shows what is learnt beyond"
+        what = f"{count:,} of {total:,} {unit}s have the class {quoted(most)}"
+        yield f"{what}, an accuracy that needs no learning; macro_f1 and mcc show what is learnt"
 
 
 def on_names(counts: collections.Counter[str], unit: str) -> Iterator[str]:
@@ -68,18 +65,18 @@ def on_outliers(numbers: Floats, unit: str) -> str | None:
 
 
 def on_shared(
-    known: Collection[Hashable], other: Sequence[Hashable], place: str, unit: str
+    known: Collection[Hashable], other: Sequence[Hashable], unit: str, what: str
 ) -> Iterator[str]:
     """The sentence on rows that are in two parts of the data.
 
     Args:
         known: The keys of the rows of one part.
         other: The keys of the rows of the other.
-        place: Where the first part is, in words.
+        what: The end of the sentence, after "rows are".
     """
     shared = sum(key in known for key in other)
     if not shared:
         return
     total = len(other)
     count = f"all {total:,}" if shared == total else f"{shared:,} of {total:,}"
-    yield f"{count} {unit}s are {place} too: what is measured on them was learnt by heart"
+    yield f"{count} {unit}s are {what}"

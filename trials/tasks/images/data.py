@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -129,7 +130,7 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
             yield f"images that show one colour alone: {plain} of {len(pixels)}"
 
     def remarks(self, train: Images) -> Iterator[tuple[str, str]]:
-        for what in remarks.on_classes(train.names, self.UNIT):
+        for what in remarks.on_classes(collections.Counter(train.names), self.UNIT):
             yield "task.train", what
 
     def taken(self, examples: Images, mask: Mask) -> Images:

@@ -109,6 +109,12 @@ class ColumnTexts:
         return {text: self.rows[text] for text in others if not _is_missing(text)}
 
     @property
+    def all_numbers(self) -> Floats:
+        """The number of each row that has one, in no order."""
+        counts = [self.rows[text] for text in self.numbers]
+        return np.repeat(np.array(list(self.numbers.values()), dtype=np.float64), counts)
+
+    @property
     def role(self) -> Role:
         """The use that is made of the column."""
         texts, filled = len(self.rows), sum(self.rows.values())
@@ -133,6 +139,11 @@ class ColumnTexts:
         is_few = len(words) == 1 or of_words <= FEW * (of_numbers + of_words)
         different = len(set(self.numbers.values()))
         return is_few and different > min(MOST_CLASSES, of_numbers / 2)
+
+
+def texts_in(table: pd.DataFrame) -> dict[str, ColumnTexts]:
+    """The texts of a table, by column."""
+    return {column: texts_of(table, column) for column in table.columns}
 
 
 def texts_of(table: pd.DataFrame, column: str) -> ColumnTexts:
@@ -164,11 +175,15 @@ def _is_missing(text: str) -> bool:
     return text.strip().lower() in MISSING_WORDS
 
 
-def objective(spec: TabularSpec, train: pd.DataFrame) -> str:
+Texts = Mapping[str, ColumnTexts]
+"""The texts of a table, by column."""
+
+
+def objective(spec: TabularSpec, train: Texts) -> str:
     """The stated objective; else regression for a target of fractions or of many whole numbers."""
     if spec.objective is not None:
         return spec.objective
-    texts = texts_of(train, spec.target)
+    texts = train[spec.target]
     if not texts.holds_numbers:
         return CLASSIFICATION
     different = set(texts.numbers.values())
@@ -177,7 +192,7 @@ def objective(spec: TabularSpec, train: pd.DataFrame) -> str:
     return CLASSIFICATION
 
 
-def columns(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str]]:
+def columns(spec: TabularSpec, train: Texts) -> tuple[list[str], list[str]]:
     """The columns of numbers and of classes, without those that have a single value or name rows.
 
     If the part states one list alone, the other is found among the rest of the columns; if it
@@ -187,10 +202,10 @@ def columns(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str
     if spec.numeric is not None and spec.categorical is not None:
         return numeric, categorical
     stated = {spec.target, *numeric, *categorical}
-    for column in train.columns:
+    for column, texts in train.items():
         if column in stated:
             continue
-        role = texts_of(train, column).role
+        role = texts.role
         if role is Role.NUMBERS and spec.numeric is None:
             numeric.append(column)
         elif role is Role.CLASSES and spec.categorical is None:
@@ -198,12 +213,12 @@ def columns(spec: TabularSpec, train: pd.DataFrame) -> tuple[list[str], list[str
     return numeric, categorical
 
 
-def settled(spec: TabularSpec, table: pd.DataFrame) -> TabularSpec:
+def settled(spec: TabularSpec, train: Texts) -> TabularSpec:
     """The part, with the choices that follow from its data."""
-    numeric, categorical = columns(spec, table)
+    numeric, categorical = columns(spec, train)
     return replace(
         spec,
         numeric=tuple(numeric),
         categorical=tuple(categorical),
-        objective=objective(spec, table),
+        objective=objective(spec, train),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import functools
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,14 +20,20 @@ from trials.tasks.datasets import remarks as common_remarks
 from trials.tasks.datasets.data_set import DataSet, Mask
 from trials.tasks.tabular import remarks
 from trials.tasks.tabular.columns import (
+    ColumnTexts,
     TabularSpec,
     columns,
     numbers_in,
     objective,
     settled,
-    texts_of,
+    texts_in,
 )
-from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
+from trials.tasks.tabular.encoding import (
+    TabularEncoding,
+    TabularRows,
+    encode,
+    learn,
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,11 @@ class TableFile:
     def __len__(self) -> int:
         return len(self.table)
 
+    @functools.cached_property
+    def texts(self) -> dict[str, ColumnTexts]:
+        """The texts of each column."""
+        return texts_in(self.table)
+
 
 class TabularDataSet(DataSet[TabularSpec, TableFile]):
     """The rows of tables."""
@@ -70,52 +83,52 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         return found, [*_words_for_numbers(spec, found), *_gaps(spec, found)]
 
     def unfit(self, train: TableFile) -> Iterator[Problem]:
-        spec, table = self.spec, train.table
-        if objective(spec, table) == CLASSIFICATION:
-            yield from labels.problems_with(tables.texts_in(table, spec.target), "task.target")
+        spec = self.spec
+        if objective(spec, train.texts) == CLASSIFICATION:
+            yield from labels.problems_with(train.texts[spec.target].rows, "task.target")
         else:
             yield from _words_in(replace(train, where="task.target"), spec.target)
             yield from _missing_numbers(spec, train)
-        if not any(columns(spec, table)):
+        if not any(columns(spec, train.texts)):
             what = f"{spec.train} has no column to predict from; add some"
             yield Problem("task.train", what)
 
     def misfits(self, train: TableFile, other: TableFile, where: str) -> Iterator[Problem]:
-        spec, table = self.spec, train.table
-        numeric, categorical = columns(spec, table)
+        target, texts = self.spec.target, train.texts
+        numeric, categorical = columns(self.spec, texts)
         wanted = {where: [*numeric, *categorical]}
         yield from tables.missing_columns(other.table, wanted, other.path)
-        if objective(spec, table) == CLASSIFICATION:
-            trained = tables.texts_in(table, spec.target)
-            yield from labels.unseen(trained, tables.texts_in(other.table, spec.target), where)
+        if objective(self.spec, texts) == CLASSIFICATION:
+            found = tables.texts_in(other.table, target)
+            yield from labels.unseen(list(texts[target].rows), found, where)
         else:
-            numeric = [*numeric, spec.target]
-            yield from _missing_numbers(spec, other)
+            numeric = [*numeric, target]
+            yield from _missing_numbers(self.spec, other)
         for column in numeric:
-            if column in other.table.columns:
-                known = texts_of(table, column).words
-                yield from _words_in(other, column, known)
+            if column in other.texts:
+                yield from _words_in(other, column, texts[column].words)
 
-    def keys(self, examples: TableFile, train: TableFile) -> list[tuple[str | None, ...]]:
-        numeric, categorical = columns(self.spec, train.table)
-        used = (*numeric, *categorical, self.spec.target)
-        texts = [tables.texts_in(examples.table, column) for column in used]
-        return list(zip(*texts, strict=True))
+    def keys(self, examples: TableFile, train: TableFile) -> list[tuple[str | float | None, ...]]:
+        numeric, categorical = columns(self.spec, train.texts)
+        values: list[list[str | float | None]] = []
+        for column in (*numeric, *categorical, self.spec.target):
+            numbers = examples.texts[column].numbers
+            texts = tables.texts_in(examples.table, column)
+            values.append([None if text is None else numbers.get(text, text) for text in texts])
+        return list(zip(*values, strict=True))
 
     def remarks(self, train: TableFile) -> Iterator[tuple[str, str]]:
-        spec, table = self.spec, train.table
-        for what in remarks.on_table(spec, table):
+        spec, target = self.spec, train.texts[self.spec.target]
+        for what in remarks.on_table(spec, train.table, train.texts):
             yield "task.train", what
-        if objective(spec, table) == CLASSIFICATION:
-            on_target = common_remarks.on_classes(tables.texts_in(table, spec.target), self.UNIT)
-        else:
-            numbers, _ = numbers_in(table, spec.target)
-            on_target = common_remarks.on_quantities(numbers, self.UNIT)
+        on_target = common_remarks.on_classes(Counter(target.rows), self.UNIT)
+        if objective(spec, train.texts) == REGRESSION:
+            on_target = common_remarks.on_quantities(target.all_numbers, self.UNIT)
         for what in on_target:
             yield "task.target", what
 
     def strata(self, train: TableFile) -> list[str]:
-        if objective(self.spec, train.table) == REGRESSION:
+        if objective(self.spec, train.texts) == REGRESSION:
             return [""] * len(train)
         return [str(label) for label in tables.texts_in(train.table, self.spec.target)]
 
@@ -127,7 +140,7 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         if not isinstance(self.spec.validation, Path):
             # A word in a validation row would otherwise count as a missing number.
             decisive = pd.concat([train.table, validation.table])
-        spec = settled(self.spec, decisive)
+        spec = settled(self.spec, texts_in(decisive))
         encoding = learn(spec, train.table)
         learnt = encode(spec, encoding, train.table)
         held_out = encode(spec, encoding, validation.table)
@@ -144,15 +157,13 @@ def _words_for_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
         yield from _words_in(replace(file, where="task.target"), spec.target)
 
 
-def _words_in(file: TableFile, column: str, known: Container[str] = ()) -> Iterator[Problem]:
+def _words_in(file: TableFile, column: str, known: Iterable[str] = ()) -> Iterator[Problem]:
     """The problem of texts for numbers, but for those that are known to stand for missing ones."""
-    _, rows = numbers_in(file.table, column)
-    if not rows:
+    words = file.texts[column].words.keys() - set(known)
+    if not words:
         return
     texts = tables.texts_in(file.table, column)
-    rows = [row for row in rows if texts[row] not in known]
-    if not rows:
-        return
+    rows = [row for row, text in enumerate(texts) if text in words]
     first = f"the first of them row {rows[0] + 1}: {texts[rows[0]]!r}"
     what = f"column {column!r} of {file.path} is not a number in {len(rows)} rows, {first}"
     yield Problem(file.where, f"{what}; correct them, or treat it as classes")
@@ -168,10 +179,10 @@ def _gaps(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
 
 def _missing_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
     """The problem of a quantity that is missing, by an empty cell or by a word for it."""
-    if spec.target in file.table.columns:
-        numbers, words = numbers_in(file.table, spec.target)
-        if np.isnan(numbers).any() and not words:  # words are another problem
-            yield _without_target(spec, file, np.isnan(numbers))
+    texts = file.texts[spec.target]
+    if len(texts.numbers) < len(texts.rows) and not texts.words:  # words are another problem
+        numbers, _ = numbers_in(file.table, spec.target)
+        yield _without_target(spec, file, np.isnan(numbers))
 
 
 def _without_target(spec: TabularSpec, file: TableFile, missing: npt.ArrayLike) -> Problem:

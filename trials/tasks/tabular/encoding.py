@@ -16,7 +16,7 @@ import pandas as pd
 
 from trials.descriptions.tabular import REGRESSION
 from trials.tasks.datasets import labels, outliers, tables
-from trials.tasks.tabular.columns import Floats, TabularSpec, columns, numbers_in, objective
+from trials.tasks.tabular.columns import Floats, TabularSpec, numbers_in
 
 EXACT = 1e15
 """A float does not distinguish larger numbers: they stay texts."""
@@ -64,8 +64,8 @@ class TabularEncoding:
 
 
 def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
-    """The encoding of a task's training rows."""
-    numeric, categorical = columns(spec, train)
+    """The encoding of a task's training rows; the part is settled."""
+    numeric, categorical = spec.numeric or (), spec.categorical or ()
     ranges, means, deviations, flagged = [], [], [], []
     for column in numeric:
         numbers, _ = numbers_in(train, column)
@@ -79,7 +79,7 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
             flagged.append(column)
 
     classes, target_mean, target_deviation = None, 0.0, 1.0
-    if objective(spec, train) == REGRESSION:
+    if spec.objective == REGRESSION:
         quantities, _ = numbers_in(train, spec.target)
         target_mean, target_deviation = _moments(quantities)
     else:

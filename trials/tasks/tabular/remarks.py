@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,10 @@ from trials.tasks.tabular.columns import (
     Floats,
     Role,
     TabularSpec,
+    Texts,
     columns,
     numbers_in,
     objective,
-    texts_of,
 )
 
 MOST = 30
@@ -53,23 +53,24 @@ ROW_NAMES = re.compile(r"(unnamed: \d+|index|(.*[ _-])?(id|key|no|nr|uuid))", re
 """Names of columns that number or name the rows."""
 
 
-def on_table(spec: TabularSpec, table: pd.DataFrame) -> Iterator[str]:
+def on_table(spec: TabularSpec, table: pd.DataFrame, texts: Texts) -> Iterator[str]:
     """Sentences on the training rows without those on the target's values."""
-    numeric, categorical = columns(spec, table)
+    numeric, categorical = columns(spec, texts)
     used = [*numeric, *categorical]
-    texts = {column: texts_of(table, column) for column in table.columns if column != spec.target}
-    stated = {*(spec.numeric or ()), *(spec.categorical or ())}
+    stated = {spec.target, *(spec.numeric or ()), *(spec.categorical or ())}
     sentences = []
     for column, found in texts.items():
         if column in stated or found.role is Role.ONE_VALUE:
             continue
         if column in used or found.role is Role.NAMES:
             sentences += [f"column {column!r} {what}" for what in _on_column(column, found)]
-    yield _summary(spec, texts, table, used)
+    yield _summary(spec, texts)
     yield from sentences[:MOST]
     if len(sentences) > MOST:
         yield f"as much could be said {len(sentences) - MOST} times more, of other columns"
-    yield from _on_outliers(table, numeric)
+    for column in numeric:
+        if what := remarks.on_outliers(texts[column].all_numbers, "row"):
+            yield f"in column {column!r}, {what}; correct it if it is a mistake"
     codes = [column for column in numeric if column not in stated and _may_be_codes(texts[column])]
     if codes:
         what = f"taken for numbers, with few whole ones each: {listed(codes)}"
@@ -77,22 +78,24 @@ def on_table(spec: TabularSpec, table: pd.DataFrame) -> Iterator[str]:
     for column in categorical:
         if groups := alike(texts[column].rows):
             yield f"column {column!r} has classes that may be one: {grouped(groups)}"
-    yield from _giving_away(spec, table, numeric, categorical)
+    for column in _giving_away(spec, table, texts):
+        what = f"column {column!r} alone gives the target away"
+        yield f"{what}; remove it, unless it is known where the model is used"
 
 
-def _summary(
-    spec: TabularSpec, texts: Mapping[str, ColumnTexts], table: pd.DataFrame, used: Sequence[str]
-) -> str:
+def _summary(spec: TabularSpec, texts: Texts) -> str:
     parts: dict[str, list[str]] = {"numbers": [], "classes": [], "left out": []}
-    numeric, _ = columns(spec, table)
+    numeric, categorical = columns(spec, texts)
     for column, found in texts.items():
-        if column not in used:
+        if column == spec.target:
+            continue
+        if column not in (*numeric, *categorical):
             why = " (one value)" if found.role is Role.ONE_VALUE else ""
             parts["left out"].append(f"{column}{why}")
         else:
             parts["numbers" if column in numeric else "classes"].append(column)
     shown = [f"{len(found)} {name} ({listed(found)})" for name, found in parts.items() if found]
-    kind = "a class" if objective(spec, table) == CLASSIFICATION else "a quantity"
+    kind = "a class" if objective(spec, texts) == CLASSIFICATION else "a quantity"
     return f"columns: {', '.join(shown)}; the target {spec.target!r} is {kind}"
 
 
@@ -158,23 +161,15 @@ def _form(texts: Sequence[str]) -> str | None:
     return None
 
 
-def _on_outliers(table: pd.DataFrame, numeric: Iterable[str]) -> Iterator[str]:
-    for column in numeric:
-        numbers, _ = numbers_in(table, column)
-        if what := remarks.on_outliers(numbers[~np.isnan(numbers)], "row"):
-            yield f"in column {column!r}, {what}; correct it if it is a mistake"
-
-
-def _giving_away(
-    spec: TabularSpec, table: pd.DataFrame, numeric: Sequence[str], categorical: Sequence[str]
-) -> Iterator[str]:
-    """Sentences on columns from which alone the target of other rows follows."""
+def _giving_away(spec: TabularSpec, table: pd.DataFrame, texts: Texts) -> Iterator[str]:
+    """The columns from which alone the target of other rows follows."""
+    numeric, categorical = columns(spec, texts)
     count = max(len(numeric) + len(categorical), 1)
     rows = min(len(table), MOST_ROWS, max(MOST_CELLS // count, 1000))
     if rows < FEWEST_ROWS:
         return
     some = table.sample(rows, random_state=0)
-    if objective(spec, table) == CLASSIFICATION:
+    if objective(spec, texts) == CLASSIFICATION:
         follows, target = _gives_class, _codes(some, spec.target)
     else:
         follows, target = _gives_quantity, numbers_in(some, spec.target)[0]
@@ -182,8 +177,7 @@ def _giving_away(
         is_number = column in numeric
         values = numbers_in(some, column)[0] if is_number else _codes(some, column)
         if follows(values, target, is_number):
-            what = f"column {column!r} alone gives the target away"
-            yield f"{what}; remove it, unless it is known where the model is used"
+            yield column
 
 
 def _codes(table: pd.DataFrame, column: str) -> Floats:

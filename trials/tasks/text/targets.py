@@ -108,7 +108,7 @@ class OneClass(TextTarget):
         return labels.problems_with(train, "task.label")
 
     def remarks(self, train: Values) -> Iterator[str]:
-        return remarks.on_classes(train, "text")
+        return remarks.on_classes(collections.Counter(train), "text")
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
         return labels.unseen(train, other, where)

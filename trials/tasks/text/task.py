@@ -129,8 +129,9 @@ class TextDataSet(DataSet[TextSpec, Examples]):
     def lost(self, train: Examples, validation: Examples) -> list[str]:
         return self.target.lost(train.values, validation.values)
 
-    def keys(self, examples: Examples, train: Examples) -> list[Text]:
-        return examples.texts
+    def keys(self, examples: Examples, train: Examples) -> list[tuple[str, ...]]:
+        texts = examples.texts
+        return [tuple(" ".join(str(text).split()).casefold() for text in row) for row in texts]
 
     def remarks(self, train: Examples) -> Iterator[tuple[str, str]]:
         for what in self.target.remarks(train.values):
@@ -140,7 +141,8 @@ class TextDataSet(DataSet[TextSpec, Examples]):
         rows = zip(train.texts, train.values, strict=True)
         named, total = sum(_names_its_class(*row) for row in rows), len(train.texts)
         if named >= remarks.NEARLY_ALL * total:
-            yield "task.text", f"the name of its class is in {named:,} of {total:,} texts"
+            what = f"{named:,} of {total:,} texts have the name of their class in them"
+            yield "task.text", f"{what}, and give it away"
 
     def taken(self, examples: Examples, mask: Mask) -> Examples:
         texts, values = super().taken(examples.texts, mask), super().taken(examples.values, mask)
