@@ -184,12 +184,14 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             mask = self._mask(train, self.spec.validation)
             learnt = itertools.compress(keys["task.train"], ~mask)
             split_off = list(itertools.compress(keys["task.train"], mask))
-            twice = f"split off whose duplicates are trained: {_BY_HEART}"
+            twice = f"have a duplicate that is trained: {_BY_HEART}"
             for what in remarks.on_shared(set(learnt), split_off, self.UNIT, twice):
                 yield "task.validation", what
         for (one, known), (other, others) in itertools.combinations(keys.items(), 2):
             why = _BY_HEART if one == "task.train" else "the search chooses by them"
-            for what in remarks.on_shared(set(known), others, self.UNIT, f"in {one} too: {why}"):
+            for what in remarks.on_shared(
+                set(known), others, self.UNIT, f"are in {one} too: {why}"
+            ):
                 yield other, what
 
     def _train(self) -> tuple[Examples | None, list[Problem]]:

@@ -72,11 +72,11 @@ def on_shared(
     Args:
         known: The keys of the rows of one part.
         other: The keys of the rows of the other.
-        what: The end of the sentence, after "rows are".
+        what: The end of the sentence, after "rows".
     """
     shared = sum(key in known for key in other)
     if not shared:
         return
     total = len(other)
     count = f"all {total:,}" if shared == total else f"{shared:,} of {total:,}"
-    yield f"{count} {unit}s are {what}"
+    yield f"{count} {unit}s {what}"

@@ -105,7 +105,7 @@ class ColumnTexts:
     def words(self) -> dict[str, int]:
         """The number of rows with each text that neither is a number nor stands for a missing
         one."""
-        others = self.rows.keys() - self.numbers.keys()
+        others = [text for text in self.rows if text not in self.numbers]
         return {text: self.rows[text] for text in others if not _is_missing(text)}
 
     @property

@@ -31,9 +31,9 @@ LOOKED_AT = 50
 """Texts of a column that are looked at for dates and other forms of numbers."""
 MOST_CELLS, MOST_ROWS, FEWEST_ROWS = 2_000_000, 10_000, 40
 """Limits of the rows that show whether a column gives the target away."""
-CERTAIN = 0.02
-"""The share of the errors of always guessing one class, or of the variance of a quantity, that is
-left where a column alone gives the target away."""
+CERTAIN, EXACT = 0.05, 0.01
+"""The share of the errors of always guessing one class, and that of the variance of a quantity,
+that are left where a column alone gives the target away."""
 FEWEST_ERRORS = 5
 """Of always guessing one class, below which nothing shows that a column does better."""
 IN_ORDER = 0.9995
@@ -67,7 +67,7 @@ def on_table(spec: TabularSpec, table: pd.DataFrame, texts: Texts) -> Iterator[s
     yield _summary(spec, texts)
     yield from sentences[:MOST]
     if len(sentences) > MOST:
-        yield f"as much could be said {len(sentences) - MOST} times more, of other columns"
+        yield f"other columns have {len(sentences) - MOST} more such remarks"
     for column in numeric:
         if what := remarks.on_outliers(texts[column].all_numbers, "row"):
             yield f"in column {column!r}, {what}; correct it if it is a mistake"
@@ -84,16 +84,16 @@ def on_table(spec: TabularSpec, table: pd.DataFrame, texts: Texts) -> Iterator[s
 
 
 def _summary(spec: TabularSpec, texts: Texts) -> str:
-    parts: dict[str, list[str]] = {"numbers": [], "classes": [], "left out": []}
+    parts: dict[str, list[str]] = {"of numbers": [], "of classes": [], "left out": []}
     numeric, categorical = columns(spec, texts)
     for column, found in texts.items():
         if column == spec.target:
             continue
         if column not in (*numeric, *categorical):
-            why = " (one value)" if found.role is Role.ONE_VALUE else ""
+            why = ": one value" if found.role is Role.ONE_VALUE else ""
             parts["left out"].append(f"{column}{why}")
         else:
-            parts["numbers" if column in numeric else "classes"].append(column)
+            parts["of numbers" if column in numeric else "of classes"].append(column)
     shown = [f"{len(found)} {name} ({listed(found)})" for name, found in parts.items() if found]
     kind = "a class" if objective(spec, texts) == CLASSIFICATION else "a quantity"
     return f"columns: {', '.join(shown)}; the target {spec.target!r} is {kind}"
@@ -212,4 +212,4 @@ def _gives_quantity(values: Floats, target: Floats, is_number: bool) -> bool:
     means = pd.Series(target[:half]).groupby(values[:half]).mean()
     found = pd.Series(values[half:]).map(means).fillna(target[:half].mean())
     errors = np.square(found.to_numpy() - target[half:])
-    return float(errors.mean()) <= CERTAIN * float(target[half:].var())
+    return float(errors.mean()) <= EXACT * float(target[half:].var())
