@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -90,8 +91,8 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
             yield from _words_in(replace(train, where="task.target"), spec.target)
             yield from _missing_numbers(spec, train)
         if not any(columns(spec, train.texts)):
-            what = f"{spec.train} has no column to predict from; add some"
-            yield Problem("task.train", what)
+            why = next(remarks.left_out(train.texts), "add some")
+            yield Problem("task.train", f"{spec.train} has no column to predict from; {why}")
 
     def misfits(self, train: TableFile, other: TableFile, where: str) -> Iterator[Problem]:
         target, texts = self.spec.target, train.texts
@@ -121,9 +122,12 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         spec, target = self.spec, train.texts[self.spec.target]
         for what in remarks.on_table(spec, train.table, train.texts):
             yield "task.train", what
-        on_target = common_remarks.on_classes(Counter(target.rows), self.UNIT)
-        if objective(spec, train.texts) == REGRESSION:
-            on_target = common_remarks.on_quantities(target.all_numbers, self.UNIT)
+        on_target = common_remarks.on_quantities(target.all_numbers, self.UNIT)
+        if objective(spec, train.texts) == CLASSIFICATION:
+            counts = Counter(target.rows)
+            on_target = itertools.chain(
+                remarks.on_classes(target), common_remarks.on_classes(counts, self.UNIT)
+            )
         for what in on_target:
             yield "task.target", what
 

@@ -34,6 +34,8 @@ MOST_CELLS, MOST_ROWS, FEWEST_ROWS = 2_000_000, 10_000, 40
 CERTAIN, EXACT = 0.05, 0.01
 """The share of the errors of always guessing one class, and that of the variance of a quantity,
 that are left where a column alone gives the target away."""
+MOST_TREE_CLASSES = 100
+"""Classes of a target beyond which no column is tried: a tree takes memory for each in each leaf."""
 FEWEST_ERRORS = 5
 """Of always guessing one class, below which nothing shows that a column does better."""
 IN_ORDER = 0.9995
@@ -99,17 +101,33 @@ def _summary(spec: TabularSpec, texts: Texts) -> str:
     return f"columns: {', '.join(shown)}; the target {spec.target!r} is {kind}"
 
 
+def left_out(texts: Texts) -> Iterator[str]:
+    """Sentences on columns whose rows have a text of their own each."""
+    for column, found in texts.items():
+        if found.role is Role.NAMES:
+            yield f"column {column!r} {_on_names(found)}"
+
+
 def _on_column(column: str, texts: ColumnTexts) -> Iterator[str]:
     """Half sentences on what a column is taken for."""
-    role, rows = texts.role, sum(texts.rows.values())
+    role = texts.role
     if role is Role.NUMBERS:
         yield from _on_numbers(column, texts)
-        return
-    form = _form(list(texts.rows)[:LOOKED_AT])
-    if role is Role.NAMES:
-        what = f"is left out: {len(texts.rows):,} of {rows:,} rows have a text of their own"
-        yield f"{what}{form or ''}"
-        return
+    elif role is Role.NAMES:
+        yield _on_names(texts)
+    else:
+        yield from on_classes(texts)
+
+
+def _on_names(texts: ColumnTexts) -> str:
+    form = _form(list(texts.rows)[:LOOKED_AT]) or ""
+    different, rows = len(texts.rows), sum(texts.rows.values())
+    return f"is left out: {different:,} of {rows:,} rows have a text of their own{form}"
+
+
+def on_classes(texts: ColumnTexts) -> Iterator[str]:
+    """Half sentences on a column of classes that may be something else."""
+    rows, form = sum(texts.rows.values()), _form(list(texts.rows)[:LOOKED_AT])
     of_numbers = sum(texts.rows[text] for text in texts.numbers)
     if 2 * of_numbers >= rows and texts.words:
         words = listed(map(quoted, texts.words))
@@ -166,10 +184,11 @@ def _giving_away(spec: TabularSpec, table: pd.DataFrame, texts: Texts) -> Iterat
     numeric, categorical = columns(spec, texts)
     count = max(len(numeric) + len(categorical), 1)
     rows = min(len(table), MOST_ROWS, max(MOST_CELLS // count, 1000))
-    if rows < FEWEST_ROWS:
+    is_class = objective(spec, texts) == CLASSIFICATION
+    if rows < FEWEST_ROWS or (is_class and len(texts[spec.target].rows) > MOST_TREE_CLASSES):
         return
     some = table.sample(rows, random_state=0)
-    if objective(spec, texts) == CLASSIFICATION:
+    if is_class:
         follows, target = _gives_class, _codes(some, spec.target)
     else:
         follows, target = _gives_quantity, numbers_in(some, spec.target)[0]
@@ -190,6 +209,8 @@ def _gives_class(values: Floats, target: Floats, is_number: bool) -> bool:
     from sklearn.tree import DecisionTreeClassifier
 
     half = len(target) // 2
+    if len(np.unique(target[:half])) > half / 2:
+        return False
     tree = DecisionTreeClassifier(random_state=0).fit(values[:half, None], target[:half])
     others = target[half:]
     wrong = int(np.count_nonzero(tree.predict(values[half:, None]) != others))

@@ -156,6 +156,26 @@ def test_what_is_stated_is_obvious(tmp_path: Path) -> None:
     assert found.startswith("columns: 1 of numbers (size), 2 of classes (zip, key), 2 left out")
 
 
+def test_a_target_that_looks_like_numbers_is_named(tmp_path: Path) -> None:
+    table = frame(cost=every(lambda row: f"{draws[row]},5"))
+    table.to_csv(tmp_path / "train.csv", index=False, sep=";")
+    part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "cost"}
+    found: list[str] = []
+    tasks.inspect(part, tmp_path, found.append)
+    assert "task.target: is taken for 79 classes; they look like numbers ('42,5'): write" in found
+
+
+def test_a_table_whose_columns_are_all_left_out_says_why(tmp_path: Path) -> None:
+    cells = "".join(
+        f"{amount:.2f};{'ab'[row % 2]}\n".replace(".", ",") for row, amount in enumerate(AMOUNTS)
+    )
+    (tmp_path / "train.csv").write_text(f"amount;kind\n{cells}")
+    part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "kind"}
+    (problem,) = tasks.inspect(part, tmp_path)
+    assert "has no column to predict from; column 'amount' is left out" in problem.what
+    assert "write them plainly, as 1234.5" in problem.what
+
+
 GIVES_AWAY = {
     "a copy": lambda table: table["kind"],
     "another name of each class": lambda table: table["kind"].map({"a": "won", "b": "lost"}),
