@@ -35,7 +35,7 @@ CERTAIN, EXACT = 0.05, 0.01
 """The share of the errors of always guessing one class, and that of the variance of a quantity,
 that are left where a column alone gives the target away."""
 MOST_TREE_CLASSES = 100
-"""Classes of a target beyond which no column is tried: a tree takes memory for each in each leaf."""
+"""Classes of a target beyond which no column is tried, as trees become large."""
 FEWEST_ERRORS = 5
 """Of always guessing one class, below which nothing shows that a column does better."""
 IN_ORDER = 0.9995
