@@ -193,11 +193,12 @@ def _read(path: Path) -> pd.DataFrame:
     except FileNotFoundError:
         hint = "make one with: hpsearch export --what reports"
         raise DataError(f"{path}: there is no such file", hint) from None
-    except UnicodeDecodeError as error:
-        raise DataError(files.not_utf_8(path, error)) from None
     except (OSError, ValueError) as error:  # pandas' and Arrow's parsers raise kinds of ValueError
         hint = "it must be a .csv or .parquet file, as hpsearch export --what reports makes it"
-        raise DataError(f"{path}: cannot be read: {error}", hint) from error
+        why = f": {error}"
+        if isinstance(error, UnicodeDecodeError):
+            why = f" as UTF-8 text; {files.conversion(path, error)}"
+        raise DataError(f"{path}: cannot be read{why}", hint) from error
     if frame.empty:
         raise DataError(f"{path}: has no rows", "it needs one for each report of each run")
     return frame

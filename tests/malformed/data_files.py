@@ -155,7 +155,7 @@ CASES = [
     Case("a column twice", train(TABLE.replace("text,label", "text,text,label")), "'text' twice", "fix the file"),
     Case("no column of texts", train(TABLE.replace("text,", "txt,")), "study.yaml:7: task.text:", "did you mean txt?"),
     Case("no column of labels", train(TABLE.replace("label", "lable")), "study.yaml:8: task.label:", "did you mean"),
-    Case("spaces", train(TABLE.replace(",", " ")), "study.yaml:7: task.text:", "did you mean text label?"),
+    Case("spaces", train(TABLE.replace(",", " ")), "study.yaml:7: task.text:", "name one of them, or separate them by commas, semicolons, tabs or bars"),
     Case("one class", train(TABLE.replace("down", "up")), "study.yaml:8: task.label:", "two are needed"),
     Case("one row", train("text,label\na,b\n"), "study.yaml:8: task.label:", "two are needed"),
     Case("every row its own class", train("text,label\n" + "".join(f"a,c{i}\n" for i in range(9))), "no class has two rows", "add rows, or name a file"),

@@ -20,6 +20,7 @@ from trials.tasks.datasets.labels import LONGEST, listed
 
 MOST_NAMED = 20
 """Columns that a problem lists."""
+SEPARATED = (".csv", ".tsv")
 LARGEST = float(np.finfo(np.float32).max)
 """The largest number, by its absolute value, that a model can read."""
 
@@ -80,7 +81,10 @@ def missing_columns(
         for column in columns:
             if column not in table.columns:
                 what = f"{path} has no column {column!r}, it has {named}"
-                problems.append(Problem(where, f"{what}; {_near(column, shown)}"))
+                hint = _near(column, shown)
+                if len(shown) == 1 and path.suffix.lower() in SEPARATED:
+                    hint = "name one of them, or separate them by commas, semicolons, tabs or bars"
+                problems.append(Problem(where, f"{what}; {hint}"))
     return problems
 
 

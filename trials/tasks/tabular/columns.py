@@ -38,7 +38,7 @@ NAMES = 0.9
 """The share of different texts among the filled rows from which on they name the row."""
 
 
-class Role(enum.Enum):
+class ColumnUse(enum.Enum):
     """The use that is made of a column where the study file does not state it."""
 
     NUMBERS = "numbers"
@@ -115,16 +115,16 @@ class ColumnTexts:
         return np.repeat(np.array(list(self.numbers.values()), dtype=np.float64), counts)
 
     @property
-    def role(self) -> Role:
+    def use(self) -> ColumnUse:
         """The use that is made of the column."""
         texts, filled = len(self.rows), sum(self.rows.values())
         if texts + (self.empty > 0) < 2:
-            return Role.ONE_VALUE
+            return ColumnUse.ONE_VALUE
         if self.holds_numbers:
-            return Role.NUMBERS
+            return ColumnUse.NUMBERS
         if texts > MOST_CLASSES and texts >= NAMES * filled:
-            return Role.NAMES
-        return Role.CLASSES
+            return ColumnUse.NAMES
+        return ColumnUse.CLASSES
 
     @property
     def holds_numbers(self) -> bool:
@@ -205,10 +205,10 @@ def columns(spec: TabularSpec, train: Texts) -> tuple[list[str], list[str]]:
     for column, texts in train.items():
         if column in stated:
             continue
-        role = texts.role
-        if role is Role.NUMBERS and spec.numeric is None:
+        use = texts.use
+        if use is ColumnUse.NUMBERS and spec.numeric is None:
             numeric.append(column)
-        elif role is Role.CLASSES and spec.categorical is None:
+        elif use is ColumnUse.CLASSES and spec.categorical is None:
             categorical.append(column)
     return numeric, categorical
 

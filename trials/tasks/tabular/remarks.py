@@ -16,8 +16,8 @@ from trials.tasks.datasets.labels import alike, grouped, listed, quoted
 from trials.tasks.tabular.columns import (
     MOST_CLASSES,
     ColumnTexts,
+    ColumnUse,
     Floats,
-    Role,
     TabularSpec,
     Texts,
     columns,
@@ -62,9 +62,9 @@ def on_table(spec: TabularSpec, table: pd.DataFrame, texts: Texts) -> Iterator[s
     stated = {spec.target, *(spec.numeric or ()), *(spec.categorical or ())}
     sentences = []
     for column, found in texts.items():
-        if column in stated or found.role is Role.ONE_VALUE:
+        if column in stated or found.use is ColumnUse.ONE_VALUE:
             continue
-        if column in used or found.role is Role.NAMES:
+        if column in used or found.use is ColumnUse.NAMES:
             sentences += [f"column {column!r} {what}" for what in _on_column(column, found)]
     yield _summary(spec, texts)
     yield from sentences[:MOST]
@@ -92,7 +92,7 @@ def _summary(spec: TabularSpec, texts: Texts) -> str:
         if column == spec.target:
             continue
         if column not in (*numeric, *categorical):
-            why = ": one value" if found.role is Role.ONE_VALUE else ""
+            why = ": one value" if found.use is ColumnUse.ONE_VALUE else ""
             parts["left out"].append(f"{column}{why}")
         else:
             parts["of numbers" if column in numeric else "of classes"].append(column)
@@ -104,16 +104,16 @@ def _summary(spec: TabularSpec, texts: Texts) -> str:
 def left_out(texts: Texts) -> Iterator[str]:
     """Sentences on columns whose rows have a text of their own each."""
     for column, found in texts.items():
-        if found.role is Role.NAMES:
+        if found.use is ColumnUse.NAMES:
             yield f"column {column!r} {_on_names(found)}"
 
 
 def _on_column(column: str, texts: ColumnTexts) -> Iterator[str]:
     """Half sentences on what a column is taken for."""
-    role = texts.role
-    if role is Role.NUMBERS:
+    use = texts.use
+    if use is ColumnUse.NUMBERS:
         yield from _on_numbers(column, texts)
-    elif role is Role.NAMES:
+    elif use is ColumnUse.NAMES:
         yield _on_names(texts)
     else:
         yield from on_classes(texts)
