@@ -21,6 +21,7 @@ from trials.tasks.datasets.labels import LONGEST, listed
 MOST_NAMED = 20
 """Columns that a problem lists."""
 SEPARATED = (".csv", ".tsv")
+"""Suffixes of files whose separator is found."""
 LARGEST = float(np.finfo(np.float32).max)
 """The largest number, by its absolute value, that a model can read."""
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 
-_WITHOUT_PIXELS = {"BUFR", "GRIB", "HDF5", "MPEG", "WMF"}
-"""Formats that Pillow recognises and cannot decode."""
+_NOT_DECODED = {"BUFR", "EPS", "GRIB", "HDF5", "MPEG", "WMF"}
+"""Formats that Pillow recognises and cannot decode, or gives to another program."""
 _NOT_OURS = ("__MACOSX", "@eaDir")
 """Folders that other programs add, like all whose names begin with a point."""
 _SPLITS = {"train", "training", "val", "valid", "validation", "dev", "test", "testing"}
@@ -91,9 +91,17 @@ def suffixes() -> frozenset[str]:
     """The endings of all images that Pillow decodes."""
     from PIL import Image
 
-    formats = Image.registered_extensions()  # which imports the readers
-    readable = (Image.OPEN.keys() | {"MPO"}) - _WITHOUT_PIXELS  # MPO is opened as JPEG
-    return frozenset(suffix for suffix, name in formats.items() if name in readable)
+    readable = {*_formats(), "MPO"}  # which is opened as JPEG
+    suffixes = Image.registered_extensions()
+    return frozenset(suffix for suffix, name in suffixes.items() if name in readable)
+
+
+@functools.cache
+def _formats() -> tuple[str, ...]:
+    from PIL import Image
+
+    Image.init()
+    return tuple(name for name in Image.OPEN if name not in _NOT_DECODED)
 
 
 def squares(paths: list[Path], where: str, side: int) -> Bytes:
@@ -128,7 +136,7 @@ def square(path: Path, side: int) -> Bytes:
     """
     from PIL import Image, ImageOps
 
-    with warnings.catch_warnings(), Image.open(path) as opened:
+    with warnings.catch_warnings(), Image.open(path, formats=_formats()) as opened:
         warnings.simplefilter("ignore")  # oddities of a file that is read all the same
         upright = ImageOps.exif_transpose(opened)
         return np.asarray(_coloured(upright, opened).resize((side, side)))

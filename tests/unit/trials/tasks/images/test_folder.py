@@ -191,6 +191,15 @@ def test_folders_of_folders_are_not_taken_for_classes(tmp_path, names):
         folder.files_in(tmp_path, "task.train")
 
 
+def test_a_program_for_a_printer_is_not_run(tmp_path):
+    drawing = saved(tmp_path / "a" / "drawing.eps", photo())
+    saved(tmp_path / "a" / "photo.mpo", photo(), format="JPEG")
+    assert [path.name for path in folder.files_in(tmp_path, "task.train").paths] == ["photo.mpo"]
+    disguised = drawing.rename(tmp_path / "a" / "drawing.png")
+    with pytest.raises(TaskError, match="cannot be read as an image"):
+        folder.squares([disguised], "task.train", SIDE)
+
+
 def test_every_broken_file_is_named_with_its_reason(tmp_path):
     good = saved(tmp_path / "good.png", photo().resize((64, 64)))
     content = good.read_bytes()
