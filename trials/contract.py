@@ -276,6 +276,9 @@ class Task(Protocol):
 class Rehearsed(Protocol):
     """A task that can measure a step before it trains."""
 
+    def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
+        """Sentences on prepared data that may not be what its owner believes."""
+
     def rehearse(self, setup: Setup, data: Any) -> dict[str, float]:
         """Run one training step and one evaluation step on the longest batch.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,15 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
     return tasks.load(task, base, module.adapt)
 
 
-def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
+def inspect(
+    task: Mapping[str, Any],
+    base: Path | None = None,
+    remark: Callable[[str], None] | None = None,
+) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
-    function."""
+    function. `remark` as of `tasks.inspect`."""
     if task.get("library") is None:
-        return tasks.inspect(task, base)
+        return tasks.inspect(task, base, remark)
     try:
         load(task, base)
     except TaskError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hpsearch.adapters import loading
@@ -31,9 +31,12 @@ COMPARED = 100
 """The random configurations that are compared where requirements limit the largest values."""
 
 
-def rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
-    """Build the task and run one training step and one evaluation step; return what was measured.
-    Of a trial on several processes, the share of one is trained.
+def rehearse(
+    spec: StudySpec, name: str, device: str, note: Callable[[str], None]
+) -> dict[str, float]:
+    """Build the task and run one training step and one evaluation step; return what was measured,
+    and print what the data make one notice. Of a trial on several processes, the share of one is
+    trained.
 
     Raises:
         SpecError: The task refuses its part of the file.
@@ -48,7 +51,10 @@ def rehearse(spec: StudySpec, name: str, device: str) -> dict[str, float]:
         try:
             task = loading.load(spec.task, spec.base)
             assert isinstance(task, Rehearsed), "every built-in task is"
-            return task.rehearse(setup, task.prepare(setup.params))
+            data = task.prepare(setup.params)
+            for line in task.remarks(setup.params, data):
+                note(f"{name}: {line}")
+            return task.rehearse(setup, data)
         except TaskError as error:
             raise refusal(spec.text, name, error.problems) from error
         except Exception as error:

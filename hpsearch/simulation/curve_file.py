@@ -177,9 +177,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(path, index_col=False)
+            options: dict[str, Any] = {"index_col": False, **files.table_format(path)}
+            table: pd.DataFrame = pd.read_csv(path, **options)
         except pd.errors.ParserWarning:
             raise ValueError("a row has more cells than the header") from None
+    return table
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -193,7 +195,10 @@ def _read(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}: there is no such file", hint) from None
     except (OSError, ValueError) as error:  # pandas' and Arrow's parsers raise kinds of ValueError
         hint = "it must be a .csv or .parquet file, as hpsearch export --what reports makes it"
-        raise DataError(f"{path}: cannot be read: {error}", hint) from error
+        why = f": {error}"
+        if isinstance(error, UnicodeDecodeError):
+            why = f" as UTF-8 text; {files.conversion(path, error)}"
+        raise DataError(f"{path}: cannot be read{why}", hint) from error
     if frame.empty:
         raise DataError(f"{path}: has no rows", "it needs one for each report of each run")
     return frame

@@ -72,7 +72,8 @@ def read(train: Path) -> pd.DataFrame:
     try:
         table = tables.read(train, "--train")
     except TaskError as error:
-        raise UserError(error.problems[0].what, "check the path, or leave out --train") from None
+        hint = None if train.is_file() else "check the path, or leave out --train"
+        raise UserError(error.problems[0].what, hint) from None
     if table.empty:
         raise UserError(f"{train} has no rows", "it needs a header and rows")
     return table
@@ -162,7 +163,8 @@ def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:
 def _predicted(table: pd.DataFrame, target: str) -> str:
     """The objective that the target of a table asks for: classification or regression."""
     task = {"train": "", "validation": 0.1, "target": target}
-    return tabular_columns.objective(tabular_columns.TabularSpec.parse(task, Path()), table)
+    spec = tabular_columns.TabularSpec.parse(task, Path())
+    return tabular_columns.objective(spec, {target: tabular_columns.texts_of(table, target)})
 
 
 def _validation(table: pd.DataFrame) -> float:

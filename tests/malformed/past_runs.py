@@ -47,7 +47,7 @@ CASES = [
     Case("a column twice", runs("lr,lr,loss\n1,2,3\n"), "its header names the column 'lr' twice", "runs.csv", CSV),
     Case("a row that is long", runs(f"{GOOD}c,0.3,1,1,done,9\n"), "runs.csv cannot be read as CSV", "line 4, saw 6", CSV),
     Case("another encoding", runs(GOOD.encode() + b"\xff,1,1,1,done\n"), "runs.csv is not UTF-8", "save it as UTF-8", CSV),
-    Case("a table of UTF-16", runs(GOOD.encode("utf-16")), "runs.csv", "UTF-8", CSV),
+    Case("a table of UTF-16 without a mark", runs(GOOD.encode("utf-16-le")), "runs.csv", "iconv -f UTF-16LE -t UTF-8", CSV),
     Case("a table that is compressed", runs(b"\x1f\x8b\x08\x00abc"), "runs.csv is not UTF-8", "save it as UTF-8", CSV),
     Case("no Parquet", written("runs.parquet", "PAR1 no"), "runs.parquet cannot be read as PARQUET", "runs.parquet", ("import", "runs.parquet", *CSV[2:])),
     Case("a result that is a word", runs(GOOD.replace("0.5", "low")), "runs.csv row 1: loss is 'low'", "not a number", CSV),

@@ -36,7 +36,7 @@ CASES = [
     Case("comments only", whole("\n# nothing\n"), "study.yaml:1:", "hpsearch init"),
     Case("a NUL", whole(STUDY.replace("7", "\0")), "study.yaml:2:", "remove it"),
     Case("a control character", whole(STUDY.replace("flowers", "flow\x07ers")), "study.yaml:1:", "remove it"),
-    Case("UTF-16", whole(STUDY.encode("utf-16")), "study.yaml:1:", "save it as UTF-8"),
+    Case("UTF-16", whole(STUDY.encode("utf-16")), "study.yaml:1:", "save it as UTF-8, such as with: iconv -f UTF-16"),
     Case("Latin-1", whole(STUDY.replace("flowers", "fl\xf6wers").encode("latin-1")), "study.yaml:1:", "UTF-8"),
     Case("gzip", whole(gzip.compress(STUDY.encode())), "study.yaml:1:", "save it as UTF-8"),
     Case("binary", whole(bytes(range(256)) * 10), "study.yaml:2:", "save it as UTF-8"),

@@ -12,7 +12,7 @@ of the user's own, or ``package.module:function`` for the user's own training fu
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,12 +59,17 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
     return built
 
 
-def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
+def inspect(
+    task: Mapping[str, Any],
+    base: Path | None = None,
+    remark: Callable[[str], None] | None = None,
+) -> list[Problem]:
     """The mistakes in a `task` part, in its data and its function, as far as they show before
     training.
 
     Args:
         base: As for `load`.
+        remark: Takes sentences on data that can be used and may not be what its owner believes.
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
@@ -76,4 +81,4 @@ def inspect(task: Mapping[str, Any], base: Path | None = None) -> list[Problem]:
         return error.problems
     if not isinstance(built, TrainedTask):
         return []
-    return built.problems()
+    return built.problems(remark)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,11 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             or a first trial without a report in time, or with one that the study cannot use.
         Unreachable: The database or the cluster does not answer.
     """
-    spec = load(study, inspect=_inspect)
+    remarks: list[str] = []
+    spec = load(study, inspect=partial(_inspect, remarks))
     refuse_missing(spec.track)
     note(f"{study.name}: no mistakes found")
-    for line in advice(spec):
+    for line in (*remarks, *advice(spec)):
         note(f"{study.name}: {line}")
     folder = checkpoint_root(spec, None)
     exists = _check_storage(storage, spec)
@@ -65,7 +67,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     measured: dict[str, float] = {}
     if spec.task["kind"] in BUILT_IN:
         note(f"trying one training step and one evaluation step on {device} ...")
-        measured = rehearse(spec, study.name, device)
+        measured = rehearse(spec, study.name, device, note)
     if spec.task["kind"] != ASK.kind:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
     capacity = None if address is not None else _capacity()
@@ -132,10 +134,12 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     return earlier
 
 
-def _inspect(task: Mapping[str, Any], base: Path | None) -> list[Problem]:
-    """The problems of a built-in task. The user's own code is imported by the first trial's
-    process, so that it does nothing in this one."""
-    return loading.inspect(task, base) if task.get("kind") in BUILT_IN else []
+def _inspect(remarks: list[str], task: Mapping[str, Any], base: Path | None) -> list[Problem]:
+    """The problems of a built-in task, and sentences on its data to add to the remarks. The user's
+    own code is imported by the first trial's process, so that it does nothing in this one."""
+    if task.get("kind") not in BUILT_IN:
+        return []
+    return loading.inspect(task, base, remarks.append)
 
 
 def _device(spec: StudySpec) -> str:

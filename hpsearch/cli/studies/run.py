@@ -46,6 +46,10 @@ from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.processes import install, missing, refuse_missing
 from trials.descriptions.description import ASK
 
+OF_OTHER_PARTS = ("task.validation:", "task.test:")
+"""The remarks on data that a run repeats, as its values may mean nothing; `hpsearch check` prints
+all."""
+
 
 def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None:
     """Create a study from its file and drive it. With `resumes`, one that is in the database goes
@@ -60,7 +64,11 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
     refuse_priority(options.priority)
     recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
-    spec = load(path, inspect=loading.inspect)
+    remarks: list[str] = []
+    spec = load(path, inspect=partial(loading.inspect, remark=remarks.append))
+    for line in remarks:
+        if line.startswith(OF_OTHER_PARTS):
+            note(f"{path.name}: {line}")
     if resumes and _is_stored(options.storage, spec.study):
         note(f"study {spec.study} goes on as it was created, whatever {path.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)

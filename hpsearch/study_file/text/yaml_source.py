@@ -54,7 +54,7 @@ def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         what = f"{path}:{line}: is not UTF-8 text ({error.reason})"
-        raise UserError(what, "save it as UTF-8") from None
+        raise UserError(what, files.conversion(path, error)) from None
     except ValueError as error:
         raise UserError(f"{path} {error}", f"a {kind} is a text file") from None
     except OSError as error:

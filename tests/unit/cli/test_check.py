@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.cli.options import RunOptions
 from hpsearch.cli.studies.check import check_study
+from hpsearch.cli.studies.run import run_study
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import SpecError, StoreUnreachable, Unreachable, UserError
 from hpsearch.forecast import footprint
@@ -94,6 +96,29 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
         "optimizer is 'sgd'",
     ):
         assert told in out, told
+
+
+def test_what_the_data_make_one_notice_is_said_and_a_run_repeats_what_its_values_depend_on(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = STUDY.replace("validation: 0.2", "validation: train.csv").replace("16}\n", "5}\n")
+    study.write_text(text)
+    with (tmp_path / "train.csv").open("a") as file:
+        file.write("a strange film,odd\n")
+    own = "study.yaml: task.label: 1 class has one text only"
+    shared = "study.yaml: task.validation: all 41 rows are in task.train too"
+    cut = "study.yaml: settings.max_length: "
+
+    check_study(study, database(tmp_path), None)
+    said = capsys.readouterr().err
+    assert own in said
+    assert shared in said
+    assert f"{cut}64 of 82 texts are longer than 5 tokens, and are cut" in said
+    with pytest.raises(Unreachable):
+        run_study(study, RunOptions(database(tmp_path), address="127.0.0.1:1"))
+    said = capsys.readouterr().err
+    assert shared in said
+    assert own not in said
 
 
 @pytest.mark.thorough

@@ -46,6 +46,25 @@ def written(folder: Path, table: list[dict[str, Any]], name: str = "curves.csv")
     return path
 
 
+@pytest.mark.parametrize(("separator", "encoding"), [(";", "utf-8-sig"), ("\t", "utf-16")])
+def test_a_table_of_any_separator_is_read(
+    tmp_path: Path, spec: StudySpec, separator: str, encoding: str
+) -> None:
+    path = tmp_path / "curves.csv"
+    pd.DataFrame(rows(0.1, 3.0, 2.0)).to_csv(path, sep=separator, encoding=encoding, index=False)
+    found = load_curves(path, spec).curves
+    assert found.measure({"lr": 0.1, "lora": False}, 0, 2.0) == {"loss": 2.0}
+
+
+def test_the_advice_for_another_encoding_names_how_to_convert_it(
+    tmp_path: Path, spec: StudySpec
+) -> None:
+    path = tmp_path / "curves.csv"
+    path.write_bytes("trial,größe\n1,2\n".encode("latin-1"))
+    with pytest.raises(DataError, match="iconv -f WINDOWS-1252 -t UTF-8"):
+        load_curves(path, spec)
+
+
 @pytest.mark.parametrize("name", ["curves.csv", "curves.parquet"])
 def test_configurations_come_back_as_the_space_has_them(
     tmp_path: Path, spec: StudySpec, name: str

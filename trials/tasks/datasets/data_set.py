@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import abc
+import collections
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from trials.contract import Problem, TaskError
 from trials.descriptions.models import Pretrained, Scratch
+from trials.tasks.datasets import remarks
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class DataSpec:
             "split_seed": task.get("split_seed", 0),
         }
 
+
+_BY_HEART = "what is measured on them is learnt by heart"
 
 SpecT = TypeVar("SpecT", bound=DataSpec)
 Examples = TypeVar("Examples")
@@ -107,16 +111,43 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         """The labels without a training example after a split."""
         return ()
 
+    def keys(self, examples: Examples, train: Examples) -> Sequence[Hashable]:
+        """The input of each example, or what stands for it, to compare examples by.
+
+        Args:
+            train: The examples of the training file.
+        """
+        return examples  # type: ignore[return-value]
+
+    def notes(self, examples: Examples) -> Iterable[str]:
+        """Sentences on how a file was read."""
+        return ()
+
+    def remarks(self, train: Examples) -> Iterable[tuple[str, str]]:
+        """Sentences on training data that may not be what its owner believes, each after its place
+        in the study file."""
+        return ()
+
     def taken(self, examples: Any, mask: Mask) -> Any:
         """The examples where the mask is true."""
         return list(itertools.compress(examples, mask))
 
-    def problems(self) -> list[Problem]:
-        """All problems of the files, those of the test file included."""
+    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
+        """All problems of the files, those of the test file included.
+
+        Args:
+            remark: Takes sentences on data that has no problems.
+        """
         train, problems = self._train()
-        _, more = self._parts(train, problems)
-        _, of_test = self._other(train, self.spec.test, "task.test")
-        return [*more, *of_test]
+        parts, problems = self._parts(train, problems)
+        test, of_test = self._other(train, self.spec.test, "task.test")
+        problems += of_test
+        if remark is not None and not problems:
+            assert train is not None
+            assert parts is not None
+            for where, what in self._remarks(train, parts[1], test):
+                remark(f"{where}: {what}")
+        return problems
 
     def prepare(self, settings: Any) -> Any:
         """Read, check, split and encode.
@@ -134,6 +165,34 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         assert self.spec.test is not None
         test, _ = self.examples(self.spec.test, "task.test")
         return self.with_test(data, test, settings)
+
+    def _remarks(
+        self, train: Examples, validation: Examples, test: Examples | None
+    ) -> Iterator[tuple[str, str]]:
+        files = {"task.train": train}
+        if isinstance(self.spec.validation, Path):
+            files["task.validation"] = validation
+        if test is not None:
+            files["task.test"] = test
+        for where, examples in files.items():
+            for what in self.notes(examples):
+                yield where, what
+        yield from self.remarks(train)
+
+        keys = {where: self.keys(examples, train) for where, examples in files.items()}
+        if not isinstance(self.spec.validation, Path):
+            mask = self._mask(train, self.spec.validation)
+            learnt = itertools.compress(keys["task.train"], ~mask)
+            split_off = list(itertools.compress(keys["task.train"], mask))
+            twice = f"have a duplicate that is trained: {_BY_HEART}"
+            for what in remarks.on_shared(set(learnt), split_off, self.UNIT, twice):
+                yield "task.validation", what
+        for (one, known), (other, others) in itertools.combinations(keys.items(), 2):
+            why = _BY_HEART if one == "task.train" else "the search chooses by them"
+            for what in remarks.on_shared(
+                set(known), others, self.UNIT, f"are in {one} too: {why}"
+            ):
+                yield other, what
 
     def _train(self) -> tuple[Examples | None, list[Problem]]:
         train, problems = self._read(self.spec.train, "task.train")
@@ -169,10 +228,9 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
             return (train, validation), problems + more
         if train is None or problems:
             return None, problems
-        mask = stratified(self.strata(train), chosen, self.spec.split_seed)
+        mask = self._mask(train, chosen)
         if not mask.any():
-            what = f"a fraction of {chosen} leaves no validation rows out of {len(mask)}"
-            return None, [Problem("task.validation", f"{what}; give a larger one")]
+            return None, [Problem("task.validation", self._too_few(train, chosen))]
         parts = self.taken(train, ~mask), self.taken(train, mask)
         lost = ", ".join(self.lost(*parts))
         if not lost:
@@ -181,9 +239,26 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         hint = "choose another split_seed, or give a file"
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
+    def _mask(self, train: Examples, fraction: float) -> Mask:
+        """The training examples that a fraction takes for validation."""
+        return stratified(self.strata(train), fraction, self.spec.split_seed)
+
+    def _too_few(self, train: Examples, fraction: float) -> str:
+        strata = self.strata(train)
+        largest = max(collections.Counter(strata).values())
+        unit, rows = self.UNIT, len(strata)
+        if largest > 1:
+            what = f"a fraction of {fraction} leaves no validation {unit}s out of {rows}"
+            return f"{what}; give a larger one"
+        what = f"no class has two {unit}s, one to train and one to validate"
+        if rows == 1:
+            what = f"there is only one {unit} to train and to validate"
+        return f"{what}; add {unit}s, or name a file"
+
 
 def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
-    """The rows of a validation fraction: a share of every class, and never its last row.
+    """The rows of a validation fraction: a share of every class, and never its last row, so that
+    classes with one row count nothing.
 
     Args:
         fraction: In (0, 1).
@@ -197,9 +272,11 @@ def stratified(labels: Sequence[str], fraction: float, seed: int) -> Mask:
     owed = 0.0
     for label in sorted(rows_by_class):
         rows = generator.permutation(rows_by_class[label])
+        if len(rows) == 1:
+            continue
         # The rest of rounding goes to the next class, so that small classes add up to their share.
         owed += fraction * len(rows)
-        count = min(round(owed), len(rows) - 1)
+        count = round(owed)
         owed -= count
-        taken[rows[:count]] = True
+        taken[rows[: min(count, len(rows) - 1)]] = True
     return taken

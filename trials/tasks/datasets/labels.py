@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -12,6 +15,8 @@ from trials.contract import Problem
 
 FIRST = 5
 """Rows or classes that a problem names."""
+LONGEST = 60
+"""Letters of a name that a problem shows."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -32,12 +37,57 @@ def numbers_of(labels: Iterable[str | None], names: Sequence[str]) -> npt.NDArra
     return np.array([numbers[str(label)] for label in labels], dtype=np.int64)
 
 
+def rarest(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rarest label of each row, by all rows; empty for a row without labels."""
+    counts = collections.Counter(itertools.chain.from_iterable(rows))
+    return [min(row, key=lambda name: (counts[name], name), default="") for row in rows]
+
+
+def listed(names: Iterable[str], separator: str = ", ") -> str:
+    """The first of some names."""
+    found = list(names)
+    return separator.join([*found[:FIRST], *(["..."] if len(found) > FIRST else [])])
+
+
+def quoted(text: str) -> str:
+    """The beginning of a text, in quotes."""
+    return repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}…")
+
+
+def alike(names: Iterable[str]) -> list[list[str]]:
+    """The groups of names that differ in case, in white space, or in how a number is written."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(folded(name), []).append(name)
+    return sorted(sorted(group) for group in groups.values() if len(group) > 1)
+
+
+def grouped(groups: Iterable[Iterable[str]]) -> str:
+    """Groups of names in words."""
+    return listed((" and ".join(map(quoted, group)) for group in groups), "; ")
+
+
+def folded(name: str) -> str:
+    """A name without what people do not see or mean: case, white space, forms of a letter or of a
+    number."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    shown = "".join(
+        letter
+        for letter in plain
+        if not letter.isspace() and letter != "_" and unicodedata.category(letter) != "Cf"
+    )
+    try:
+        return f"{float(shown):.15g}"
+    except ValueError:
+        return shown
+
+
 def problems_with(labels: Iterable[str | None], where: str) -> list[Problem]:
     """The problem of training data with one class only."""
     names = set(labels) - {None}
     if len(names) != 1:
         return []
-    what = f"all training rows have one class, {names.pop()!r}; two are needed"
+    what = f"all training rows have one class, {quoted(str(names.pop()))}; two are needed"
     return [Problem(where, what)]
 
 
@@ -48,12 +98,16 @@ def unseen(train: Sequence[str | None], other: Sequence[str | None], where: str)
         other: The class of each row; None for a row without one.
         where: The study file's key of the other data.
     """
-    unknown = set(other) - set(train) - {None}
+    known = set(train)
+    unknown = {str(label) for label in set(other) - known - {None}}
     if not unknown:
         return []
     rows = sum(label in unknown for label in other)
-    names = sorted(map(repr, unknown))
-    shown = ", ".join([*names[:FIRST], *(["..."] if len(names) > FIRST else [])])
-    classes = "1 class" if len(names) == 1 else f"{len(names)} classes"
+    shown = listed(quoted(name) for name in sorted(unknown))
+    classes = "1 class" if len(unknown) == 1 else f"{len(unknown)} classes"
     what = f"has {classes} that no training row has: {shown} (rows: {rows})"
+    groups = alike([*unknown, *map(str, known - {None})])
+    near = [group for group in groups if unknown.intersection(group)]
+    if near:
+        return [Problem(where, f"{what}; write them as in training: {grouped(near)} may be one")]
     return [Problem(where, f"{what}; remove them, or train them too")]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import trials
-from trials.data import cache
+from trials.data import cache, files
 from trials.descriptions.models import Pretrained, Scratch
 from trials.disk.whole_folders import digest_of_file
 from trials.tasks.datasets import entries
@@ -94,7 +94,7 @@ def _content(source: Path | float) -> object:
     if source.is_file():
         return source.suffix, digest_of_file(source)
     found = []
-    for file in sorted(source.rglob("*")):
+    for file in files.below(source):
         if file.is_file():
             name = str(file.relative_to(source))
             found.append((name, digest_of_file(file)))
@@ -112,8 +112,8 @@ def _encoder(model: Pretrained | Scratch) -> object:
 
 
 def _small_files(folder: Path) -> list[Path]:
-    files = [path for path in folder.iterdir() if path.is_file()]
-    return [path for path in files if path.suffix not in _WEIGHTS]
+    found = [path for path in folder.iterdir() if path.is_file()]
+    return [path for path in found if path.suffix not in _WEIGHTS]
 
 
 def _of_the_hub(model: str) -> list[Path]:

@@ -16,12 +16,12 @@ import pyarrow
 
 from trials.contract import Problem, TaskError
 from trials.data import files
-from trials.tasks.datasets.labels import FIRST
+from trials.tasks.datasets.labels import LONGEST, listed
 
 MOST_NAMED = 20
 """Columns that a problem lists."""
-LONGEST_SHOWN = 60
-"""Characters of a column's name in a problem."""
+SEPARATED = (".csv", ".tsv")
+"""Suffixes of files whose separator is found."""
 LARGEST = float(np.finfo(np.float32).max)
 """The largest number, by its absolute value, that a model can read."""
 
@@ -43,7 +43,7 @@ def read(path: Path, where: str) -> pd.DataFrame:
     except pd.errors.EmptyDataError:
         raise TaskError.at(where, f"{path} is empty; name a file with data") from None
     except UnicodeDecodeError as error:
-        raise TaskError.at(where, _not_utf_8(path, error)) from None
+        raise TaskError.at(where, files.not_utf_8(path, error)) from None
     except (ValueError, OSError, pyarrow.ArrowException) as error:
         why = " ".join(str(error).split())
         kind = suffix.lstrip(".").upper()
@@ -82,7 +82,10 @@ def missing_columns(
         for column in columns:
             if column not in table.columns:
                 what = f"{path} has no column {column!r}, it has {named}"
-                problems.append(Problem(where, f"{what}; {_near(column, shown)}"))
+                hint = _near(column, shown)
+                if len(shown) == 1 and path.suffix.lower() in SEPARATED:
+                    hint = "name one of them, or separate them by commas, semicolons, tabs or bars"
+                problems.append(Problem(where, f"{what}; {hint}"))
     return problems
 
 
@@ -121,15 +124,14 @@ def unfit_values(unfit: Mapping[int, str], column: str, wanted: str, path: Path)
 
 
 def _rows_of(path: Path, what: str, rows: list[str], hint: str) -> str:
-    named = ", ".join([*rows[:FIRST], *(["..."] if len(rows) > FIRST else [])])
     many = "s" if len(rows) != 1 else ""
-    found = f"{len(rows)} row{many} of {path} {what}: row{many} {named}"
+    found = f"{len(rows)} row{many} of {path} {what}: row{many} {listed(rows)}"
     return f"{found} (the first after the header is row 1); {hint}"
 
 
 def _shown(name: str) -> str:
     printable = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return printable if len(printable) <= LONGEST_SHOWN else f"{printable[:LONGEST_SHOWN]}…"
+    return printable if len(printable) <= LONGEST else f"{printable[:LONGEST]}…"
 
 
 def texts_in(table: pd.DataFrame, column: str) -> list[str | None]:
@@ -173,22 +175,17 @@ def lines_of(path: Path, where: str) -> list[str]:
     try:
         return _lines(path)
     except UnicodeDecodeError as error:
-        raise TaskError.at(where, _not_utf_8(path, error)) from None
-
-
-def _not_utf_8(path: Path, error: UnicodeDecodeError) -> str:
-    byte = error.object[error.start]
-    return f"{path} is not UTF-8 text (byte {byte:#04x}); save it as UTF-8"
+        raise TaskError.at(where, files.not_utf_8(path, error)) from None
 
 
 def _lines(path: Path) -> list[str]:
     # For `str.splitlines`, marks inside a text such as U+2028 end a line too.
-    with path.open(encoding="utf-8-sig", newline="\n") as file:
+    with path.open(encoding=files.encoding_of(path), newline="\n") as file:
         return [line.removesuffix("\n").removesuffix("\r") for line in file]
 
 
-def _read_separated(path: Path, separator: str) -> pd.DataFrame:
-    options: dict[str, Any] = {"sep": separator, "dtype": str, "encoding": "utf-8-sig"}
+def _read_separated(path: Path, usual: str) -> pd.DataFrame:
+    options: dict[str, Any] = {"dtype": str, **files.table_format(path, usual)}
     # With a header, pandas would rename the second of two columns of one name.
     names = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].dropna()
     repeated = names[names.duplicated()]
@@ -221,8 +218,8 @@ def _read_json_lines(path: Path) -> pd.DataFrame:
 
 
 READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".csv": partial(_read_separated, separator=","),
-    ".tsv": partial(_read_separated, separator="\t"),
+    ".csv": partial(_read_separated, usual=","),
+    ".tsv": partial(_read_separated, usual="\t"),
     ".parquet": pd.read_parquet,
     ".jsonl": _read_json_lines,
 }

@@ -104,6 +104,16 @@ class TextTask(TrainedTask[TextSpec]):
             return spec
         return replace(spec, model=parse_model(settings.model, self._base, spec.trusted))
 
+    def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
+        settings, found = self.SETTINGS.parse(params), []
+        for name, (cut, total) in data.cut.items():
+            if cut:
+                what = (
+                    f"{cut:,} of {total:,} texts are longer than {getattr(settings, name)} tokens"
+                )
+                found.append(f"settings.{name}: {what}, and are cut")
+        return found
+
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
         build = pkgutil.resolve_name(self.WORKLOAD)
         built: Workload = build(self.spec_for(settings).model, data, settings, setup)

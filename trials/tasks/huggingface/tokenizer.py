@@ -14,7 +14,7 @@ from trials.tasks.huggingface.pretrained import loading
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerBase
+    from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 PAD, UNKNOWN, START, END = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 END_OF_TEXT = "<|endoftext|>"
@@ -24,6 +24,9 @@ TOKEN_TYPES = "token_type_ids"  # noqa: S105 - no password: tokens are words her
 INPUTS = ("input_ids", "attention_mask")
 SCRATCH_POSITIONS = 512
 """The longest text of a model from scratch, in tokens."""
+
+Cut = Mapping[str, tuple[int, int]]
+"""By a setting of the longest text: the number of texts that are cut, and the number of all."""
 
 
 def load(
@@ -105,6 +108,13 @@ def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
         if token is not None:
             return int(token)
     return 0
+
+
+def cut(encoded: BatchEncoding, max_length: int) -> int:
+    """The number of texts that were cut to a length, in tokens."""
+    if encoded.encodings is None:  # a tokenizer in Python does not tell
+        return sum(len(tokens) >= max_length for tokens in encoded["input_ids"])
+    return sum(bool(each.overflowing) for each in encoded.encodings)
 
 
 def _check(lengths: Mapping[str, int], possible: int) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from trials.checkpoints.weights import MODEL
-from trials.tasks.images.data import Bytes
+from trials.tasks.images.folder import Bytes
 from trials.tasks.workloads.network_files import described
 
 DESCRIPTION = "images.json"

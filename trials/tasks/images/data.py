@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import hashlib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ import numpy.typing as npt
 from trials.contract import Problem, TaskError
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
-from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
+from trials.tasks.images import folder
+from trials.tasks.images.folder import Bytes
 
 SIZE = 64
 """Side of the squares that the images of a folder are scaled to, by default."""
@@ -63,18 +67,14 @@ def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
     return model
 
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
-"""The suffixes of images in a class's folder."""
-
-Bytes = npt.NDArray[np.uint8]
-
-
 @dataclass(frozen=True)
 class Images:
-    """Images, shape (n, height, width, channels), and the names of their classes."""
+    """Images, shape (n, height, width, channels), the names of their classes, and sentences on
+    what was left out."""
 
     pixels: Bytes
     names: list[str]
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
     """Images from a folder or a .npz file."""
 
     TYPES = (ImageData,)
+    UNIT = "image"
 
     def examples(self, path: Path, where: str) -> tuple[Images, list[Problem]]:
         images = _folder(path, where, self.spec.side) if path.is_dir() else _archive(path, where)
@@ -117,6 +118,20 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
 
     def strata(self, train: Images) -> list[str]:
         return train.names
+
+    def keys(self, examples: Images, train: Images) -> list[bytes]:
+        return [hashlib.sha256(image.tobytes()).digest() for image in examples.pixels]
+
+    def notes(self, examples: Images) -> Iterator[str]:
+        yield from examples.notes
+        pixels = examples.pixels.reshape(len(examples.pixels), -1, examples.pixels.shape[-1])
+        plain = int((pixels.min(axis=1) == pixels.max(axis=1)).all(axis=1).sum())
+        if plain:
+            yield f"images that show one colour alone: {plain} of {len(pixels)}"
+
+    def remarks(self, train: Images) -> Iterator[tuple[str, str]]:
+        for what in remarks.on_classes(collections.Counter(train.names), self.UNIT):
+            yield "task.train", what
 
     def taken(self, examples: Images, mask: Mask) -> Images:
         return Images(examples.pixels[mask], super().taken(examples.names, mask))
@@ -141,24 +156,9 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
 
 
 def _folder(path: Path, where: str, size: int) -> Images:
-    from PIL import Image, UnidentifiedImageError
-
-    files = [file for file in sorted(path.glob("*/*")) if file.suffix.lower() in SUFFIXES]
-    if not files:
-        formats = ", ".join(SUFFIXES)
-        hint = f"put those of each class into a folder of its name, in {formats} files"
-        raise TaskError.at(where, f"{path} has no images; {hint}")
-    pixels = np.empty((len(files), size, size, 3), dtype=np.uint8)
-    for row, file in enumerate(files):
-        tables.demand_plain(file, where)
-        try:
-            with Image.open(file) as image:
-                square = image.convert("RGB").resize((size, size))
-                pixels[row] = np.asarray(square)
-        except (UnidentifiedImageError, OSError):
-            what = f"{file} cannot be read as an image; fix or remove it"
-            raise TaskError.at(where, what) from None
-    return Images(pixels, [file.parent.name for file in files])
+    found = folder.files_in(path, where)
+    pixels = folder.squares(found.paths, where, size)
+    return Images(pixels, found.names, found.notes)
 
 
 def _archive(path: Path, where: str) -> Images:

@@ -20,7 +20,8 @@ from trials.data.workload import Batch
 from trials.descriptions.images import ImageSettings
 from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.images.classifier import DESCRIPTION, ResidualNetwork
-from trials.tasks.images.data import Bytes, ImageData
+from trials.tasks.images.data import ImageData
+from trials.tasks.images.folder import Bytes
 from trials.tasks.workloads.heads import ClassHead
 from trials.tasks.workloads.network_files import NetworkFiles
 from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet

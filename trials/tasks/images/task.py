@@ -3,7 +3,7 @@ image."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,9 @@ class ImageClassification(TrainedTask[ImageSpec]):
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, ImageSpec.parse(task, base))
 
-    def problems(self) -> list[Problem]:
+    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
         try:
-            return self.DATA(self._sized()).problems()
+            return self.DATA(self._sized()).problems(remark)
         except TaskError as error:
             return error.problems
 

@@ -35,6 +35,7 @@ class LanguageDataSet(DataSet[TextSpec, list[str]]):
     """Documents, joined into blocks or each by itself."""
 
     TYPES = SEQUENCE_TYPES
+    UNIT = "document"
 
     def examples(self, path: Path, where: str) -> tuple[list[str], list[Problem]]:
         is_text = path.suffix.lower() == ".txt"

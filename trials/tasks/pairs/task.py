@@ -59,19 +59,24 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         longest = {"max_target_length": trained, "scored_target_length": scored}
         byte_pairs = text_tokenizer.ended_byte_pairs
         tokenizer = text_tokenizer.load(self.spec.model, texts, length, byte_pairs, longest)
-        learnt = _tokenise(tokenizer, train, length, trained)
-        held_out = _tokenise(tokenizer, validation, length, trained)
-        targets = Scored(_target_tokens(tokenizer, validation, scored))
-        return data_of(tokenizer, (learnt, held_out), scored=targets)
+        learnt, *cut = _tokenise(tokenizer, train, length, trained)
+        held_out, *more = _tokenise(tokenizer, validation, length, trained)
+        tokens, _ = _target_tokens(tokenizer, validation, scored)
+        total = len(train) + len(validation)
+        all_cut = {
+            "max_length": (cut[0] + more[0], total),
+            "max_target_length": (cut[1] + more[1], total),
+        }
+        return data_of(tokenizer, (learnt, held_out), scored=Scored(tokens), cut=all_cut)
 
     def with_test(
         self, data: SequenceData, test: list[Pair], settings: SequenceToSequenceSettings
     ) -> SequenceData:
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
         _, length = settings.target_lengths
-        validation = _tokenise(tokenizer, test, settings.max_length, length)
-        targets = Scored(_target_tokens(tokenizer, test, length))
-        return replace(data, validation=validation, scored=targets)
+        validation, *_ = _tokenise(tokenizer, test, settings.max_length, length)
+        tokens, _ = _target_tokens(tokenizer, test, length)
+        return replace(data, validation=validation, scored=Scored(tokens))
 
 
 def _tokenise(
@@ -79,16 +84,18 @@ def _tokenise(
     pairs: Sequence[Pair],
     max_length: int,
     max_target_length: int,
-) -> Split:
+) -> tuple[Split, int, int]:
+    """Tokens, and the numbers of sources and of targets that are cut."""
     sources = [pair.source for pair in pairs]
     read = tokenizer(sources, truncation=True, max_length=max_length, return_attention_mask=False)
     inputs = Sequences.of(read["input_ids"])
-    return Split(inputs, _target_tokens(tokenizer, pairs, max_target_length))
+    targets, cut = _target_tokens(tokenizer, pairs, max_target_length)
+    return Split(inputs, targets), text_tokenizer.cut(read, max_length), cut
 
 
 def _target_tokens(
     tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_target_length: int
-) -> Sequences:
+) -> tuple[Sequences, int]:
     targets = [pair.target for pair in pairs]
     # Some tokenizers treat targets, of another language, in their own way.
     encoded = tokenizer(
@@ -97,7 +104,7 @@ def _target_tokens(
         max_length=max_target_length,
         return_attention_mask=False,
     )
-    return Sequences.of(encoded["input_ids"])
+    return Sequences.of(encoded["input_ids"]), text_tokenizer.cut(encoded, max_target_length)
 
 
 class SequenceToSequence(TextTask):

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from trials.contract import Problem
 from trials.descriptions.tabular import CLASSIFICATION, REGRESSION
 from trials.settings import Settings
 from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets import remarks as common_remarks
 from trials.tasks.datasets.data_set import DataSet, Mask
-from trials.tasks.tabular.columns import TabularSpec, columns, numbers_in, objective, settled
-from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
+from trials.tasks.tabular import remarks
+from trials.tasks.tabular.columns import (
+    ColumnTexts,
+    TabularSpec,
+    columns,
+    numbers_in,
+    objective,
+    settled,
+    texts_in,
+)
+from trials.tasks.tabular.encoding import (
+    TabularEncoding,
+    TabularRows,
+    encode,
+    learn,
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,11 @@ class TableFile:
     def __len__(self) -> int:
         return len(self.table)
 
+    @functools.cached_property
+    def texts(self) -> dict[str, ColumnTexts]:
+        """The texts of each column."""
+        return texts_in(self.table)
+
 
 class TabularDataSet(DataSet[TabularSpec, TableFile]):
     """The rows of tables."""
@@ -60,29 +84,55 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         return found, [*_words_for_numbers(spec, found), *_gaps(spec, found)]
 
     def unfit(self, train: TableFile) -> Iterator[Problem]:
-        spec, table = self.spec, train.table
-        if objective(spec, table) == CLASSIFICATION:
-            yield from labels.problems_with(tables.texts_in(table, spec.target), "task.target")
-        if not any(columns(spec, table)):
-            what = f"{spec.train} has no column to predict from; add some"
-            yield Problem("task.train", what)
+        spec = self.spec
+        if objective(spec, train.texts) == CLASSIFICATION:
+            yield from labels.problems_with(train.texts[spec.target].rows, "task.target")
+        else:
+            yield from _words_in(replace(train, where="task.target"), spec.target)
+            yield from _missing_numbers(spec, train)
+        if not any(columns(spec, train.texts)):
+            why = next(remarks.left_out(train.texts), "add some")
+            yield Problem("task.train", f"{spec.train} has no column to predict from; {why}")
 
     def misfits(self, train: TableFile, other: TableFile, where: str) -> Iterator[Problem]:
-        spec, table = self.spec, train.table
-        numeric, categorical = columns(spec, table)
+        target, texts = self.spec.target, train.texts
+        numeric, categorical = columns(self.spec, texts)
         wanted = {where: [*numeric, *categorical]}
         yield from tables.missing_columns(other.table, wanted, other.path)
-        if objective(spec, table) == CLASSIFICATION:
-            known = tables.texts_in(table, spec.target)
-            yield from labels.unseen(known, tables.texts_in(other.table, spec.target), where)
+        if objective(self.spec, texts) == CLASSIFICATION:
+            found = tables.texts_in(other.table, target)
+            yield from labels.unseen(list(texts[target].rows), found, where)
         else:
-            numeric = [*numeric, spec.target]
+            numeric = [*numeric, target]
+            yield from _missing_numbers(self.spec, other)
         for column in numeric:
-            if column in other.table.columns:
-                yield from _words_in(other, column)
+            if column in other.texts:
+                yield from _words_in(other, column, texts[column].words)
+
+    def keys(self, examples: TableFile, train: TableFile) -> list[tuple[str | float | None, ...]]:
+        numeric, categorical = columns(self.spec, train.texts)
+        values: list[list[str | float | None]] = []
+        for column in (*numeric, *categorical, self.spec.target):
+            numbers = examples.texts[column].numbers
+            texts = tables.texts_in(examples.table, column)
+            values.append([None if text is None else numbers.get(text, text) for text in texts])
+        return list(zip(*values, strict=True))
+
+    def remarks(self, train: TableFile) -> Iterator[tuple[str, str]]:
+        spec, target = self.spec, train.texts[self.spec.target]
+        for what in remarks.on_table(spec, train.table, train.texts):
+            yield "task.train", what
+        on_target = common_remarks.on_quantities(target.all_numbers, self.UNIT)
+        if objective(spec, train.texts) == CLASSIFICATION:
+            counts = Counter(target.rows)
+            on_target = itertools.chain(
+                remarks.on_classes(target), common_remarks.on_classes(counts, self.UNIT)
+            )
+        for what in on_target:
+            yield "task.target", what
 
     def strata(self, train: TableFile) -> list[str]:
-        if objective(self.spec, train.table) == REGRESSION:
+        if objective(self.spec, train.texts) == REGRESSION:
             return [""] * len(train)
         return [str(label) for label in tables.texts_in(train.table, self.spec.target)]
 
@@ -94,7 +144,7 @@ class TabularDataSet(DataSet[TabularSpec, TableFile]):
         if not isinstance(self.spec.validation, Path):
             # A word in a validation row would otherwise count as a missing number.
             decisive = pd.concat([train.table, validation.table])
-        spec = settled(self.spec, decisive)
+        spec = settled(self.spec, texts_in(decisive))
         encoding = learn(spec, train.table)
         learnt = encode(spec, encoding, train.table)
         held_out = encode(spec, encoding, validation.table)
@@ -111,26 +161,34 @@ def _words_for_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
         yield from _words_in(replace(file, where="task.target"), spec.target)
 
 
-def _words_in(file: TableFile, column: str) -> Iterator[Problem]:
-    _, words = numbers_in(file.table, column)
+def _words_in(file: TableFile, column: str, known: Iterable[str] = ()) -> Iterator[Problem]:
+    """The problem of texts for numbers, but for those that are known to stand for missing ones."""
+    words = file.texts[column].words.keys() - set(known)
     if not words:
         return
-    row = words[0]
-    value = tables.texts_in(file.table, column)[row]
-    first = f"the first of them row {row + 1}: {value!r}"
-    what = f"column {column!r} of {file.path} is not a number in {len(words)} rows, {first}"
+    texts = tables.texts_in(file.table, column)
+    rows = [row for row, text in enumerate(texts) if text in words]
+    first = f"the first of them row {rows[0] + 1}: {texts[rows[0]]!r}"
+    what = f"column {column!r} of {file.path} is not a number in {len(rows)} rows, {first}"
     yield Problem(file.where, f"{what}; correct them, or treat it as classes")
 
 
 def _gaps(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
-    target, table = spec.target, file.table
-    values = tables.texts_in(table, target)
-    missing = np.array([value is None for value in values])
-    if spec.objective == REGRESSION:
-        numbers, words = numbers_in(table, target)
-        if words:  # another problem
-            return
-        missing |= np.isnan(numbers)
+    missing = [text is None for text in tables.texts_in(file.table, spec.target)]
+    if any(missing):
+        yield _without_target(spec, file, missing)
+    elif spec.objective == REGRESSION:
+        yield from _missing_numbers(spec, file)
+
+
+def _missing_numbers(spec: TabularSpec, file: TableFile) -> Iterator[Problem]:
+    """The problem of a quantity that is missing, by an empty cell or by a word for it."""
+    texts = file.texts[spec.target]
+    if len(texts.numbers) < len(texts.rows) and not texts.words:  # words are another problem
+        numbers, _ = numbers_in(file.table, spec.target)
+        yield _without_target(spec, file, np.isnan(numbers))
+
+
+def _without_target(spec: TabularSpec, file: TableFile, missing: npt.ArrayLike) -> Problem:
     rows: list[int] = (np.flatnonzero(missing) + 1).tolist()
-    if rows:
-        yield Problem("task.target", tables.missing_values(rows, target, file.path))
+    return Problem("task.target", tables.missing_values(rows, spec.target, file.path))

@@ -1,7 +1,8 @@
 """The encoding of a table as arrays of numbers, learnt from the training rows alone.
 
-Numbers are standardised. A missing one becomes the mean, with a mark in a column beside it. Classes
-are numbered from 1; 0 stands for a missing or unknown class.
+Numbers are standardised; one that lies far from all others counts as the end of their usual range.
+A missing one becomes the mean, with a mark in a column beside it. Classes are numbered from 1; 0
+stands for a missing or unknown class.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.descriptions.tabular import REGRESSION
-from trials.tasks.datasets import labels, tables
-from trials.tasks.tabular.columns import Floats, TabularSpec, columns, numbers_in, objective
+from trials.tasks.datasets import labels, outliers, tables
+from trials.tasks.tabular.columns import Floats, TabularSpec, numbers_in
 
 EXACT = 1e15
 """A float does not distinguish larger numbers: they stay texts."""
@@ -43,6 +44,8 @@ class TabularEncoding:
 
     Args:
         numeric: The columns of numbers.
+        ranges: The usual range of each, to which its numbers are cut.
+        means, deviations: Of the numbers in that range.
         flagged: The columns of numbers with a column that marks missing values.
         categorical: The columns of classes, each with its classes; class i has number i + 1.
         classes: The names of the target's classes; None for a quantity.
@@ -50,6 +53,7 @@ class TabularEncoding:
     """
 
     numeric: tuple[str, ...]
+    ranges: tuple[tuple[float, float], ...]
     means: tuple[float, ...]
     deviations: tuple[float, ...]
     flagged: tuple[str, ...]
@@ -60,25 +64,29 @@ class TabularEncoding:
 
 
 def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
-    """The encoding of a task's training rows."""
-    numeric, categorical = columns(spec, train)
-    means, deviations, flagged = [], [], []
+    """The encoding of a task's training rows; the part is settled."""
+    numeric, categorical = spec.numeric or (), spec.categorical or ()
+    ranges, means, deviations, flagged = [], [], [], []
     for column in numeric:
         numbers, _ = numbers_in(train, column)
-        mean, deviation = _moments(numbers)
+        present = numbers[~np.isnan(numbers)]
+        usual = outliers.usual_range(present)
+        mean, deviation = _moments(outliers.within(present, usual))
+        ranges.append(usual)
         means.append(mean)
         deviations.append(deviation)
         if np.isnan(numbers).any():
             flagged.append(column)
 
     classes, target_mean, target_deviation = None, 0.0, 1.0
-    if objective(spec, train) == REGRESSION:
+    if spec.objective == REGRESSION:
         quantities, _ = numbers_in(train, spec.target)
         target_mean, target_deviation = _moments(quantities)
     else:
         classes = tuple(labels.class_names(tables.texts_in(train, spec.target)))
     return TabularEncoding(
         numeric=tuple(numeric),
+        ranges=tuple(ranges),
         means=tuple(means),
         deviations=tuple(deviations),
         flagged=tuple(flagged),
@@ -90,10 +98,9 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
 
 
 def _moments(numbers: Floats) -> tuple[float, float]:
-    present = numbers[~np.isnan(numbers)]
-    if len(present) == 0:
+    if len(numbers) == 0:
         return 0.0, 1.0
-    return float(present.mean()), float(present.std()) or 1.0
+    return float(numbers.mean()), float(numbers.std()) or 1.0
 
 
 def _classes_of(table: pd.DataFrame, column: str) -> tuple[str, ...]:
@@ -122,10 +129,10 @@ def inputs(
 
 def _standardised(encoding: TabularEncoding, table: pd.DataFrame) -> list[Floats]:
     standardised, flags = [], []
-    moments = zip(encoding.means, encoding.deviations, strict=True)
-    for column, (mean, deviation) in zip(encoding.numeric, moments, strict=True):
+    scales = zip(encoding.ranges, encoding.means, encoding.deviations, strict=True)
+    for column, (usual, mean, deviation) in zip(encoding.numeric, scales, strict=True):
         numbers, _ = numbers_in(table, column)
-        scaled = (numbers - mean) / deviation
+        scaled = (np.clip(numbers, *usual) - mean) / deviation
         standardised.append(np.nan_to_num(scaled, nan=0.0))
         if column in encoding.flagged:
             missing = np.isnan(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import collections
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +16,7 @@ import pandas as pd
 
 from trials.contract import Problem
 from trials.descriptions.text import CLASS, LABELS, NUMBER
-from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.huggingface.task import TextSpec
 
 LABEL = "label"
@@ -63,6 +63,10 @@ class TextTarget(abc.ABC):
     def unfit(self, train: Values, path: Path) -> list[Problem]:
         """Reasons why the training rows cannot be learnt from."""
 
+    @abc.abstractmethod
+    def remarks(self, train: Values) -> Iterator[str]:
+        """Sentences on the training rows, as for `DataSet.remarks`."""
+
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
         """The problem of other data with targets that no training row has."""
         return []
@@ -102,6 +106,9 @@ class OneClass(TextTarget):
 
     def unfit(self, train: Values, path: Path) -> list[Problem]:
         return labels.problems_with(train, "task.label")
+
+    def remarks(self, train: Values) -> Iterator[str]:
+        return remarks.on_classes(collections.Counter(train), "text")
 
     def unseen(self, train: Values, other: Values, where: str) -> list[Problem]:
         return labels.unseen(train, other, where)
@@ -149,9 +156,15 @@ class SeveralLabels(TextTarget):
             return []
         return [Problem("task.label", f"no row of {path} has a label; name another column")]
 
+    def remarks(self, train: Values) -> Iterator[str]:
+        counts = collections.Counter(itertools.chain.from_iterable(train))
+        for name in self._columns.values():
+            if counts[name] in (0, 1, len(train)):
+                many = {0: "no text has", 1: "only 1 text has", len(train): "all texts have"}
+                yield f"{many[counts[name]]} the label {name!r}: it cannot be learnt"
+
     def strata(self, values: Values) -> Sequence[str]:
-        counts = collections.Counter(itertools.chain.from_iterable(values))
-        return [min(row, key=lambda name: (counts[name], name), default="") for row in values]
+        return labels.rarest(values)
 
     def lost(self, train: Values, validation: Values) -> list[str]:
         known, held_out = itertools.chain(*train), itertools.chain(*validation)
@@ -199,6 +212,9 @@ class OneNumber(TextTarget):
             return []
         what = f"all rows of {path} have one number in {self._column!r}; two are needed"
         return [Problem("task.label", what)]
+
+    def remarks(self, train: Values) -> Iterator[str]:
+        return remarks.on_quantities(np.array(train, dtype=np.float64), "text")
 
     def encoding(self, train: Values) -> TargetEncoding:
         numbers = np.array(train, dtype=np.float64)

@@ -7,7 +7,7 @@ the targets, and the tokenizer's files, which a worker only copies into its chec
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,7 @@ from trials.descriptions.text import (
     TextRegressionSettings,
 )
 from trials.settings import Settings
-from trials.tasks.datasets import tables
+from trials.tasks.datasets import remarks, tables
 from trials.tasks.datasets.data_set import DataSet, Mask
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.task import TextSpec, TextTask
@@ -57,6 +57,7 @@ class TextData:
         mean, deviation: Of the numbers of the training texts; 0 and 1 for classes.
         class_weights: Float32, shape (labels,); None for equal weights.
         pairs: Whether a sample is a pair of texts.
+        cut: The texts that are longer than a setting allows, of all texts.
         train_types: The text of each token in a pair, as the tokenizer numbers the two; None for
             single texts, or a tokenizer without types.
     """
@@ -74,6 +75,7 @@ class TextData:
     deviation: float = 1.0
     class_weights: npt.NDArray[np.float32] | None = None
     pairs: bool = False
+    cut: text_tokenizer.Cut = dataclasses.field(default_factory=dict)
     train_types: Sequences | None = None
     validation_types: Sequences | None = None
 
@@ -127,6 +129,21 @@ class TextDataSet(DataSet[TextSpec, Examples]):
     def lost(self, train: Examples, validation: Examples) -> list[str]:
         return self.target.lost(train.values, validation.values)
 
+    def keys(self, examples: Examples, train: Examples) -> list[tuple[str, ...]]:
+        texts = examples.texts
+        return [tuple(" ".join(str(text).split()).casefold() for text in row) for row in texts]
+
+    def remarks(self, train: Examples) -> Iterator[tuple[str, str]]:
+        for what in self.target.remarks(train.values):
+            yield "task.label", what
+        if self.target.KIND != CLASS:
+            return
+        rows = zip(train.texts, train.values, strict=True)
+        named, total = sum(_names_its_class(*row) for row in rows), len(train.texts)
+        if named >= remarks.NEARLY_ALL * total:
+            what = f"{named:,} of {total:,} texts have the name of their class in them"
+            yield "task.text", f"{what}, and give it away"
+
     def taken(self, examples: Examples, mask: Mask) -> Examples:
         texts, values = super().taken(examples.texts, mask), super().taken(examples.values, mask)
         return Examples(texts, values)
@@ -135,8 +152,8 @@ class TextDataSet(DataSet[TextSpec, Examples]):
         target, length = self.target, settings.max_length
         encoding = target.encoding(train.values)
         tokenizer = _tokenizer(self.spec, train, length)
-        learnt, learnt_types = _tokenise(tokenizer, train.texts, length)
-        held_out, held_out_types = _tokenise(tokenizer, validation.texts, length)
+        learnt, learnt_types, cut = _tokenise(tokenizer, train.texts, length)
+        held_out, held_out_types, more = _tokenise(tokenizer, validation.texts, length)
         targets = target.encoded(train.values, encoding)
         return TextData(
             train=learnt,
@@ -152,13 +169,14 @@ class TextDataSet(DataSet[TextSpec, Examples]):
             deviation=encoding.deviation,
             class_weights=target.weights(targets),
             pairs=_in_pairs(train.texts),
+            cut={"max_length": (cut + more, len(train.texts) + len(validation.texts))},
             train_types=learnt_types,
             validation_types=held_out_types,
         )
 
     def with_test(self, data: TextData, test: Examples, settings: Settings) -> TextData:
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        tokens, types = _tokenise(tokenizer, test.texts, settings.max_length)
+        tokens, types, _ = _tokenise(tokenizer, test.texts, settings.max_length)
         return dataclasses.replace(
             data,
             validation=tokens,
@@ -187,15 +205,22 @@ def _tokenizer(spec: TextSpec, train: Examples, length: int) -> PreTrainedTokeni
     return tokenizer
 
 
+def _names_its_class(texts: Text, name: str) -> bool:
+    word = name.strip().casefold()
+    if len(word) < 3 or not word.isalpha():
+        return False
+    return any(word in str(text).casefold() for text in texts)
+
+
 def _in_pairs(texts: Sequence[Text]) -> bool:
     return len(texts[0]) > 1
 
 
 def _tokenise(
     tokenizer: PreTrainedTokenizerBase, texts: list[Text], max_length: int
-) -> tuple[Sequences, Sequences | None]:
-    """Tokens, and types of the tokens of pairs if the model has such. The longer text of a pair is
-    cut first."""
+) -> tuple[Sequences, Sequences | None, int]:
+    """Tokens; types of the tokens of pairs if the model has such; the number of texts that are cut.
+    The longer text of a pair is cut first."""
     parts = [list(map(str, part)) for part in zip(*texts, strict=True)]
     typed = _in_pairs(texts) and text_tokenizer.TOKEN_TYPES in tokenizer.model_input_names
     encoded = tokenizer(
@@ -205,10 +230,10 @@ def _tokenise(
         return_attention_mask=False,
         return_token_type_ids=typed,
     )
-    tokens = Sequences.of(encoded["input_ids"])
+    tokens, cut = Sequences.of(encoded["input_ids"]), text_tokenizer.cut(encoded, max_length)
     if not typed:
-        return tokens, None
-    return tokens, Sequences.of(encoded[text_tokenizer.TOKEN_TYPES])
+        return tokens, None, cut
+    return tokens, Sequences.of(encoded[text_tokenizer.TOKEN_TYPES]), cut
 
 
 class TextClassification(TextTask):

@@ -7,8 +7,9 @@ test they count as missed, so that every trial is scored on all words.
 
 from __future__ import annotations
 
+import collections
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +20,7 @@ from trials.contract import Problem, TaskError
 from trials.data.batching import Sequences
 from trials.descriptions.text import TOKEN_CLASSIFICATION, PackingSettings
 from trials.settings import Settings
-from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.data import (
@@ -70,6 +71,16 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
     def misfits(self, train: list[Sentence], other: list[Sentence], where: str) -> list[Problem]:
         return labels.unseen(_tags(train), _tags(other), where)
 
+    def strata(self, train: list[Sentence]) -> list[str]:
+        return labels.rarest([sentence.tags for sentence in train])
+
+    def keys(self, examples: list[Sentence], train: list[Sentence]) -> list[tuple[str, ...]]:
+        return [sentence.words for sentence in examples]
+
+    def remarks(self, train: list[Sentence]) -> Iterator[tuple[str, str]]:
+        for what in remarks.on_names(collections.Counter(_tags(train)), "word"):
+            yield "task.tags", what
+
     def lost(self, train: list[Sentence], validation: list[Sentence]) -> list[str]:
         return sorted(set(_tags(validation)) - set(_tags(train)))
 
@@ -80,15 +91,17 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
         texts = [" ".join(sentence.words) for sentence in train]
         length = settings.max_length
         tokenizer = text_tokenizer.load(self.spec.model, texts, length, **_OPTIONS)
-        learnt, _ = _tokenise(tokenizer, train, names, length)
-        held_out, scored = _tokenise(tokenizer, validation, names, length)
-        return data_of(tokenizer, (learnt, held_out), labels=tuple(names), scored=scored)
+        learnt, _, cut = _tokenise(tokenizer, train, names, length)
+        held_out, scored, more = _tokenise(tokenizer, validation, names, length)
+        all_cut = {"max_length": (cut + more, len(train) + len(validation))}
+        splits = (learnt, held_out)
+        return data_of(tokenizer, splits, labels=tuple(names), scored=scored, cut=all_cut)
 
     def with_test(
         self, data: SequenceData, test: list[Sentence], settings: Settings
     ) -> SequenceData:
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files, **_OPTIONS)
-        validation, scored = _tokenise(tokenizer, test, data.labels, settings.max_length)
+        validation, scored, _ = _tokenise(tokenizer, test, data.labels, settings.max_length)
         return replace(data, validation=validation, scored=scored)
 
 
@@ -157,7 +170,7 @@ def _tokenise(
     sentences: Sequence[Sentence],
     names: Sequence[str],
     max_length: int,
-) -> tuple[Split, Scored]:
+) -> tuple[Split, Scored, int]:
     numbers = {name: number for number, name in enumerate(names)}
     words = [list(sentence.words) for sentence in sentences]
     encoded: Any = tokenizer(
@@ -171,7 +184,8 @@ def _tokenise(
         tags.append(of_words)
         cells.append(first_cells)
     read = Split(Sequences.of(encoded["input_ids"]), Sequences.of(targets))
-    return read, Scored(Sequences.of(tags), Sequences.of(cells))
+    scored = Scored(Sequences.of(tags), Sequences.of(cells))
+    return read, scored, text_tokenizer.cut(encoded, max_length)
 
 
 def _laid_out(

@@ -11,7 +11,7 @@ import abc
 import hashlib
 import json
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -59,13 +59,17 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         """The part, with the choices of settings or of a model."""
         return self.spec
 
-    def problems(self) -> list[Problem]:
-        """The problems of the data files."""
-        return self.DATA(self.spec).problems()
+    def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
+        """The problems of the data files; `remark` as of `DataSet.problems`."""
+        return self.DATA(self.spec).problems(remark)
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
         """Read, split and encode the data, or find it in the cache."""
         return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
+
+    def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
+        """Sentences on prepared data that may not be what its owner believes."""
+        return []
 
     def recipe(self, settings: Settings) -> prepared.Recipe:
         """The recipe of the prepared data."""

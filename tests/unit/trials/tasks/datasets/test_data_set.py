@@ -34,3 +34,20 @@ def test_the_split_is_stratified_and_the_same_for_every_trial():
 def test_many_small_classes_still_give_their_share():
     labels = [f"class {i % 40}" for i in range(120)]
     assert stratified(labels, 0.1, seed=0).sum() == 12
+
+
+def test_classes_with_one_row_are_trained_and_take_nothing_from_the_others():
+    labels = [f"class {i}" for i in range(400)] + ["two"] * 20 + ["other"] * 80
+    taken = stratified(labels, 0.25, seed=0)
+    assert [sum(taken[:400]), sum(taken[400:420]), sum(taken[420:])] == [0, 5, 20]
+
+
+def test_a_fraction_that_no_larger_one_would_mend_says_what_helps(lab):
+    lab.write("alone.csv", [(f"a text of {i}", f"class {i}") for i in range(4)])
+    assert lab.problems(train="alone.csv")["task.validation"] == (
+        "no class has two rows, one to train and one to validate; add rows, or name a file"
+    )
+    lab.write("some.csv", [(f"a text of {i}", f"class {i // 2}") for i in range(4)])
+    found = lab.problems(train="some.csv", validation=0.1)
+    assert found["task.validation"].endswith("give a larger one")
+    assert lab.problems(train="some.csv") == {}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
@@ -75,3 +76,21 @@ def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
     prepared.code_digests.cache_clear()
     assert prepared.fingerprint(recipe) != before
     prepared.code_digests.cache_clear()
+
+
+def test_images_behind_a_link_decide_on_the_name_of_prepared_data(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (folder / "photos").mkdir()
+    for name, grey in (("cat", 10), ("dog", 200)):
+        (elsewhere / name).mkdir()
+        (folder / "photos" / name).symlink_to(elsewhere / name)
+        for number in range(2):
+            Image.new("L", (4, 4), grey).save(elsewhere / name / f"{number}.png")
+    part = {"kind": "image_classification", "train": "photos", "validation": 0.5}
+    task = tasks.load(part, folder)
+    assert isinstance(task, TrainedTask)
+    before = prepared.fingerprint(task.recipe(task.SETTINGS()))
+    Image.new("L", (4, 4), 90).save(elsewhere / "cat" / "0.png")
+    assert prepared.fingerprint(task.recipe(task.SETTINGS())) != before

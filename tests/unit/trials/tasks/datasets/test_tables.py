@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from trials.tasks.datasets import tables
@@ -21,6 +22,27 @@ def test_every_format_gives_the_same_data(lab, name):
     assert digest_of(a) == digest_of(b)
     assert np.array_equal(a.train.tokens, b.train.tokens)
     assert a.labels == ("card", "fee", "rate")
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv"])
+@pytest.mark.parametrize(
+    ("separator", "encoding"), [(";", "utf-8-sig"), ("\t", "utf-16"), (",", "utf-8")]
+)
+def test_every_separator_and_marked_encoding_gives_the_same_data(lab, name, separator, encoding):
+    good = [(f"{text}, où?; ja", topic) for text, topic in GOOD]
+    path = lab.write("reference.parquet", good)
+    pd.read_parquet(path).to_csv(lab.folder / name, sep=separator, encoding=encoding, index=False)
+    part = {"train": name, "validation": name, "test": name}
+    assert lab.problems(**part) == {}
+    reference = lab.task(train="reference.parquet", validation="reference.parquet").prepare({})
+    assert digest_of(lab.task(**part).prepare({})) == digest_of(reference)
+
+
+def test_lines_of_text_are_read_in_a_marked_encoding(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_bytes("où\r\n京都\n".encode("utf-16"))
+    assert tables.lines_of(path, "task.train") == ["où", "京都"]
 
 
 def test_a_missing_file_names_its_neighbour(lab):
@@ -60,7 +82,7 @@ def test_rows_without_text_or_label_are_counted_and_the_first_named(lab):
 def test_an_unreadable_encoding_or_format_is_told(lab):
     (lab.folder / "latin.csv").write_bytes("text,topic\ncafé,card\n".encode("latin-1"))
     assert (
-        "is not UTF-8 text (byte 0xe9); save it as UTF-8"
+        "is not UTF-8 text (byte 0xe9); save it as UTF-8, such as with: iconv -f WINDOWS-1252"
         in lab.problems(train="latin.csv")["task.train"]
     )
     (lab.folder / "no.parquet").write_text("text,topic")

@@ -98,7 +98,8 @@ def test_data_that_cannot_be_used_is_told(lab):
     (lab.folder / "one.txt").write_text("one line alone")
     (lab.folder / "rows.csv").write_text("body\nhello\n")
     assert "has no text; name a file with data" in lab.problems(train="empty.txt")["task.train"]
-    assert "leaves no validation rows out of 1" in lab.problems(train="one.txt")["task.validation"]
+    found = lab.problems(train="one.txt")["task.validation"]
+    assert found.startswith("there is only one document to train and to validate; add documents")
     assert "has no column 'text', it has body" in lab.problems(train="rows.csv")["task.text"]
     assert "did you mean train.txt?" in lab.problems(train="trian.txt")["task.train"]
     assert "no such file" in lab.problems(test="no.txt")["task.test"]

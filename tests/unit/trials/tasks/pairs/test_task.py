@@ -124,7 +124,10 @@ def test_data_that_cannot_be_used_is_told(lab):
     assert "1 row of" in found["task.target"]
     assert "without 'target': row 2" in found["task.target"]
     assert "without 'source': row 3" in found["task.source"]
-    assert "leaves no validation rows out of 1" in lab.problems(train="one.csv")["task.validation"]
+    assert (
+        "there is only one row to train and to validate; add rows"
+        in lab.problems(train="one.csv")["task.validation"]
+    )
     assert "line 2" in lab.problems(train="broken.jsonl")["task.train"]
     assert (
         "has no column 'sauce', it has source, target"

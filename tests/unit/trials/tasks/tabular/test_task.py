@@ -128,6 +128,90 @@ def test_numbers_are_standardised_by_the_training_rows_alone(folder):
     )
 
 
+PLACEHOLDERS = ["-", "?", "N/A", "k.A.", "inf", "-inf", "1e400", "#DIV/0!", " - ", "NULL"]
+
+
+@pytest.mark.cases(len(PLACEHOLDERS))
+@pytest.mark.parametrize("text", PLACEHOLDERS)
+def test_a_number_column_stays_one_whatever_stands_for_a_missing_number(folder, text):
+    frame = table(800).astype({"area": str})
+    frame.loc[17, "area"] = text
+    frame.to_csv(folder / "train.csv", index=False)
+    frame.iloc[:40].to_csv(folder / "other.csv", index=False)
+    assert problems(folder, validation="other.csv") == {}
+    data = task(folder, validation="other.csv").prepare({})
+    assert data.encoding.numeric == ("area", "age", "price")
+    assert data.encoding.flagged == ("area", "age")
+    assert data.train.numeric[17, 0] == data.validation.numeric[17, 0] == 0
+    assert data.train.numeric[17, 3] == 1
+
+
+def test_several_words_among_many_numbers_are_missing_numbers_and_among_few_are_classes(folder):
+    frame = table(200).assign(level=[["1", "2", "3", "top"][row % 4] for row in range(200)])
+    frame = frame.astype({"area": str})
+    frame.loc[::40, "area"] = [f"{row} m2" for row in range(5)]
+    frame.to_csv(folder / "train.csv", index=False)
+    encoding = task(folder).prepare({}).encoding
+    assert "area" in encoding.numeric
+    assert encoding.categorical["level"] == ("1", "2", "3", "top")
+
+
+def test_a_target_of_numbers_stays_a_quantity_and_its_gaps_are_told(folder):
+    frame = table(200).astype({"price": str})
+    for text, said in (("-", "1 row of"), ("NA", "1 row of"), ("cheap", "row 18: 'cheap'")):
+        frame.loc[17, "price"] = text
+        frame.to_csv(folder / "gaps.csv", index=False)
+        assert said in problems(folder, train="gaps.csv", target="price")["task.target"]
+        found = problems(folder, target="price", validation="gaps.csv")
+        assert said in found.get("task.target", found.get("task.validation"))
+
+
+def test_a_column_that_names_its_rows_is_left_out_unless_it_is_stated(folder):
+    frame = table().assign(key=[f"customer {row}" for row in range(121)])
+    frame.to_csv(folder / "train.csv", index=False)
+    assert "key" not in task(folder).prepare({}).encoding.categorical
+    stated = task(folder, categorical=["key"]).prepare({})
+    assert len(stated.encoding.categorical["key"]) > MOST_CLASSES
+
+
+@pytest.mark.parametrize("outlier", [1e9, -1e30, 3.4e38])
+def test_one_outlier_does_not_decide_on_the_scale_of_its_column(folder, outlier):
+    plain = task(folder, numeric=["area"], categorical=[]).prepare({})
+    frame = table()
+    frame.loc[3, "area"] = outlier
+    frame.to_csv(folder / "train.csv", index=False)
+    data = task(folder, numeric=["area"], categorical=[]).prepare({})
+    assert data.train.numeric.std(axis=0) == pytest.approx(1, abs=5)
+    assert np.isfinite(data.train.numeric).all()
+    assert abs(data.train.numeric).max() < 100
+    assert data.encoding.means == pytest.approx(plain.encoding.means, rel=0.02)
+    assert data.encoding.deviations == pytest.approx(plain.encoding.deviations, rel=0.02)
+
+
+def test_skewed_numbers_and_those_that_are_mostly_equal_are_scaled_as_they_are(folder):
+    rng = np.random.default_rng(0)
+    frame = table(800).assign(
+        income=np.exp(rng.normal(0, 1, 800)).round(3),
+        gain=np.where(rng.random(800) < 0.9, 0, rng.integers(1, 9999, 800)),
+        rare=(rng.random(800) < 0.01).astype(int),
+    )
+    frame.to_csv(folder / "train.csv", index=False)
+    columns = ["income", "gain", "rare"]
+    part = {"numeric": columns, "categorical": [], "validation": "train.csv"}
+    encoding = task(folder, **part).prepare({}).encoding
+    assert encoding.means == pytest.approx(frame[columns].mean(), rel=1e-6)
+    assert encoding.deviations == pytest.approx(frame[columns].std(ddof=0), rel=1e-6)
+
+
+def test_a_perceptron_learns_beside_an_outlier_and_a_placeholder(folder):
+    frame = table(400).drop(columns=["price", "age"]).astype({"area": object})
+    frame.loc[3, "area"], frame.loc[7, "area"] = "1e9", "-"
+    frame.to_csv(folder / "train.csv", index=False)
+    built = task(folder)
+    last = reports_of(built.start(setup(folder, epochs=20, **FAST), built.prepare({})))[-1]
+    assert last.metrics["accuracy"] > 0.9
+
+
 def test_a_missing_number_is_the_mean_and_is_flagged(folder):
     data = task(folder, validation="train.csv", categorical=["colour"]).prepare({})
     missing = table()["age"].isna().to_numpy()
@@ -306,9 +390,9 @@ def test_data_is_keyed_by_the_task_alone(folder):
 
 @pytest.mark.parametrize("split_seed", range(8))
 def test_what_a_column_is_does_not_depend_on_which_rows_are_split_off(tmp_path, split_seed):
-    rows = [f"{row * 1.5},{row % 3},{'ab'[row % 2]}" for row in range(20)]
-    rows[7] = "abc,1,b"
-    (tmp_path / "rows.csv").write_text("\n".join(["words,numbers,kind", *rows]))
+    rows = [f"{row * 1.5},{row * 1.5},{row % 3},{'ab'[row % 2]}" for row in range(20)]
+    rows[7], rows[11] = "abc,abc,1,b", "10,xyz,1,b"
+    (tmp_path / "rows.csv").write_text("\n".join(["one_word,words,numbers,kind", *rows]))
     part = {
         "kind": "tabular",
         "train": "rows.csv",
@@ -317,7 +401,7 @@ def test_what_a_column_is_does_not_depend_on_which_rows_are_split_off(tmp_path, 
         "split_seed": split_seed,
     }
     encoding = tasks.load(part, tmp_path).prepare({}).encoding
-    assert encoding.numeric == ("numbers",)
+    assert encoding.numeric == ("one_word", "numbers")
     assert list(encoding.categorical) == ["words"]
 
 

@@ -71,6 +71,15 @@ def test_words_behind_the_longest_length_are_cut_off_with_their_tags(lab):
     assert data.train.weights.max() <= 4
 
 
+def test_tags_of_one_sentence_each_are_always_trained(lab):
+    rows = sentences(40)
+    for number in range(20):
+        rows[number][1][0] = f"B-RARE{number}"
+    write_conll(lab.folder / "rare.conll", rows)
+    for seed in range(5):
+        assert lab.problems(train="rare.conll", split_seed=seed) == {}
+
+
 @pytest.mark.parametrize("odd", ["\u00a0", "\u2009", "\u3000", "\u2028", "\x85", "\x0c"])
 @pytest.mark.parametrize("separator", ["\t", " ", "  "])
 def test_a_word_ends_at_a_tab_or_a_space_only(tmp_path, odd, separator):
