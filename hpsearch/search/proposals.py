@@ -34,6 +34,7 @@ from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
 from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
+from hpsearch.study_file.in_optuna import distribution_of
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
 
@@ -84,6 +85,7 @@ class Proposals:
         if self._untried is not None:
             self._untried.refresh()
         if given:
+            given = space.as_written(self._spec.space, given)
             trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: given}
             self._history.touch(trial)
         for attempt in range(1 if self._class in STEADY else ATTEMPTS):
@@ -130,7 +132,7 @@ class Proposals:
     def _write(self, trial: Trial, params: dict[str, Any]) -> None:
         trial_id = id_of(trial, self._storage, self._history)
         for name, value in params.items():
-            distribution = space.distribution_of(self._spec.space[name])
+            distribution = distribution_of(self._spec.space[name])
             internal = distribution.to_internal_repr(value)
             self._storage.set_trial_param(trial_id, name, internal, distribution)
 

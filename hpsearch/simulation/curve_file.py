@@ -21,7 +21,7 @@ from hpsearch.errors import DataError
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
-from hpsearch.study_file.space import active
+from hpsearch.study_file.space import active, as_written
 from hpsearch.study_file.types import same
 from trials.contract import Unit
 from trials.data import files
@@ -133,6 +133,7 @@ class _Table:
             is_empty = cell is None or cell != cell
             if not is_empty:
                 params[name] = self._value(name, cell)
+        params = as_written(self._spec.space, params)
         return {name: params[name] for name in active(self._spec.space, params) if name in params}
 
     def _value(self, name: str, cell: Any) -> Any:

@@ -26,6 +26,13 @@ Confidence: TypeAlias = Literal["low", "medium", "high"]
 """The confidence that a parameter's good values are near its prior."""
 
 
+def grid_point(low: float, step: float, place: float) -> float:
+    """The point with an index on a grid, as people write it: 0.1 + 2 * 0.1 is 0.3 and not
+    0.30000000000000004. A whole number where the grid is of whole numbers."""
+    exact = Fraction(str(low)) + round(place) * Fraction(str(step))
+    return type(low)(exact)
+
+
 class _Numeric(Model):
     """Bounds, scale and grid of a number; both bounds belong to the range."""
 
@@ -64,9 +71,7 @@ class _Numeric(Model):
 
     def value_at(self, place: float) -> float:
         """The value with an index: the inverse of `place_of`."""
-        if self._grid is None:
-            return place
-        return min(self.low + place * self._grid, self.high)  # 3 * 0.1 is slightly above 0.3
+        return place if self._grid is None else grid_point(self.low, self._grid, place)
 
     @property
     def _grid(self) -> float | None:
@@ -86,7 +91,7 @@ class _Numeric(Model):
             half = 0.5 * (self._step_of_one or 0)
             number = math.exp(math.log(low - half) + place * math.log((high + half) / (low - half)))
         elif self.step is not None:
-            number = low + int(place * (1 + round((high - low) / self.step))) * self.step
+            number = self.value_at(int(place * self.size))
         else:
             number = low + place * (high - low)
         number = min(max(number, low), high)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.study_file.expressions.meaning import Expression
+from hpsearch.study_file.in_optuna import distribution_of
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     Confidence,
@@ -38,20 +39,6 @@ MOST_DRAWS = 10_000
 """The most random configurations among which one that keeps all requirements is looked for."""
 
 Space = Mapping[str, Parameter]
-
-
-def distribution_of(parameter: Parameter) -> BaseDistribution:
-    """The Optuna distribution a parameter is drawn from."""
-    # Imported here: reading a study file and asking for help need no Optuna.
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if isinstance(parameter, CategoricalParameter):
-        return CategoricalDistribution(parameter.choices)
-    kind: Any = IntDistribution if isinstance(parameter, IntParameter) else FloatDistribution
-    distribution: BaseDistribution = kind(
-        parameter.low, parameter.high, log=parameter.log, step=parameter.step
-    )
-    return distribution
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
@@ -94,7 +81,7 @@ def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter)
     drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
     )
-    return drawn
+    return parameter.value_at(parameter.place_of(drawn))
 
 
 def parents(parameter: Parameter) -> Collection[str]:
@@ -198,17 +185,18 @@ def problems_with(
     where the space is open.
     """
     problems = []
+    given = as_written(space, params)
     for name, value in params.items():
         if is_open and name not in space:
             continue
-        what = _problem_with(space, params, name, value)
+        what = _problem_with(space, given, name, value)
         if what is not None:
             problems.append(Problem(name, what))
     if problems or not requires:
         return problems
-    if (requirement := broken(requires, params)) is not None:
+    if (requirement := broken(requires, given)) is not None:
         return [Problem("", f"breaks the requirement {requirement.text}")]
-    if drawn(space, requires, 0, params) is None:
+    if drawn(space, requires, 0, given) is None:
         what = f"of {MOST_DRAWS} configurations with these values none keeps all requirements"
         return [Problem("", f"{what}; leave some of them out")]
     return []
@@ -232,6 +220,17 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
         if not is_one_of(given, values):
             return f"is not active while {parent} is {shown(given)}; leave it out"
     return None
+
+
+def as_written(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration in which values that its space has are as people write them: of a grid 0.3
+    and not 0.30000000000000004."""
+    found = dict(params)
+    for name in params.keys() & space.keys():
+        parameter: Any = space[name]
+        if parameter.problem_with(params[name]) is None:
+            found[name] = parameter.value_at(parameter.place_of(params[name]))
+    return found
 
 
 def contains(spec: StudySpec, params: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 FLOAT = {"type": "float", "low": 0.0, "high": 1.0}
 STEPPED = {**FLOAT, "step": 0.25}
+TENTHS = {"type": "float", "low": 0.1, "high": 0.9, "step": 0.1}
 LOG = {"type": "float", "low": 1e-5, "high": 1e-1, "log": True}
 WHOLE = {"type": "int", "low": 1, "high": 3}
 LETTERS = {"type": "categorical", "choices": ["a", "b"]}
@@ -125,6 +126,22 @@ def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
         assert all(trial.value is not None for trial in done.trials)
         assert len(done.trials) == min(12, SIZES.get(space, 12))
         assert len(set(map(configuration, done.trials))) == len(done.trials)
+
+
+@pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
+def test_every_sampler_draws_the_points_of_a_grid_that_people_would_write(sampler: str) -> None:
+    space = {"s": TENTHS, "x": {**STEPPED, "when": {"s": [0.3, 0.6, 0.7, 0.9]}}}
+    method = {"kind": sampler, **SOON.get(SAMPLERS.get(sampler, ""), {})}
+    tried = [trial.params for trial in run(method, "none", space, trials=20).trials]
+    points = {params["s"] for params in tried}
+    assert points <= {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+    assert {params["s"] for params in tried if "x" in params} == points & {0.3, 0.6, 0.7, 0.9}
+
+
+def test_what_is_asked_for_beside_a_point_of_a_grid_is_that_point() -> None:
+    space = {"s": TENTHS, "x": {**STEPPED, "when": {"s": 0.3}}}
+    spec = spec_with(space=space, enqueue=[{"s": 0.1 + 0.2, "x": 0.5}])
+    assert simulate(spec, Slope(), 1).trials[0].params == {"s": 0.3, "x": 0.5}
 
 
 @pytest.mark.parametrize("sampler", ["tpe", CURVE_GP, "brute_force", "nsgaii"])

@@ -19,6 +19,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.optuna_storage.frozen import FROM_OPTUNA
 from hpsearch.store.connecting.url import display
+from hpsearch.study_file.in_optuna import value_of
 from trials.settings import nearest
 
 UNPOOLED = {"poolclass": NullPool}
@@ -63,9 +64,14 @@ def _measured(study: optuna.study.Study, mapped: Mapped) -> Mapped:
 
 
 def _run(trial: FrozenTrial, study: str, mapped: Mapped) -> PastRun:
+    drawn = trial.distributions
+    params = {
+        name: value_of(drawn[name], drawn[name].to_internal_repr(value))
+        for name, value in trial.params.items()
+    }
     run = PastRun(
         f"study {study}, trial {trial.number}",
-        _chosen(trial.params, mapped),
+        _chosen(params, mapped),
         FROM_OPTUNA[trial.state],
         name=f"trial {trial.number}",
         distributions=_chosen(trial.distributions, mapped),

@@ -22,6 +22,7 @@ from optuna.distributions import (
 )
 
 from hpsearch.study_file.expressions.meaning import Expression
+from hpsearch.study_file.in_optuna import value_of
 from hpsearch.study_file.types import is_number, is_one_of
 
 Floats = NDArray[np.float64]
@@ -191,8 +192,12 @@ def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
         return [distribution.choices[index] for index in choice_index(distribution, u)]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     numbers: list[float] = _numbers(distribution, u).tolist()
-    is_whole = isinstance(distribution, IntDistribution)
-    return [round(number) for number in numbers] if is_whole else numbers
+    if isinstance(distribution, IntDistribution):
+        return [round(number) for number in numbers]
+    if distribution.step is None:
+        return numbers
+    as_written = {number: value_of(distribution, number) for number in set(numbers)}
+    return [as_written[number] for number in numbers]
 
 
 def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:

@@ -27,6 +27,9 @@ Values = Sequence[Any] | None
 Meaning = Callable[[Mapping[str, Any]], Any]
 """The value of a part of an expression, by the values of its names."""
 
+ROUNDING = 1e-9
+"""Numbers that differ by less than this share of the larger one count as equal."""
+
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CALCULATIONS = {
     "+": operator.add,
@@ -157,7 +160,13 @@ class _Meanings(Transformer[Token, Meaning]):
 def _equal(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return False
-    return same(a, b) or (is_number(a) and is_number(b) and math.isclose(a, b, rel_tol=1e-9))
+    return same(a, b) or (is_number(a) and is_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
+
+
+def equals_of(number: float) -> tuple[float, float]:
+    """The smallest and the largest number that count as equal to one."""
+    ends = number * (1 - ROUNDING), number / (1 - ROUNDING)
+    return min(ends), max(ends)
 
 
 def _is_ordered(sign: str, a: Any, b: Any) -> bool:
