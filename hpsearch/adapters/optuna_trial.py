@@ -21,6 +21,7 @@ from optuna.distributions import (
 from optuna.trial import FixedTrial
 
 from trials.contract import Goal, Note, TrialStopped
+from trials.running.reported import number_of, scalar_of
 from trials.tasks.function.trial import FunctionTrial
 
 
@@ -115,9 +116,7 @@ class ObjectiveTrial(FixedTrial):
     def set_user_attr(self, key: str, value: Any) -> None:
         """Keep something with the trial. Numbers are also metrics of its next reports. Raises
         TypeError if JSON does not have such a value."""
-        if not isinstance(value, list | tuple) and hasattr(value, "item"):
-            value = value.item()  # a number of numpy or torch
-        kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
+        kept = json.loads(json.dumps(scalar_of(value)))  # a copy; raises the TypeError
         super().set_user_attr(key, kept)
         self._trial.note(Note(attributes={key: kept}))
 
@@ -140,8 +139,8 @@ def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
 
 def _number(what: str, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        return number_of(what, value)
+    except ValueError:
         kind = type(value).__name__
         text = f"the {what} is of the type {kind}, but must be a number: {value!r}"
         raise TypeError(text) from None

@@ -14,7 +14,7 @@ from hpsearch.store.codec import clean
 from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from trials.tasks.function.reported import number_of, numbers_of
+from trials.running.reported import numbers_of, resource_of
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -115,7 +115,7 @@ class AskedTrial:
 
     def _reached(self, resource: float) -> float:
         try:
-            reached = number_of("resource", resource)
+            reached = resource_of(resource)
         except ValueError as error:
             raise UserError(str(error)) from None
         hint = f"report how far the trial has trained in all, up to {self.budget} {self.unit}"

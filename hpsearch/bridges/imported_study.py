@@ -26,10 +26,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.errors import UserError
 from hpsearch.store.store import Store
-from hpsearch.study_file.in_optuna import distribution_of
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.reading import IMPORTED, space_in
-from hpsearch.study_file.space import Space
+from hpsearch.study_file.space import Space, distribution_of
 from hpsearch.study_file.types import is_number
 
 WIDE = 100.0

@@ -28,7 +28,7 @@ from hpsearch.optuna_storage.frozen import (
     trial_id,
 )
 from hpsearch.store import codec
-from hpsearch.study_file.in_optuna import value_of
+from hpsearch.study_file.space import value_of
 
 KEPT = 2_000
 """The number of frozen trials that are kept where nothing reads all of them."""

@@ -34,9 +34,9 @@ from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
 from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
-from hpsearch.study_file.in_optuna import distribution_of
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.space import distribution_of
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
 """Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the

@@ -16,12 +16,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.study_file.in_optuna import distribution_of
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     Confidence,
     IntParameter,
     Parameter,
+    grid_point,
 )
 from hpsearch.study_file.types import Scalar, is_number, is_one_of
 from hpsearch.study_file.validation import shown
@@ -39,6 +39,31 @@ MOST_DRAWS = 10_000
 """The most random configurations among which one that keeps all requirements is looked for."""
 
 Space = Mapping[str, Parameter]
+
+
+def distribution_of(parameter: Parameter) -> BaseDistribution:
+    """The Optuna distribution a parameter is drawn from."""
+    # Imported here: reading a study file and asking for help need no Optuna.
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    if isinstance(parameter, CategoricalParameter):
+        return CategoricalDistribution(parameter.choices)
+    kind: Any = IntDistribution if isinstance(parameter, IntParameter) else FloatDistribution
+    distribution: BaseDistribution = kind(
+        parameter.low, parameter.high, log=parameter.log, step=parameter.step
+    )
+    return distribution
+
+
+def value_of(distribution: BaseDistribution, internal: float) -> Any:
+    """The value that Optuna keeps as a number, as people write it."""
+    from optuna.distributions import FloatDistribution
+
+    value = distribution.to_external_repr(internal)
+    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
+        low, step = distribution.low, distribution.step
+        return grid_point(low, step, (value - low) / step)
+    return value
 
 
 def is_open(task: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.optuna_storage.frozen import FROM_OPTUNA
 from hpsearch.store.connecting.url import display
-from hpsearch.study_file.in_optuna import value_of
+from hpsearch.study_file.space import value_of
 from trials.settings import nearest
 
 UNPOOLED = {"poolclass": NullPool}

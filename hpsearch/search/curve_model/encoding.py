@@ -22,7 +22,7 @@ from optuna.distributions import (
 )
 
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.study_file.in_optuna import value_of
+from hpsearch.study_file.space import value_of
 from hpsearch.study_file.types import is_number, is_one_of
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,6 @@ from optuna.distributions import distribution_to_json as to_json
 
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.study_file.in_optuna import distribution_of
 from hpsearch.study_file.parameters import (
     CategoricalParameter,
     FloatParameter,
@@ -27,6 +26,7 @@ from hpsearch.study_file.parameters import (
     Parameter,
 )
 from hpsearch.study_file.reading import space_in
+from hpsearch.study_file.space import distribution_of
 from support.thoroughness import examples
 from trials.contract import Setting
 from trials.settings import TABLE

@@ -15,7 +15,7 @@ from typing import Any
 
 from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import RESOURCE, ReportPattern, visible
-from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
+from trials.running.reported import MOST_RESOURCE, metric_name, number_of
 
 LETTERS = 200
 """Letters of a line that a message repeats."""

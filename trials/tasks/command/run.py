@@ -18,12 +18,12 @@ from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.report_pattern import ReportPattern
+from trials.running.reported import Stopwatch
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text, own_environment
 from trials.tasks.command.readers import ReportLine
 from trials.tasks.command.report_stream import ReportStream
-from trials.tasks.function.reported import Stopwatch
 
 POLL_S = 0.1
 """The longest wait for news before the run hands control back to its worker."""

@@ -14,8 +14,8 @@ from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
+from trials.running.reported import MOST_RESOURCE, Stopwatch, numbers_of, resource_of
 from trials.tasks.function.report_history import ReportHistory
-from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, number_of, numbers_of
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ class FunctionCall:
     def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
         """The item of a call of `FunctionTrial.report`, with its errors; a note for one more report
         at the full budget."""
-        reached = number_of("resource", resource)
+        reached = resource_of(resource)
         if self.is_trained:
             if reached > self._resource:
                 raise TrialStopped
