@@ -245,6 +245,12 @@ def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABL
     return problems
 
 
+def in_full(number: float) -> str:
+    """A number that another one is compared with, in all its digits: 1234567 and 0.5."""
+    is_short = abs(number) < 1e16 and number == int(number)
+    return str(int(number)) if is_short else repr(number)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for an unknown `name`: the nearest known one, or a list of them all."""
     names = [str(each) for each in known]

@@ -15,6 +15,7 @@ from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from trials.running.reported import numbers_of, resource_of
+from trials.settings import in_full
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -120,7 +121,7 @@ class AskedTrial:
             raise UserError(str(error)) from None
         hint = f"report how far the trial has trained in all, up to {self.budget} {self.unit}"
         if not self._reported < reached:
-            what = f"the resource must rise, and is {self._reported:g}"
+            what = f"the resource must rise, and is {in_full(self._reported)}"
             raise UserError(f"trial.report({resource}): {what}", hint)
         return reached
 

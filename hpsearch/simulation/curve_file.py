@@ -25,7 +25,7 @@ from hpsearch.study_file.space import active, as_written
 from hpsearch.study_file.types import same
 from trials.contract import Unit
 from trials.data import files
-from trials.settings import nearest
+from trials.settings import in_full, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,8 +73,9 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
             usable.setdefault(key, []).append(curve)
     if not any(curve.is_finite for curves in usable.values() for curve in curves):
         unit = spec.budget.per_trial.unit.value
-        what = f"{path}: no configuration is recorded up to the trial budget of {total:g} {unit}"
-        hint = f"the furthest curve ends at {furthest:g}: lower budget.per_trial.{unit}"
+        budget = f"{in_full(total)} {unit}"
+        what = f"{path}: no configuration is recorded up to the trial budget of {budget}"
+        hint = f"the furthest curve ends at {in_full(furthest)}: lower budget.per_trial.{unit}"
         raise DataError(what, hint)
     known = [configurations[key] for key in usable]
     curves = RecordedCurves(spec.space, known, list(usable.values()))

@@ -37,7 +37,7 @@ from trials.contract import Problem, Setting
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK, TaskDescription
-from trials.settings import nearest
+from trials.settings import in_full, nearest
 
 MOST_VALUES = 10_000
 """The most values of one parameter for a sampler that lists them all in memory."""
@@ -312,7 +312,7 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     first = search.pruner.arguments.get("first_rung") or 0
     per_trial = draft.budget.per_trial
     if first > per_trial.total:
-        budget = f"{per_trial.total:g} {per_trial.unit.value}"
+        budget = f"{in_full(per_trial.total)} {per_trial.unit.value}"
         what = f"{first} is above the trial budget ({budget}); lower it"
         yield Problem("search.pruner.first_rung", what)
 

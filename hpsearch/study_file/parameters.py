@@ -21,6 +21,7 @@ from hpsearch.study_file.types import (
     same,
 )
 from hpsearch.study_file.validation import Mistake, Model, shown
+from trials.settings import in_full
 
 Confidence: TypeAlias = Literal["low", "medium", "high"]
 """The confidence that a parameter's good values are near its prior."""
@@ -128,7 +129,7 @@ class _Numeric(Model):
         if steps > EXACT:
             yield "step", f"{step} is too small for these bounds; raise or remove it"
         elif steps.denominator != 1:
-            what = f"{step} does not divide high - low ({float(width):g})"
+            what = f"{step} does not divide high - low ({in_full(float(width))})"
             yield "step", f"{what}; change high, low or step"
 
     def _outside(self, value: float) -> str | None:

@@ -15,6 +15,7 @@ from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
 from trials.running.reported import MOST_RESOURCE, Stopwatch, numbers_of, resource_of
+from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ class FunctionCall:
                 raise TrialStopped
             return Note(metrics=numbers_of(metrics))
         if not reached > self._resource:
-            what = f"after {self._resource:g}: the resource must rise"
+            what = f"after {in_full(self._resource)}: the resource must rise"
             raise ValueError(f"trial.report({resource}) {what}")
         if reached > MOST_RESOURCE:
             what = "the resource must say how far the trial has trained"
