@@ -125,7 +125,8 @@ class Proposals:
         else:
             params = self._untried.anywhere(seed)
         if params is None:
-            what = f"none of {space.MOST_DRAWS} random configurations keeps all requirements"
+            count = space.most_draws(spec.space, spec.requires)
+            what = f"none of {count} random configurations keeps all requirements"
             raise UserError(f"trial {trial.number}: {what}", "loosen requires in the study file")
         return params
 
@@ -212,8 +213,10 @@ def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
-    """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
-    if len(spec.objectives) > 1:
+    """The forecast of a study's trials; None with several objectives, which it cannot weigh, and in
+    a space that is too wide for its model."""
+    dimensions = sum(map(space.dimensions_of, spec.space.values()))
+    if len(spec.objectives) > 1 or dimensions > space.MOST_DIMENSIONS:
         return None
     metric = spec.objective.metric
     validation, training = ([name for name in some if name != metric] for some in LOSSES)

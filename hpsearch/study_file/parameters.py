@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from hpsearch.study_file.expressions.fields import Condition
@@ -16,12 +17,15 @@ from hpsearch.study_file.types import (
     Value,
     WholeBound,
     is_number,
-    is_one_of,
     is_whole_number,
+    key_of,
     same,
 )
 from hpsearch.study_file.validation import Mistake, Model, shown
 from trials.settings import in_full
+
+MOST_NAMED = 20
+"""Choices that a message names."""
 
 Confidence: TypeAlias = Literal["low", "medium", "high"]
 """The confidence that a parameter's good values are near its prior."""
@@ -193,9 +197,13 @@ class CategoricalParameter(Model):
         """The number of its values."""
         return len(self.choices)
 
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {key_of(choice): place for place, choice in enumerate(self.choices)}
+
     def place_of(self, value: Any) -> int:
         """The index of a choice."""
-        return self.choices.index(value)
+        return self._places[key_of(value)]
 
     def value_at(self, place: int) -> Any:
         """The choice with this index."""
@@ -203,10 +211,11 @@ class CategoricalParameter(Model):
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
-        if is_one_of(value, self.choices):
+        if key_of(value) in self._places:
             return None
-        choices = ", ".join(map(shown, self.choices))
-        return f"must be one of {choices}, not {shown(value)}"
+        choices = ", ".join(map(shown, self.choices[:MOST_NAMED]))
+        more = f" and {len(self.choices) - MOST_NAMED} more" if self.choices[MOST_NAMED:] else ""
+        return f"must be one of {choices}{more}, not {shown(value)}"
 
     def at(self, place: float) -> Scalar:
         """The value at a place from 0 to below 1, of which all choices have equal shares."""

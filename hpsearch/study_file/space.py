@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 MOST_DRAWS = 10_000
 """The most random configurations among which one that keeps all requirements is looked for."""
+MOST_DIMENSIONS = 2_000
+"""The most features of a configuration that the model of curves takes."""
+MOST_WORK = 2_000_000
+"""The most parameters and terms of requirements that are looked at in doing so: some seconds."""
 
 Space = Mapping[str, Parameter]
 
@@ -115,17 +119,24 @@ def parents(parameter: Parameter) -> Collection[str]:
     return when.names if isinstance(when, Expression) else tuple(when or ())
 
 
+def dimensions_of(parameter: Parameter) -> int:
+    """The number of features that a parameter is modelled by: one for numbers, else its choices."""
+    if not isinstance(parameter, CategoricalParameter):
+        return 1
+    return 1 if all(map(is_number, parameter.choices)) else len(parameter.choices)
+
+
 def ordered(space: Space) -> list[str]:
     """The parameters with parents before children, otherwise in the order of the file."""
     order: dict[str, None] = {}
-
-    def place(name: str) -> None:
-        for parent in parents(space[name]):
-            place(parent)
-        order.setdefault(name)
-
     for name in space:
-        place(name)
+        waiting = [name]
+        while waiting:
+            ahead = [each for each in parents(space[waiting[-1]]) if each not in order]
+            if ahead:
+                waiting.append(ahead[0])
+            else:
+                order.setdefault(waiting.pop())
     return list(order)
 
 
@@ -164,13 +175,19 @@ def broken(requires: Sequence[Expression], params: Mapping[str, Any]) -> Express
     return None
 
 
+def most_draws(space: Space, requires: Sequence[Expression]) -> int:
+    """The number of random configurations that are tried: fewer where each takes long."""
+    terms = sum(len(each.text) for each in requires) // 8
+    return min(MOST_DRAWS, max(100, MOST_WORK // (1 + len(space) + terms)))
+
+
 def draws(
     space: Space,
     requires: Sequence[Expression],
     seed: int,
     given: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Random configurations with these given values: of `MOST_DRAWS`, those that keep all
+    """Random configurations with these given values: of `most_draws`, those that keep all
     requirements."""
     import numpy as np  # here: few study files need it, and it takes long to import
 
@@ -180,7 +197,7 @@ def draws(
     def value_of(name: str) -> Any:
         return fixed[name] if name in fixed else space[name].at(rng.random())
 
-    for _ in range(MOST_DRAWS):
+    for _ in range(most_draws(space, requires)):
         params = _configured(space, value_of)
         if broken(requires, params) is None:
             yield params
@@ -222,7 +239,8 @@ def problems_with(
     if (requirement := broken(requires, given)) is not None:
         return [Problem("", f"breaks the requirement {requirement.text}")]
     if drawn(space, requires, 0, given) is None:
-        what = f"of {MOST_DRAWS} configurations with these values none keeps all requirements"
+        count = most_draws(space, requires)
+        what = f"of {count} configurations with these values none keeps all requirements"
         return [Problem("", f"{what}; leave some of them out")]
     return []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 from pydantic import AfterValidator, Field, PlainValidator
@@ -30,9 +30,15 @@ _AMOUNT = r"(\d+(?:\.\d+)?) *([dhms])"
 _DURATION = r"^ *(?:\d+(?:\.\d+)? *[dhms] *)+$"
 
 
+def key_of(value: Any) -> Hashable:
+    """A key that two values share if they are the same: true and 1 are not, although they are equal
+    in Python."""
+    return isinstance(value, bool), value if isinstance(value, Hashable) else repr(value)
+
+
 def same(a: Scalar, b: Scalar) -> bool:
-    """True if two values are the same; true and 1 are not, although they are equal in Python."""
-    return isinstance(a, bool) == isinstance(b, bool) and a == b
+    """True if two values are the same."""
+    return key_of(a) == key_of(b)
 
 
 def is_one_of(value: Scalar, values: Iterable[Scalar]) -> bool:

@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from trials.contract import Problem
+from trials.descriptions.yaml_source import place
 from trials.settings import in_full, nearest
 
 Mistake: TypeAlias = tuple[str, str]
@@ -91,13 +92,6 @@ def problems_of(error: ValidationError, where: str = "", *, skip: int = 0) -> li
             here = place(here, "type")
         problems.append(Problem(here, _text(details)))
     return problems
-
-
-def place(where: str, key: str | int) -> str:
-    """The dotted place of a key or item within `where`."""
-    if isinstance(key, int):
-        return f"{where}[{key}]"
-    return f"{where}.{key}" if where else key
 
 
 def refusal(text: str) -> PydanticCustomError:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+
+MOST_BYTES = 1 << 20
+"""The size of the largest file of text that a person writes."""
 
 
 def refuse_odd(path: Path) -> None:
@@ -17,3 +21,19 @@ def refuse_odd(path: Path) -> None:
         raise ValueError("is a folder; name a file")
     if not path.is_file():
         raise ValueError("is not a plain file; name a file")
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that a person writes, such as a study file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is not a plain file, UnicodeDecodeError if it is not UTF-8 text, or it is
+            too large.
+    """
+    refuse_odd(path)
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"is larger than {MOST_BYTES >> 20} MB")
+    return io.StringIO(content.decode("utf-8-sig"), newline=None).read()

@@ -58,7 +58,7 @@ def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
     """The problem of `report_every`, as half a sentence; None if it has none."""
     if every > total:
         whole = f"{in_full(total)} {unit.value}"
-        return f"{in_full(every)} is more than the whole trial ({whole}); lower it"
+        return f"{every} is more than the whole trial ({whole}); lower it"
     if is_whole(unit) and every != int(every):
         return f"must be a whole number of {unit.value}, not {every}"
     count = total / every

@@ -12,6 +12,11 @@ from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.types import Scalar, Value
 from hpsearch.study_file.validation import refusal, shown
 
+MOST_LETTERS = 10_000
+"""Letters of one expression, which is tested for very many configurations."""
+MOST_NAMED = 1_000
+"""Values of one parameter in a condition."""
+
 
 def told(error: ExpressionError) -> str:
     """The text of a mistake, with the place in the expression on two more lines."""
@@ -24,6 +29,8 @@ def _expression(value: Any) -> Expression:
         return value
     if not isinstance(value, str):
         raise refusal(f"must be text, such as 'heads * 8 <= width', not {shown(value)}")
+    if len(value) > MOST_LETTERS:
+        raise refusal(f"has {len(value)} letters, and at most {MOST_LETTERS} are read; split it")
     try:
         return Expression(value)
     except ExpressionError as error:
@@ -37,6 +44,8 @@ def _value_lists(value: Any) -> Any:
     lists: dict[Any, tuple[Any, ...]] = {}
     for parent, values in value.items():
         lists[parent] = tuple(values) if isinstance(values, list | tuple) else (values,)
+        if len(lists[parent]) > MOST_NAMED:
+            raise refusal(f"lists {len(values)} values of {parent}, and may list {MOST_NAMED}")
     return lists
 
 

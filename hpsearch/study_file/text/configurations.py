@@ -58,7 +58,7 @@ def value_of(text: str) -> Any:
         return _WORDS[word]
     number = _number(text)
     if number is not None:
-        return number if math.isfinite(number) else text
+        return number
     return text[1:-1] if _in_quotes(text) else text
 
 
@@ -67,9 +67,11 @@ def _in_quotes(text: str) -> bool:
 
 
 def _number(text: str) -> int | float | None:
+    """The number that a text is; None for any other, and where no float is as large."""
     for kind in (int, float):
         try:
-            return kind(text)
-        except ValueError:
+            number: int | float = kind(text)
+            return number if math.isfinite(number) else None
+        except (ValueError, OverflowError):
             continue
     return None
