@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from trials.contract import ProgramFailed
-from trials.descriptions.report_pattern import RESOURCE, ReportPattern, visible
+from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
 from trials.running.reported import MOST_RESOURCE, metric_name, number_of
 
 LETTERS = 200
 """Letters of a line that a message repeats."""
+MOST_SLOW = 10
+"""Lines that may take too long to be searched."""
 FROM_0 = "+1"
 """The end of the name of a resource that is counted from 0."""
 
@@ -64,10 +66,13 @@ class PatternLines:
 
     Args:
         patterns: In the order of the program's lines.
+        note: Takes remarks on lines that could not be searched.
     """
 
-    def __init__(self, patterns: Sequence[ReportPattern]) -> None:
+    def __init__(self, patterns: Sequence[ReportPattern], note: Callable[[str], None]) -> None:
         self._patterns = patterns
+        self._note = note
+        self._slow = 0
         self._names = {name for pattern in patterns for name in pattern.names}
         self._found: dict[str, float] = {}
 
@@ -75,7 +80,7 @@ class PatternLines:
         text = visible(line)
         is_matched = False
         for pattern in self._patterns:
-            numbers = pattern.numbers_in(text)
+            numbers = self._numbers_in(text, pattern)
             if numbers and pattern is self._patterns[0]:
                 self._found = {}
             is_matched = is_matched or bool(numbers)
@@ -84,6 +89,19 @@ class PatternLines:
             return None
         found, self._found = self._found, {}
         return _report(found, RESOURCE, text)
+
+    def _numbers_in(self, text: str, pattern: ReportPattern) -> dict[str, float]:
+        try:
+            return pattern.numbers_in(text)
+        except TimeoutError:
+            self._slow += 1
+            what = f"task.report: {pattern.text!r} was not found within {LIMIT_S:g} s"
+            line = f"in the line {text[:LETTERS]}"
+            if self._slow == MOST_SLOW:
+                hint = "make it more exact, with fewer parts such as .*, or print shorter lines"
+                raise ProgramFailed(f"{what} {line}, and so in {MOST_SLOW} lines: {hint}") from None
+            self._note(f"{what} {line}, which is left out")
+            return {}
 
 
 class CsvRows:

@@ -42,7 +42,7 @@ class ReportStream:
 
     def _new_reader(self) -> JsonLines | PatternLines | CsvRows:
         if self._patterns:
-            return PatternLines(self._patterns)
+            return PatternLines(self._patterns, self._output.note)
         if self._file is None or self._file.suffix != ".csv":
             return JsonLines(self._resource)
         return CsvRows(self._resource, self._metric)

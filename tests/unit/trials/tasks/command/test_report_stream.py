@@ -26,6 +26,24 @@ def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_l
     assert "epoch 2/3 [12:02] val_acc 0.2\nepoch done\n" in log_of(tmp_path)
 
 
+@pytest.mark.parametrize("lines", [1, 11])
+def test_lines_that_take_too_long_to_search_are_left_out_and_in_the_end_the_pattern_is_refused(
+    start: Start, python: Python, tmp_path: Path, lines: int
+) -> None:
+    program = python(
+        f"for _ in range({lines}):\n    print('x' * 5000 + '!')\nprint('xxepoch 3 a=2')\n"
+    )
+    run = start(program, report="(?:x+x+)+epoch {resource} a={a}")
+    if lines == 1:
+        assert seen(run) == [(3, {"a": 2.0})]
+    else:
+        with pytest.raises(
+            ProgramFailed, match=r"was not found within .* and so in 10 lines: make"
+        ):
+            seen(run)
+    assert "which is left out" in log_of(tmp_path)
+
+
 def test_progress_bars_and_colours_are_not_in_the_way_and_logging_to_standard_error_is_read(
     start: Start, python: Python
 ) -> None:
