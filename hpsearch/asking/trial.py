@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class AskedTrial:
     ) -> None:
         budget = trial_budget(spec)
         self.number, self.attempt = key
-        self.params = {**spec.settings, **params}
+        self.params = copy.deepcopy({**spec.settings, **params})
         self.seed = seed
         self.budget = _whole(budget.total)
         self.unit = budget.unit.value

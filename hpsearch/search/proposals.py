@@ -36,7 +36,7 @@ from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.space import distribution_of
+from hpsearch.study_file.space import distribution_of, in_optuna
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
 """Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
@@ -86,7 +86,8 @@ class Proposals:
             self._untried.refresh()
         if given:
             given = space.as_written(self._spec.space, given)
-            trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: given}
+            fixed = {name: in_optuna(value) for name, value in given.items()}
+            trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: fixed}
             self._history.touch(trial)
         for attempt in range(1 if self._class in STEADY else ATTEMPTS):
             self._draw(trial, attempt)
@@ -134,7 +135,7 @@ class Proposals:
         trial_id = id_of(trial, self._storage, self._history)
         for name, value in params.items():
             distribution = distribution_of(self._spec.space[name])
-            internal = distribution.to_internal_repr(value)
+            internal = distribution.to_internal_repr(in_optuna(value))
             self._storage.set_trial_param(trial_id, name, internal, distribution)
 
     def view_for(self, trial: Trial, attempt: int = 0) -> optuna.Study:

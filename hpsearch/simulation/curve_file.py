@@ -19,6 +19,7 @@ import numpy as np
 
 from hpsearch.errors import DataError
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
+from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import active, as_written
@@ -144,7 +145,8 @@ class _Table:
         if isinstance(parameter, CategoricalParameter):
             exact = [choice for choice in parameter.choices if same(choice, cell)]
             alike = [choice for choice in parameter.choices if str(choice) == str(cell)]
-            return next(iter([*exact, *alike]), cell)
+            nested = [choice for choice in parameter.choices if same(choice, nested_in(cell))]
+            return next(iter([*exact, *alike, *nested]), cell)
         if not isinstance(cell, int | float):
             raise DataError(f"{self._path}: {name} is {cell!r}, not a number", "correct the cell")
         return int(cell) if parameter.type == "int" else float(cell)

@@ -13,7 +13,6 @@ from hpsearch.study_file.types import (
     EXACT,
     Bound,
     Choices,
-    Scalar,
     Value,
     WholeBound,
     is_number,
@@ -22,7 +21,7 @@ from hpsearch.study_file.types import (
     same,
 )
 from hpsearch.study_file.validation import Mistake, Model, shown
-from trials.settings import in_full
+from trials.settings import as_scalar, in_full
 
 MOST_NAMED = 20
 """Choices that a message names."""
@@ -178,7 +177,7 @@ class CategoricalParameter(Model):
     type: Literal["categorical"]
     """One of a few values."""
     choices: Choices
-    """The values: numbers, text, true, false or null."""
+    """The values: numbers, text, true, false, null, or lists or mappings of these."""
     when: Condition | None = None
     """Active only when this is true: each of these parameters has one of these values, or text such
     as "optimizer == 'adam' and width > 64"."""
@@ -217,23 +216,25 @@ class CategoricalParameter(Model):
         more = f" and {len(self.choices) - MOST_NAMED} more" if self.choices[MOST_NAMED:] else ""
         return f"must be one of {choices}{more}, not {shown(value)}"
 
-    def at(self, place: float) -> Scalar:
+    def at(self, place: float) -> Any:
         """The value at a place from 0 to below 1, of which all choices have equal shares."""
         return self.choices[int(place * len(self.choices))]
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No choices, equal ones (true is 1 for Optuna), or a prior that is not among them."""
+        """No choices, a prior that is not among them, or equal ones: to Optuna true is 1, and a
+        list is its JSON text."""
         if not self.choices:
             yield "choices", "is empty; give at least one value"
             return
         first: dict[Any, Any] = {}
         for i, choice in enumerate(self.choices):
-            if choice in first:
-                why = "is listed twice"
-                if not same(first[choice], choice):
-                    why = f"counts as equal to {shown(first[choice])}"
+            keys = [key_of(choice), as_scalar(choice)]
+            for equal in [first[key] for key in keys if key in first][:1]:
+                is_same = same(equal, choice)
+                why = "is listed twice" if is_same else f"counts as equal to {shown(equal)}"
                 yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
-            first.setdefault(choice, choice)
+            for key in keys:
+                first.setdefault(key, choice)
         if self.prior is not None and (problem := self.problem_with(self.prior)):
             yield "prior", problem
 

@@ -12,6 +12,8 @@ of Optuna do.
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,11 +25,11 @@ from hpsearch.study_file.parameters import (
     Parameter,
     grid_point,
 )
-from hpsearch.study_file.types import Scalar, is_number, is_one_of
+from hpsearch.study_file.types import is_number, is_one_of
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
 from trials.descriptions.function import OPTUNA
-from trials.settings import nearest
+from trials.settings import as_scalar, nearest
 
 if TYPE_CHECKING:
     import optuna
@@ -45,13 +47,35 @@ MOST_WORK = 2_000_000
 Space = Mapping[str, Parameter]
 
 
+class WrittenChoice(str):
+    """A choice that is a list or a mapping, in Optuna's terms: its JSON text. Optuna's storages,
+    samplers and pictures take numbers, texts, true, false and null."""
+
+    choice: Any
+
+
+def in_optuna(value: Any) -> Any:
+    """A value of a parameter in Optuna's terms."""
+    text = as_scalar(value)
+    if text is value:
+        return value
+    written = WrittenChoice(text)
+    written.choice = value
+    return written
+
+
+def from_optuna(value: Any) -> Any:
+    """The value of a parameter from one of Optuna's choices."""
+    return copy.deepcopy(value.choice) if isinstance(value, WrittenChoice) else value
+
+
 def distribution_of(parameter: Parameter) -> BaseDistribution:
     """The Optuna distribution a parameter is drawn from."""
     # Imported here: reading a study file and asking for help need no Optuna.
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(parameter, CategoricalParameter):
-        return CategoricalDistribution(parameter.choices)
+        return CategoricalDistribution(list(map(in_optuna, parameter.choices)))
     kind: Any = IntDistribution if isinstance(parameter, IntParameter) else FloatDistribution
     distribution: BaseDistribution = kind(
         parameter.low, parameter.high, log=parameter.log, step=parameter.step
@@ -63,11 +87,22 @@ def value_of(distribution: BaseDistribution, internal: float) -> Any:
     """The value that Optuna keeps as a number, as people write it."""
     from optuna.distributions import FloatDistribution
 
-    value = distribution.to_external_repr(internal)
+    value = from_optuna(distribution.to_external_repr(internal))
     if isinstance(distribution, FloatDistribution) and distribution.step is not None:
         low, step = distribution.low, distribution.step
         return grid_point(low, step, (value - low) / step)
     return value
+
+
+def distribution_in(text: str) -> BaseDistribution:
+    """The distribution in a JSON text as Optuna writes it, in which choices may be lists and
+    mappings. Raises ValueError if it is not one."""
+    from optuna.distributions import CategoricalDistribution, json_to_distribution
+
+    content = json.loads(text)
+    if content.get("name") != CategoricalDistribution.__name__:
+        return json_to_distribution(text)
+    return CategoricalDistribution(list(map(in_optuna, content["attributes"]["choices"])))
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
@@ -103,9 +138,10 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
     return params
 
 
-def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Scalar:
+def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Any:
     if isinstance(parameter, CategoricalParameter):
-        return trial.suggest_categorical(name, parameter.choices)
+        choices = list(map(in_optuna, parameter.choices))
+        return parameter.choices[choices.index(trial.suggest_categorical(name, choices))]
     of_kind: Any = trial.suggest_int if isinstance(parameter, IntParameter) else trial.suggest_float
     drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
@@ -356,6 +392,7 @@ def completed(
 ) -> dict[str, Any]:
     """A whole configuration: active parameters without a value get their lowest or first one.
     Where a requirement would break, they get random ones, and so does what breaks it already."""
+    params = as_written(space, params)
 
     def value_of(name: str) -> Any:
         first = space[name]

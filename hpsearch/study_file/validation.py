@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from trials.contract import Problem
 from trials.descriptions.yaml_source import place
-from trials.settings import in_full, nearest
+from trials.settings import as_scalar, in_full, nearest
 
 Mistake: TypeAlias = tuple[str, str]
 """A key, relative to the model (empty for the model as a whole), and the mistake in it."""
@@ -118,6 +118,8 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     try:
+        text = as_scalar(value) if isinstance(value, list | dict) else repr(value)
+    except TypeError:  # it holds what JSON does not have
         text = repr(value)
     except ValueError:  # a whole number of more digits than Python prints
         text = "a number of thousands of digits"

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from trials.contract import TaskError
+from trials.settings import as_scalar
 
 BUDGET, FOLDER, RESUME, SEED, PARAMS = GIVEN = ("budget", "folder", "resume", "seed", "params")
 """Placeholders with a value in every trial, beside its parameters."""
@@ -95,7 +96,7 @@ def _text_of(value: Any) -> str:
     it has none: -0.000012 and not -1.2e-05."""
     if isinstance(value, bool):
         return str(value).lower()
-    text = str(value)
+    text = str(as_scalar(value))
     if isinstance(value, float) and value < 0 and "e" in text:
         digits = f"{Decimal(text):f}"
         return digits if "." in digits else f"{digits}.0"

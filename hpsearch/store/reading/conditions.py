@@ -36,7 +36,7 @@ from hpsearch.store.cells import Cell
 from hpsearch.store.codec import clean
 from hpsearch.store.reading.names import Names, Operand
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
-from hpsearch.study_file.expressions.meaning import equals_of
+from hpsearch.study_file.expressions.meaning import equals_of, nested_in
 from trials.settings import nearest
 
 Option = Literal["--where", "--sort"]
@@ -108,9 +108,14 @@ class _Compiler(Transformer[Token, Any]):
     def among(self, named: _Named, negated: Token | None, *values: Token) -> ColumnElement[bool]:
         # Values of one kind in one list: databases take only so many conditions in a row.
         exact: defaultdict[ColumnElement[Any], list[Bound]] = defaultdict(list)
+        operand = named.operand
         near: defaultdict[ColumnElement[Any], list[tuple[Bound, Bound]]] = defaultdict(list)
         for value in values:
             side, least, most = self._sides(named, value)
+            nested = nested_in(least.value)
+            if nested is not None and operand.nested is not None:
+                written = self._names.written_as(operand.nested, nested)
+                exact[operand.nested] += [literal(text, Text) for text in written]
             if least is most:
                 exact[side].append(least)
             else:
@@ -134,7 +139,7 @@ class _Compiler(Transformer[Token, Any]):
         operand = named.operand
         is_descending = order is not None and order.type == "DESC"
         columns: list[ColumnElement[Any]] = []
-        for column in (operand.number, operand.text, operand.truth):
+        for column in (operand.number, operand.text, operand.nested, operand.truth):
             if column is not None:
                 ordered = column.desc() if is_descending else column.asc()
                 columns.append(ordered.nulls_last())

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, 
 
 from hpsearch.study_file.expressions.grammar import ExpressionError
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.study_file.types import Scalar, Value
+from hpsearch.study_file.types import Value, Written
 from hpsearch.study_file.validation import refusal, shown
 
 MOST_LETTERS = 10_000
@@ -56,10 +56,10 @@ def _condition(value: Any, handler: Any) -> Any:
 _Mapping = Annotated[
     dict[str, tuple[Value, ...]],
     BeforeValidator(_value_lists),
-    WrapValidator(_condition, json_schema_input_type=str | dict[str, Scalar | list[Scalar]]),
+    WrapValidator(_condition, json_schema_input_type=str | dict[str, Written | list[Written]]),
 ]
 Condition: TypeAlias = Annotated[
-    Mapping[str, tuple[Scalar, ...]] | Expression,
+    Mapping[str, tuple[Any, ...]] | Expression,
     GetPydanticSchema(lambda _source, handler: handler.generate_schema(_Mapping)),
 ]
 """An expression, or the values that each of some parents must have one of."""
