@@ -61,7 +61,14 @@ PLENTY = {"trials": 500, "per_trial": {"epochs": 9}}
 ENDLESS = ("float", "one value", "all")
 """Spaces that brute force is refused for."""
 
-SIZES = {"stepped": 5, "one value": 3, "int": 3 * 64, "categorical": 4, "conditional": 5 + 3, "lists": 3 + 3 + 5 + 2}
+SIZES = {
+    "stepped": 5,
+    "one value": 3,
+    "int": 3 * 64,
+    "categorical": 4,
+    "conditional": 5 + 3,
+    "lists": 3 + 3 + 5 + 2,
+}
 """The configurations of the finite spaces."""
 
 NEEDED: dict[str, dict[str, Any]] = {
