@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
@@ -243,6 +244,19 @@ def problems_with(params: Mapping[str, Any], table: Mapping[str, Setting] = TABL
         if unfit is not None:
             problems.append(Problem(where, unfit))
     return problems
+
+
+def in_full(number: float) -> str:
+    """A number that another one is compared with, in all its digits: 1234567 and 0.5."""
+    is_short = abs(number) < 1e16 and number == int(number)
+    return str(int(number)) if is_short else repr(number)
+
+
+def as_scalar(value: Any) -> Any:
+    """A value without parts: a list or a mapping as its JSON text, such as [64, 64]."""
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return value
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """A trial as an objective of Optuna sees it: `optuna.trial.Trial`'s interface over our own.
 
-Studies write values as JSON. Choices that JSON does not have, such as classes and tuples, are
-written as text; the objective is given its own objects all the same.
+Studies write values as JSON, with tuples as lists. Choices that JSON does not have, such as
+classes, are written as text. The objective is given its own objects all the same.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from optuna.distributions import (
@@ -21,6 +22,8 @@ from optuna.distributions import (
 from optuna.trial import FixedTrial
 
 from trials.contract import Goal, Note, TrialStopped
+from trials.running.reported import number_of, scalar_of
+from trials.settings import as_scalar
 from trials.tasks.function.trial import FunctionTrial
 
 
@@ -46,23 +49,31 @@ class ObjectiveTrial(FixedTrial):
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
-        plain = tuple(_as_json(name, choice) for choice in choices)
-        value = self._suggest(name, CategoricalDistribution(plain))
+        plain = [_as_json(name, choice) for choice in choices]
+        distribution = CategoricalDistribution(list(map(as_scalar, plain)))
+        content = {"name": type(distribution).__name__, "attributes": {"choices": plain}}
+        value = self._asked(name, distribution, json.dumps(content))
         chosen = choices[_place_of(name, value, plain)]
         self._suggested_params[name] = chosen
         return chosen
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
-        """The value of a parameter, drawn by the study if the trial does not have it."""
+        """A number, drawn by the study if the trial does not have it."""
+        value = self._asked(name, distribution, distribution_to_json(distribution))
+        fitting = _fitting(name, value, distribution)
+        self._suggested_params[name] = fitting
+        return fitting
+
+    def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
+        """The value of a parameter; `content` is its distribution in JSON, whose choices may be
+        lists and mappings."""
         before = self._distributions.get(name)
         if before is not None:
             check_distribution_compatibility(before, distribution)
         if name not in self._params:
-            self._params[name] = self._trial.ask(name, distribution_to_json(distribution))
-        value = _fitting(name, self._params[name], distribution)
-        self._suggested_params[name] = value
+            self._params[name] = self._trial.ask(name, content)
         self._distributions[name] = distribution
-        return value
+        return self._params[name]
 
     def report(self, value: float, step: int) -> None:
         """Report the objective's value at a step, and wait for the go-ahead. A step that is
@@ -115,9 +126,7 @@ class ObjectiveTrial(FixedTrial):
     def set_user_attr(self, key: str, value: Any) -> None:
         """Keep something with the trial. Numbers are also metrics of its next reports. Raises
         TypeError if JSON does not have such a value."""
-        if not isinstance(value, list | tuple) and hasattr(value, "item"):
-            value = value.item()  # a number of numpy or torch
-        kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
+        kept = json.loads(json.dumps(scalar_of(value)))  # a copy; raises the TypeError
         super().set_user_attr(key, kept)
         self._trial.note(Note(attributes={key: kept}))
 
@@ -140,8 +149,8 @@ def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
 
 def _number(what: str, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        return number_of(what, value)
+    except ValueError:
         kind = type(value).__name__
         text = f"the {what} is of the type {kind}, but must be a number: {value!r}"
         raise TypeError(text) from None
@@ -159,10 +168,13 @@ def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _as_json(name: str, choice: Any) -> Any:
-    """A choice as a study writes it: one that JSON does not have by its name, or as Python writes
-    it. Raises ValueError if that differs in each process."""
+    """A choice as a study writes it: tuples as lists, and one that JSON does not have by its name,
+    or as Python writes it. Raises ValueError if that differs in each process."""
     if choice is None or type(choice) in (bool, int, float, str):
         return choice
+    if isinstance(choice, list | tuple | dict):
+        with suppress(TypeError, ValueError):
+            return json.loads(json.dumps(choice, allow_nan=False))
     text = str(getattr(choice, "__qualname__", choice))
     if " at 0x" in text or "<lambda>" in text:
         what = f"the choice {text} of {name!r} cannot be written down"
@@ -171,14 +183,11 @@ def _as_json(name: str, choice: Any) -> Any:
 
 
 def _fitting(name: str, value: Any, distribution: BaseDistribution) -> Any:
-    """A value of the study, as its parameter has it: a number of the right kind, or the choice
-    itself.
+    """A number of the study, of the right kind.
 
     Its range may be another one than the objective's: that of the study file counts. Raises
-    ValueError if it is of another kind, or not among the choices.
+    ValueError if it is of another kind.
     """
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[_place_of(name, value, distribution.choices)]
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise _refusal(name, value, "a number")
     if not isinstance(distribution, IntDistribution):

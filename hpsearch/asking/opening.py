@@ -25,9 +25,9 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
-from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_run.ownership import release_if_dead
+from trials.descriptions import yaml_source
 from trials.descriptions.description import ASK
 
 SpecSource = Mapping[str, Any] | str | os.PathLike[str]
@@ -77,6 +77,8 @@ def _only_what_files_have(what: str) -> Iterator[None]:
         problem = f"{what} holds a value that a study file does not have: {error.args[-1]!r:.100}"
         hint = "a study file has mappings, lists, numbers, text, true, false and null"
         raise UserError(problem, hint) from None
+    except ValueError as error:  # a whole number of thousands of digits
+        raise UserError(f"{what} cannot be written down: {error}") from None
 
 
 def plain(value: Any) -> Any:

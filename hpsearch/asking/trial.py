@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from hpsearch.store.codec import clean
 from hpsearch.store.heartbeats import Key
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from trials.tasks.function.reported import number_of, numbers_of
+from trials.running.reported import numbers_of, resource_of
+from trials.settings import in_full
 
 Metrics = Mapping[str, Any] | float
 """Numbers by name: Python's, numpy's or torch's; or the objective alone, where it is the only
@@ -67,7 +69,7 @@ class AskedTrial:
     ) -> None:
         budget = trial_budget(spec)
         self.number, self.attempt = key
-        self.params = {**spec.settings, **params}
+        self.params = copy.deepcopy({**spec.settings, **params})
         self.seed = seed
         self.budget = _whole(budget.total)
         self.unit = budget.unit.value
@@ -115,12 +117,12 @@ class AskedTrial:
 
     def _reached(self, resource: float) -> float:
         try:
-            reached = number_of("resource", resource)
+            reached = resource_of(resource)
         except ValueError as error:
             raise UserError(str(error)) from None
         hint = f"report how far the trial has trained in all, up to {self.budget} {self.unit}"
         if not self._reported < reached:
-            what = f"the resource must rise, and is {self._reported:g}"
+            what = f"the resource must rise, and is {in_full(self._reported)}"
             raise UserError(f"trial.report({resource}): {what}", hint)
         return reached
 

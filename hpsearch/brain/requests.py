@@ -24,6 +24,7 @@ from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
+from trials.settings import in_full
 
 INTERRUPTED = "interrupted"
 """The reason for the end of a study whose driver got a signal."""
@@ -142,7 +143,7 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
         if before is None:
             raise UserError(f"the study has no limit on {name}")
         if after is None or after <= before:
-            raise UserError(f"{name} can only be raised, and is {before:g} already")
+            raise UserError(f"{name} can only be raised, and is {in_full(before)} already")
     return found
 
 

@@ -13,6 +13,7 @@ from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Held
+from trials.settings import in_full
 
 MOST_NAMED = 20
 """The most metrics that a message names."""
@@ -173,7 +174,7 @@ def lacking(spec: StudySpec, event: Reported) -> str | None:
     more = len(present) - MOST_NAMED
     if more > 0:
         named += f" and {more} more"
-    return f"the report at {event.resource:g} has no {', '.join(absent)}; it has {named}"
+    return f"the report at {in_full(event.resource)} has no {', '.join(absent)}; it has {named}"
 
 
 def not_finite(spec: StudySpec, event: Reported) -> str | None:

@@ -28,8 +28,8 @@ from hpsearch.errors import UserError
 from hpsearch.store.store import Store
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.reading import IMPORTED, space_in
-from hpsearch.study_file.space import Space, distribution_of
-from hpsearch.study_file.types import is_number
+from hpsearch.study_file.space import Space, distribution_of, from_optuna
+from hpsearch.study_file.types import is_number, key_of
 
 WIDE = 100.0
 """Positive numbers are taken to have been searched on a logarithmic scale where the largest is more
@@ -75,7 +75,7 @@ def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
     """A parameter by the values that runs have."""
     values = [run.params[name] for run in runs]
     if not all(map(is_number, values)):
-        choices = list({(type(value), value): value for value in values}.values())
+        choices = list({(type(value), key_of(value)): value for value in values}.values())
         if all(isinstance(each, str) for each in choices):
             choices = sorted(choices)
         return {"type": "categorical", "choices": choices}
@@ -89,7 +89,8 @@ def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
 def parameter_of(distribution: BaseDistribution) -> dict[str, Any]:
     """A parameter of a study file from a distribution."""
     if isinstance(distribution, CategoricalDistribution):
-        return {"type": "categorical", "choices": list(distribution.choices)}
+        choices = list(map(from_optuna, distribution.choices))
+        return {"type": "categorical", "choices": choices}
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     is_whole = isinstance(distribution, IntDistribution)
     bounds = {"low": distribution.low, "high": distribution.high}

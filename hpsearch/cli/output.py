@@ -14,6 +14,7 @@ from rich.console import Console, RenderableType
 
 from hpsearch.documents.plain import finite
 from hpsearch.terminal.escapes import escaped, plain
+from trials.settings import as_scalar
 
 PLAIN_WIDTH = 100_000
 """Columns of a table that is not for a terminal: so many that nothing wraps."""
@@ -165,13 +166,14 @@ def emit_tree(value: Mapping[str, Any], format_: TreeFormat) -> None:
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
-    """The values of a row with their names, mappings taken apart."""
+    """The values of a row with their names, mappings taken apart, but not those inside of others,
+    which are choices of parameters."""
     for name, value in row.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and not prefix:
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", _csv_cell(value)
 
 
 def _csv_cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, bool | list) else value
+    return json.dumps(value) if isinstance(value, bool) else as_scalar(value)

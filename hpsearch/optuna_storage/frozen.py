@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from hpsearch.domain.facts import FAILED
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
+from hpsearch.study_file.space import in_optuna
 
 TO_OPTUNA = {
     State.QUEUED: TrialState.WAITING,
@@ -66,7 +67,7 @@ def freeze(study: StudyRecord, trial: Trial) -> FrozenTrial:
         values=values if has_result else None,
         datetime_start=_datetime(trial.started),
         datetime_complete=_datetime(ended),
-        params=dict(trial.params),
+        params={name: in_optuna(value) for name, value in trial.params.items()},
         distributions=dict(trial.distributions),
         user_attrs=dict(trial.user_attrs),
         system_attrs=_system_attrs(trial),

@@ -28,6 +28,7 @@ from hpsearch.optuna_storage.frozen import (
     trial_id,
 )
 from hpsearch.store import codec
+from hpsearch.study_file.space import value_of
 
 KEPT = 2_000
 """The number of frozen trials that are kept where nothing reads all of them."""
@@ -114,7 +115,7 @@ class HistoryStorage(BaseStorage):
         param_value_internal: float,
         distribution: BaseDistribution,
     ) -> None:
-        value = distribution.to_external_repr(param_value_internal)
+        value = value_of(distribution, param_value_internal)
         as_stored(value)  # refuses what no database takes
         with self._editing(trial_id) as trial:
             self._refresh()  # brings the known distributions up to date

@@ -18,6 +18,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
 from hpsearch.study_file.text.configurations import value_of
 from hpsearch.words.numbers import number
+from trials.settings import as_scalar
 
 Form = Mapping[str, str]
 """The values of the fields of a form that was sent, by their names."""
@@ -143,7 +144,7 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return "null" if value is None else str(value)
+    return "null" if value is None else str(as_scalar(value))
 
 
 def _hint(parameter: Parameter) -> str:

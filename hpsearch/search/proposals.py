@@ -36,6 +36,7 @@ from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
 from hpsearch.study_file.methods import Method
 from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.space import distribution_of, in_optuna
 
 LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss"), ("train_loss", "training_loss")
 """Names of a validation loss, `loss` in our own loop, and of a training loss. Both count beside the
@@ -84,7 +85,9 @@ class Proposals:
         if self._untried is not None:
             self._untried.refresh()
         if given:
-            trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: given}
+            given = space.as_written(self._spec.space, given)
+            fixed = {name: in_optuna(value) for name, value in given.items()}
+            trial.system_attrs = {**trial.system_attrs, FIXED_PARAMS: fixed}
             self._history.touch(trial)
         for attempt in range(1 if self._class in STEADY else ATTEMPTS):
             self._draw(trial, attempt)
@@ -123,15 +126,16 @@ class Proposals:
         else:
             params = self._untried.anywhere(seed)
         if params is None:
-            what = f"none of {space.MOST_DRAWS} random configurations keeps all requirements"
+            count = space.most_draws(spec.space, spec.requires)
+            what = f"none of {count} random configurations keeps all requirements"
             raise UserError(f"trial {trial.number}: {what}", "loosen requires in the study file")
         return params
 
     def _write(self, trial: Trial, params: dict[str, Any]) -> None:
         trial_id = id_of(trial, self._storage, self._history)
         for name, value in params.items():
-            distribution = space.distribution_of(self._spec.space[name])
-            internal = distribution.to_internal_repr(value)
+            distribution = distribution_of(self._spec.space[name])
+            internal = distribution.to_internal_repr(in_optuna(value))
             self._storage.set_trial_param(trial_id, name, internal, distribution)
 
     def view_for(self, trial: Trial, attempt: int = 0) -> optuna.Study:
@@ -210,8 +214,10 @@ def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:
-    """The forecast of a study's trials; None with several objectives, which it cannot weigh."""
-    if len(spec.objectives) > 1:
+    """The forecast of a study's trials; None with several objectives, which it cannot weigh, and in
+    a space that is too wide for its model."""
+    dimensions = sum(map(space.dimensions_of, spec.space.values()))
+    if len(spec.objectives) > 1 or dimensions > space.MOST_DIMENSIONS:
         return None
     metric = spec.objective.metric
     validation, training = ([name for name in some if name != metric] for some in LOSSES)

@@ -19,7 +19,6 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
-    json_to_distribution,
 )
 from optuna.storages import BaseStorage
 
@@ -28,6 +27,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.search.optuna_private import contains
 from hpsearch.search.proposals import FIXED_PARAMS, Proposals
 from hpsearch.search.samplers.view import id_of
+from hpsearch.study_file.space import distribution_in, from_optuna
 
 DRAWN_TOGETHER = "hpsearch:relative_params"
 """The system attribute of a trial that holds what its sampler drew together."""
@@ -55,7 +55,7 @@ class Questions:
         if name in trial.params:
             return trial.params[name]
         try:
-            wanted = json_to_distribution(distribution)
+            wanted = distribution_in(distribution)
             internal = wanted.to_internal_repr(self._drawn(trial, name, wanted))
             self._storage.set_trial_param(self._id_of(trial), name, internal, wanted)
         except Unanswerable:
@@ -105,7 +105,7 @@ class Questions:
 
 def first_value(distribution: str) -> Any:
     """The first choice or the lowest number of a distribution, in Optuna's JSON."""
-    return _first_value(json_to_distribution(distribution))
+    return from_optuna(_first_value(distribution_in(distribution)))
 
 
 def _first_value(distribution: BaseDistribution) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, TypeAlias
@@ -26,6 +26,8 @@ from hpsearch.study_file.space import Space, broken, draws, is_active, ordered
 
 MOST = 100_000
 """The most configurations of a space that are listed; a larger one is never used up."""
+MOST_LOOKS = 1_000_000
+"""The most beginnings of configurations that are looked at to list them."""
 DRAWS = 100
 """The most points that are drawn of a space that cannot be listed."""
 
@@ -129,26 +131,30 @@ class Untried:
     @cached_property
     def _all(self) -> list[Places] | None:
         """All configurations; None if they are too many to be listed."""
-        if not self._has_end:
-            return None
-        found = list(islice(self._listed((), {}), MOST + 1))
-        return found if len(found) <= MOST else None
+        found: list[Places] = []
+        waiting: list[tuple[Places, dict[str, Any]]] = [((), {})] if self._has_end else []
+        for _ in range(MOST_LOOKS):
+            if not waiting:
+                return found if self._has_end else None
+            places, params = waiting.pop()
+            if broken(self._requires, params) is not None:
+                continue
+            if len(places) == len(self._space):
+                found.append(places)
+            else:
+                waiting += reversed(self._next(places, params))
+            if len(found) > MOST:
+                break
+        return None
 
-    def _listed(self, places: Places, params: dict[str, Any]) -> Iterator[Places]:
-        """All configurations that begin with these places, whose values are `params`."""
-        if broken(self._requires, params) is not None:
-            return
-        if len(places) == len(self._space):
-            yield places
-            return
+    def _next(self, places: Places, params: dict[str, Any]) -> list[tuple[Places, dict[str, Any]]]:
+        """All beginnings of configurations with one more parameter."""
         name = list(self._space)[len(places)]
         parameter = self._space[name]
         if not is_active(parameter, params):
-            yield from self._listed((*places, None), params)
-            return
-        for place in range(int(parameter.size)):
-            value = parameter.value_at(place)
-            yield from self._listed((*places, place), {**params, name: value})
+            return [((*places, None), params)]
+        values = range(int(min(parameter.size, MOST_LOOKS)))
+        return [((*places, at), {**params, name: parameter.value_at(at)}) for at in values]
 
 
 def _is_lost(trial: Trial) -> bool:

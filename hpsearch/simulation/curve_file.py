@@ -19,13 +19,14 @@ import numpy as np
 
 from hpsearch.errors import DataError
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
+from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
-from hpsearch.study_file.space import active
+from hpsearch.study_file.space import active, as_written
 from hpsearch.study_file.types import same
 from trials.contract import Unit
 from trials.data import files
-from trials.settings import nearest
+from trials.settings import in_full, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,8 +74,9 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
             usable.setdefault(key, []).append(curve)
     if not any(curve.is_finite for curves in usable.values() for curve in curves):
         unit = spec.budget.per_trial.unit.value
-        what = f"{path}: no configuration is recorded up to the trial budget of {total:g} {unit}"
-        hint = f"the furthest curve ends at {furthest:g}: lower budget.per_trial.{unit}"
+        budget = f"{in_full(total)} {unit}"
+        what = f"{path}: no configuration is recorded up to the trial budget of {budget}"
+        hint = f"the furthest curve ends at {in_full(furthest)}: lower budget.per_trial.{unit}"
         raise DataError(what, hint)
     known = [configurations[key] for key in usable]
     curves = RecordedCurves(spec.space, known, list(usable.values()))
@@ -133,6 +135,7 @@ class _Table:
             is_empty = cell is None or cell != cell
             if not is_empty:
                 params[name] = self._value(name, cell)
+        params = as_written(self._spec.space, params)
         return {name: params[name] for name in active(self._spec.space, params) if name in params}
 
     def _value(self, name: str, cell: Any) -> Any:
@@ -142,7 +145,8 @@ class _Table:
         if isinstance(parameter, CategoricalParameter):
             exact = [choice for choice in parameter.choices if same(choice, cell)]
             alike = [choice for choice in parameter.choices if str(choice) == str(cell)]
-            return next(iter([*exact, *alike]), cell)
+            nested = [choice for choice in parameter.choices if same(choice, nested_in(cell))]
+            return next(iter([*exact, *alike, *nested]), cell)
         if not isinstance(cell, int | float):
             raise DataError(f"{self._path}: {name} is {cell!r}, not a number", "correct the cell")
         return int(cell) if parameter.type == "int" else float(cell)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpsearch.study_file.parameters import CategoricalParameter, FloatParameter, IntParameter
 from hpsearch.study_file.space import Space
-from hpsearch.study_file.types import same
+from hpsearch.study_file.types import key_of, same
 from trials.contract import Diverged
 
 Floats = NDArray[np.float64]
@@ -158,4 +158,4 @@ class RecordedCurves:
 
 
 def _key_of(params: Mapping[str, Any]) -> _Key:
-    return tuple(sorted(params.items()))
+    return tuple(sorted((name, key_of(value)) for name, value in params.items()))

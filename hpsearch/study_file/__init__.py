@@ -7,7 +7,7 @@
 `expressions`  conditions such as `heads * 8 <= width`: their language and their meaning
 `levels`       the levels at which trials report and are compared
 `advice`       notes on valid requests that may not work as expected
-`text`         the file as text: YAML with line numbers, another budget
+`text`         the file as text; YAML itself is read by `trials.descriptions.yaml_source`
 `trackers`     the experiment trackers that a study reports to
 `schema`       the study file as a JSON Schema, for editors
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import is_open
+from hpsearch.study_file.validation import shown
+from trials.descriptions.command import COMMAND
+from trials.descriptions.command_line import CommandLine
 
 
 def advice(spec: StudySpec) -> list[str]:
@@ -14,7 +19,25 @@ def advice(spec: StudySpec) -> list[str]:
     return list(_notes(spec))
 
 
+def _dashes(spec: StudySpec) -> Iterator[str]:
+    if spec.task.get("kind") != COMMAND.kind:
+        return
+    line = CommandLine(spec.task["run"])
+    values: dict[str, Sequence[Any]] = {name: [value] for name, value in spec.settings.items()}
+    for name, parameter in spec.space.items():
+        values[name] = parameter.choices if isinstance(parameter, CategoricalParameter) else ()
+    for name, some in values.items():
+        dashed = [value for value in some if isinstance(value, str) and value.startswith("-")]
+        flag = line.flag_before(name)
+        if dashed and flag is not None:
+            yield (
+                f"task.run: many programs take {shown(dashed[0])} after {flag} for another flag; "
+                f"write {flag}={{{name}}}"
+            )
+
+
 def _notes(spec: StudySpec) -> Iterator[str]:
+    yield from _dashes(spec)
     pruner = spec.search.pruner.kind
     if pruner in ("median", "percentile"):
         yield (

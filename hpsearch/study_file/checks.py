@@ -37,8 +37,10 @@ from trials.contract import Problem, Setting
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK, TaskDescription
-from trials.settings import nearest
+from trials.settings import in_full, nearest
 
+MOST_LISTED = 10
+"""Mistakes of one kind that are looked for where each takes long to find."""
 MOST_VALUES = 10_000
 """The most values of one parameter for a sampler that lists them all in memory."""
 
@@ -263,13 +265,20 @@ def _requirement_problems(draft: Draft) -> Iterator[Problem]:
     wrong = False
     for i, requirement in enumerate(draft.requires):
         what = _problem_with_expression(requirement, draft.space, "parameter or fixed setting")
-        if what is None and spaces.drawn(draft.space, [requirement], 0) is None:
-            what = f"none of {spaces.MOST_DRAWS} random configurations keeps it; loosen it"
         if what is not None:
             wrong = True
             yield Problem(f"requires[{i}]", what)
-    if not wrong and spaces.drawn(draft.space, draft.requires, 0) is None:
-        what = f"none of {spaces.MOST_DRAWS} random configurations keeps all of them"
+    if wrong or spaces.drawn(draft.space, draft.requires, 0) is not None:
+        return
+    for i, requirement in enumerate(draft.requires[:MOST_LISTED]):
+        if spaces.drawn(draft.space, [requirement], 0) is None:
+            wrong = True
+            count = spaces.most_draws(draft.space, [requirement])
+            what = f"none of {count} random configurations keeps it; loosen it"
+            yield Problem(f"requires[{i}]", what)
+    if not wrong:
+        count = spaces.most_draws(draft.space, draft.requires)
+        what = f"none of {count} random configurations keeps all of them"
         yield Problem("requires", f"{what}; loosen one")
 
 
@@ -304,6 +313,7 @@ def _metric_problems(draft: Draft) -> Iterator[Problem]:
 
 def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     yield from _sampler_problems(draft, search)
+    yield from _dimension_problems(draft, search)
     yield from _warm_start_problems(draft, search)
     if draft.objectives > 1:
         yield from _several_problems(search)
@@ -312,7 +322,7 @@ def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:
     first = search.pruner.arguments.get("first_rung") or 0
     per_trial = draft.budget.per_trial
     if first > per_trial.total:
-        budget = f"{per_trial.total:g} {per_trial.unit.value}"
+        budget = f"{in_full(per_trial.total)} {per_trial.unit.value}"
         what = f"{first} is above the trial budget ({budget}); lower it"
         yield Problem("search.pruner.first_rung", what)
 
@@ -330,6 +340,17 @@ def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:
             yield Problem(f"{where}.prior", f"{what}; {able}remove prior")
         if name == "BruteForceSampler" and not isinstance(parameter, CategoricalParameter):
             yield from _endless_problems(kind, where, parameter)
+
+
+def _dimension_problems(draft: Draft, search: Search) -> Iterator[Problem]:
+    """A space that the model of curves does not fit into a machine's memory."""
+    if search.sampler.kind != CURVE_GP:
+        return
+    dimensions = sum(map(spaces.dimensions_of, draft.space.values()))
+    if dimensions > spaces.MOST_DIMENSIONS:
+        what = f"{CURVE_GP} models at most {spaces.MOST_DIMENSIONS} parameters and choices in all"
+        hint = "use another sampler, such as tpe, or type: int and type: float for numbers"
+        yield Problem("search.sampler", f"{what}, not {dimensions}; {hint}")
 
 
 def _endless_problems(
@@ -377,10 +398,14 @@ def _several_problems(search: Search) -> Iterator[Problem]:
 
 
 def _enqueue_problems(draft: Draft) -> Iterator[Problem]:
+    wrong = 0
     for i, configuration in enumerate(draft.enqueue or []):
+        if wrong == MOST_LISTED:
+            return
         problems = spaces.problems_with(
             draft.space, configuration, is_open=draft.is_open, requires=draft.requires
         )
+        wrong += bool(problems)
         for problem in problems:
             where = f"enqueue[{i}].{problem.where}".removesuffix(".")
             yield Problem(where, problem.what)

@@ -33,6 +33,7 @@ from hpsearch.study_file.types import (
 from hpsearch.study_file.validation import Mistake, Model
 from trials.contract import Unit
 from trials.running import report_grid
+from trials.settings import in_full
 
 GB = 1e9
 """Bytes."""
@@ -70,7 +71,7 @@ class Limit(Model):
         if self.min is None or self.max is None:
             return
         if self.min > self.max:
-            yield "min", f"{self.min:g} is above max ({self.max:g}); swap them"
+            yield "min", f"{in_full(self.min)} is above max ({in_full(self.max)}); swap them"
 
 
 class PerTrial(Model):

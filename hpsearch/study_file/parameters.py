@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from hpsearch.study_file.expressions.fields import Condition
@@ -12,18 +13,28 @@ from hpsearch.study_file.types import (
     EXACT,
     Bound,
     Choices,
-    Scalar,
     Value,
     WholeBound,
     is_number,
-    is_one_of,
     is_whole_number,
+    key_of,
     same,
 )
 from hpsearch.study_file.validation import Mistake, Model, shown
+from trials.settings import as_scalar, in_full
+
+MOST_NAMED = 20
+"""Choices that a message names."""
 
 Confidence: TypeAlias = Literal["low", "medium", "high"]
 """The confidence that a parameter's good values are near its prior."""
+
+
+def grid_point(low: float, step: float, place: float) -> float:
+    """The point with an index on a grid, as people write it: 0.1 + 2 * 0.1 is 0.3 and not
+    0.30000000000000004. A whole number where the grid is of whole numbers."""
+    exact = Fraction(str(low)) + round(place) * Fraction(str(step))
+    return type(low)(exact)
 
 
 class _Numeric(Model):
@@ -64,9 +75,7 @@ class _Numeric(Model):
 
     def value_at(self, place: float) -> float:
         """The value with an index: the inverse of `place_of`."""
-        if self._grid is None:
-            return place
-        return min(self.low + place * self._grid, self.high)  # 3 * 0.1 is slightly above 0.3
+        return place if self._grid is None else grid_point(self.low, self._grid, place)
 
     @property
     def _grid(self) -> float | None:
@@ -86,7 +95,7 @@ class _Numeric(Model):
             half = 0.5 * (self._step_of_one or 0)
             number = math.exp(math.log(low - half) + place * math.log((high + half) / (low - half)))
         elif self.step is not None:
-            number = low + int(place * (1 + round((high - low) / self.step))) * self.step
+            number = self.value_at(int(place * self.size))
         else:
             number = low + place * (high - low)
         number = min(max(number, low), high)
@@ -123,7 +132,7 @@ class _Numeric(Model):
         if steps > EXACT:
             yield "step", f"{step} is too small for these bounds; raise or remove it"
         elif steps.denominator != 1:
-            what = f"{step} does not divide high - low ({float(width):g})"
+            what = f"{step} does not divide high - low ({in_full(float(width))})"
             yield "step", f"{what}; change high, low or step"
 
     def _outside(self, value: float) -> str | None:
@@ -168,7 +177,7 @@ class CategoricalParameter(Model):
     type: Literal["categorical"]
     """One of a few values."""
     choices: Choices
-    """The values: numbers, text, true, false or null."""
+    """The values: numbers, text, true, false, null, or lists or mappings of these."""
     when: Condition | None = None
     """Active only when this is true: each of these parameters has one of these values, or text such
     as "optimizer == 'adam' and width > 64"."""
@@ -187,9 +196,13 @@ class CategoricalParameter(Model):
         """The number of its values."""
         return len(self.choices)
 
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {key_of(choice): place for place, choice in enumerate(self.choices)}
+
     def place_of(self, value: Any) -> int:
         """The index of a choice."""
-        return self.choices.index(value)
+        return self._places[key_of(value)]
 
     def value_at(self, place: int) -> Any:
         """The choice with this index."""
@@ -197,28 +210,31 @@ class CategoricalParameter(Model):
 
     def problem_with(self, value: Any) -> str | None:
         """The reason why the parameter cannot have a value, as half a sentence; None if it can."""
-        if is_one_of(value, self.choices):
+        if key_of(value) in self._places:
             return None
-        choices = ", ".join(map(shown, self.choices))
-        return f"must be one of {choices}, not {shown(value)}"
+        choices = ", ".join(map(shown, self.choices[:MOST_NAMED]))
+        more = f" and {len(self.choices) - MOST_NAMED} more" if self.choices[MOST_NAMED:] else ""
+        return f"must be one of {choices}{more}, not {shown(value)}"
 
-    def at(self, place: float) -> Scalar:
+    def at(self, place: float) -> Any:
         """The value at a place from 0 to below 1, of which all choices have equal shares."""
         return self.choices[int(place * len(self.choices))]
 
     def mistakes(self) -> Iterator[Mistake]:
-        """No choices, equal ones (true is 1 for Optuna), or a prior that is not among them."""
+        """No choices, a prior that is not among them, or equal ones: to Optuna true is 1, and a
+        list is its JSON text."""
         if not self.choices:
             yield "choices", "is empty; give at least one value"
             return
         first: dict[Any, Any] = {}
         for i, choice in enumerate(self.choices):
-            if choice in first:
-                why = "is listed twice"
-                if not same(first[choice], choice):
-                    why = f"counts as equal to {shown(first[choice])}"
+            keys = [key_of(choice), as_scalar(choice)]
+            for equal in [first[key] for key in keys if key in first][:1]:
+                is_same = same(equal, choice)
+                why = "is listed twice" if is_same else f"counts as equal to {shown(equal)}"
                 yield f"choices[{i}]", f"{shown(choice)} {why}; remove one"
-            first.setdefault(choice, choice)
+            for key in keys:
+                first.setdefault(key, choice)
         if self.prior is not None and (problem := self.problem_with(self.prior)):
             yield "prior", problem
 

@@ -20,12 +20,13 @@ from hpsearch.study_file.methods import RECORDED
 from hpsearch.study_file.models import Objective, StudySpec
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.space import is_open
-from hpsearch.study_file.text import yaml_source
-from hpsearch.study_file.text.yaml_source import Source
+from hpsearch.study_file.text import text_file
 from hpsearch.study_file.validation import Model, problems_of, shown
 from trials.contract import Problem, TaskError
+from trials.descriptions import yaml_source
 from trials.descriptions.builtin import describe
 from trials.descriptions.description import TaskDescription
+from trials.descriptions.yaml_source import Source
 from trials.settings import nearest
 
 Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
@@ -64,7 +65,7 @@ def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
 
 def text_of(path: Path) -> str:
     """The text of a study file. Raises UserError if there is none, or it cannot be read."""
-    return yaml_source.text_of(path, "study file", "write one with: hpsearch init")
+    return text_file.text_of(path, "study file", "write one with: hpsearch init")
 
 
 def parse(

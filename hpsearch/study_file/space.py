@@ -12,6 +12,8 @@ of Optuna do.
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +23,13 @@ from hpsearch.study_file.parameters import (
     Confidence,
     IntParameter,
     Parameter,
+    grid_point,
 )
-from hpsearch.study_file.types import Scalar, is_number, is_one_of
+from hpsearch.study_file.types import is_number, is_one_of
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
 from trials.descriptions.function import OPTUNA
-from trials.settings import nearest
+from trials.settings import as_scalar, nearest
 
 if TYPE_CHECKING:
     import optuna
@@ -36,8 +39,34 @@ if TYPE_CHECKING:
 
 MOST_DRAWS = 10_000
 """The most random configurations among which one that keeps all requirements is looked for."""
+MOST_DIMENSIONS = 2_000
+"""The most features of a configuration that the model of curves takes."""
+MOST_WORK = 2_000_000
+"""The most parameters and terms of requirements that are looked at in doing so: some seconds."""
 
 Space = Mapping[str, Parameter]
+
+
+class WrittenChoice(str):
+    """A choice that is a list or a mapping, in Optuna's terms: its JSON text. Optuna's storages,
+    samplers and pictures take numbers, texts, true, false and null."""
+
+    choice: Any
+
+
+def in_optuna(value: Any) -> Any:
+    """A value of a parameter in Optuna's terms."""
+    text = as_scalar(value)
+    if text is value:
+        return value
+    written = WrittenChoice(text)
+    written.choice = value
+    return written
+
+
+def from_optuna(value: Any) -> Any:
+    """The value of a parameter from one of Optuna's choices."""
+    return copy.deepcopy(value.choice) if isinstance(value, WrittenChoice) else value
 
 
 def distribution_of(parameter: Parameter) -> BaseDistribution:
@@ -46,12 +75,34 @@ def distribution_of(parameter: Parameter) -> BaseDistribution:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(parameter, CategoricalParameter):
-        return CategoricalDistribution(parameter.choices)
+        return CategoricalDistribution(list(map(in_optuna, parameter.choices)))
     kind: Any = IntDistribution if isinstance(parameter, IntParameter) else FloatDistribution
     distribution: BaseDistribution = kind(
         parameter.low, parameter.high, log=parameter.log, step=parameter.step
     )
     return distribution
+
+
+def value_of(distribution: BaseDistribution, internal: float) -> Any:
+    """The value that Optuna keeps as a number, as people write it."""
+    from optuna.distributions import FloatDistribution
+
+    value = from_optuna(distribution.to_external_repr(internal))
+    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
+        low, step = distribution.low, distribution.step
+        return grid_point(low, step, (value - low) / step)
+    return value
+
+
+def distribution_in(text: str) -> BaseDistribution:
+    """The distribution in a JSON text as Optuna writes it, in which choices may be lists and
+    mappings. Raises ValueError if it is not one."""
+    from optuna.distributions import CategoricalDistribution, json_to_distribution
+
+    content = json.loads(text)
+    if content.get("name") != CategoricalDistribution.__name__:
+        return json_to_distribution(text)
+    return CategoricalDistribution(list(map(in_optuna, content["attributes"]["choices"])))
 
 
 def is_open(task: Mapping[str, Any]) -> bool:
@@ -87,14 +138,15 @@ def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
     return params
 
 
-def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Scalar:
+def _suggest_one(trial: optuna.trial.BaseTrial, name: str, parameter: Parameter) -> Any:
     if isinstance(parameter, CategoricalParameter):
-        return trial.suggest_categorical(name, parameter.choices)
+        choices = list(map(in_optuna, parameter.choices))
+        return parameter.choices[choices.index(trial.suggest_categorical(name, choices))]
     of_kind: Any = trial.suggest_int if isinstance(parameter, IntParameter) else trial.suggest_float
     drawn: float = of_kind(
         name, parameter.low, parameter.high, step=parameter.step, log=parameter.log
     )
-    return drawn
+    return parameter.value_at(parameter.place_of(drawn))
 
 
 def parents(parameter: Parameter) -> Collection[str]:
@@ -103,17 +155,24 @@ def parents(parameter: Parameter) -> Collection[str]:
     return when.names if isinstance(when, Expression) else tuple(when or ())
 
 
+def dimensions_of(parameter: Parameter) -> int:
+    """The number of features that a parameter is modelled by: one for numbers, else its choices."""
+    if not isinstance(parameter, CategoricalParameter):
+        return 1
+    return 1 if all(map(is_number, parameter.choices)) else len(parameter.choices)
+
+
 def ordered(space: Space) -> list[str]:
     """The parameters with parents before children, otherwise in the order of the file."""
     order: dict[str, None] = {}
-
-    def place(name: str) -> None:
-        for parent in parents(space[name]):
-            place(parent)
-        order.setdefault(name)
-
     for name in space:
-        place(name)
+        waiting = [name]
+        while waiting:
+            ahead = [each for each in parents(space[waiting[-1]]) if each not in order]
+            if ahead:
+                waiting.append(ahead[0])
+            else:
+                order.setdefault(waiting.pop())
     return list(order)
 
 
@@ -152,13 +211,19 @@ def broken(requires: Sequence[Expression], params: Mapping[str, Any]) -> Express
     return None
 
 
+def most_draws(space: Space, requires: Sequence[Expression]) -> int:
+    """The number of random configurations that are tried: fewer where each takes long."""
+    terms = sum(len(each.text) for each in requires) // 8
+    return min(MOST_DRAWS, max(100, MOST_WORK // (1 + len(space) + terms)))
+
+
 def draws(
     space: Space,
     requires: Sequence[Expression],
     seed: int,
     given: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Random configurations with these given values: of `MOST_DRAWS`, those that keep all
+    """Random configurations with these given values: of `most_draws`, those that keep all
     requirements."""
     import numpy as np  # here: few study files need it, and it takes long to import
 
@@ -168,7 +233,7 @@ def draws(
     def value_of(name: str) -> Any:
         return fixed[name] if name in fixed else space[name].at(rng.random())
 
-    for _ in range(MOST_DRAWS):
+    for _ in range(most_draws(space, requires)):
         params = _configured(space, value_of)
         if broken(requires, params) is None:
             yield params
@@ -198,18 +263,20 @@ def problems_with(
     where the space is open.
     """
     problems = []
+    given = as_written(space, params)
     for name, value in params.items():
         if is_open and name not in space:
             continue
-        what = _problem_with(space, params, name, value)
+        what = _problem_with(space, given, name, value)
         if what is not None:
             problems.append(Problem(name, what))
     if problems or not requires:
         return problems
-    if (requirement := broken(requires, params)) is not None:
+    if (requirement := broken(requires, given)) is not None:
         return [Problem("", f"breaks the requirement {requirement.text}")]
-    if drawn(space, requires, 0, params) is None:
-        what = f"of {MOST_DRAWS} configurations with these values none keeps all requirements"
+    if drawn(space, requires, 0, given) is None:
+        count = most_draws(space, requires)
+        what = f"of {count} configurations with these values none keeps all requirements"
         return [Problem("", f"{what}; leave some of them out")]
     return []
 
@@ -232,6 +299,17 @@ def _problem_with(space: Space, params: Mapping[str, Any], name: str, value: Any
         if not is_one_of(given, values):
             return f"is not active while {parent} is {shown(given)}; leave it out"
     return None
+
+
+def as_written(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration in which values that its space has are as people write them: of a grid 0.3
+    and not 0.30000000000000004."""
+    found = dict(params)
+    for name in params.keys() & space.keys():
+        parameter: Any = space[name]
+        if parameter.problem_with(params[name]) is None:
+            found[name] = parameter.value_at(parameter.place_of(params[name]))
+    return found
 
 
 def contains(spec: StudySpec, params: Mapping[str, Any]) -> list[str]:
@@ -314,6 +392,7 @@ def completed(
 ) -> dict[str, Any]:
     """A whole configuration: active parameters without a value get their lowest or first one.
     Where a requirement would break, they get random ones, and so does what breaks it already."""
+    params = as_written(space, params)
 
     def value_of(name: str) -> Any:
         first = space[name]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Annotated, Any, Literal, TypeAlias, TypeGuard
 
 from pydantic import AfterValidator, Field, PlainValidator
@@ -11,7 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator
 from hpsearch.study_file.validation import refusal, shown, worded
 
 Scalar: TypeAlias = bool | int | float | str | None
-"""The values that a parameter can have."""
+"""The values that a parameter can have, without lists and mappings."""
 
 EXACT = 2**53
 """The largest whole number that Optuna can store exactly: it keeps parameters as floats."""
@@ -30,14 +31,25 @@ _AMOUNT = r"(\d+(?:\.\d+)?) *([dhms])"
 _DURATION = r"^ *(?:\d+(?:\.\d+)? *[dhms] *)+$"
 
 
-def same(a: Scalar, b: Scalar) -> bool:
-    """True if two values are the same; true and 1 are not, although they are equal in Python."""
-    return isinstance(a, bool) == isinstance(b, bool) and a == b
+def key_of(value: Any) -> Hashable:
+    """A key that two values share if they are the same: true and 1 are not, although they are equal
+    in Python. The keys of a mapping have no order."""
+    if isinstance(value, list | tuple):
+        return list, tuple(map(key_of, value))
+    if isinstance(value, dict):
+        return dict, frozenset((name, key_of(each)) for name, each in value.items())
+    return isinstance(value, bool), value if isinstance(value, Hashable) else repr(value)
 
 
-def is_one_of(value: Scalar, values: Iterable[Scalar]) -> bool:
+def same(a: Any, b: Any) -> bool:
+    """True if two values are the same."""
+    return key_of(a) == key_of(b)
+
+
+def is_one_of(value: Any, values: Iterable[Any]) -> bool:
     """True if a value is the same as one of some others."""
-    return any(same(value, each) for each in values)
+    key = key_of(value)
+    return any(key == key_of(each) for each in values)
 
 
 def is_number(value: Any) -> TypeGuard[int | float]:
@@ -86,7 +98,21 @@ def _different(earlier: tuple[str, ...] | str) -> tuple[str, ...] | str:
     return earlier
 
 
-Value = Annotated[Scalar, worded("must be a finite number, text, true, false or null")]
+def _value(value: Any) -> Any:
+    """A value of JSON, with tuples as lists."""
+    if isinstance(value, list | tuple):
+        return list(map(_value, value))
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: _value(each) for name, each in value.items()}
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    if value is None or is_finite or isinstance(value, bool | int | str):
+        return value
+    wanted = "a finite number, text, true, false, null, or a list or mapping of these"
+    raise refusal(f"must be {wanted}, not {shown(value)}")
+
+
+Written: TypeAlias = Scalar | list[Any] | dict[str, Any]
+Value = Annotated[Any, PlainValidator(_value, json_schema_input_type=Written)]
 Choices = Annotated[tuple[Value, ...], Field(strict=False, json_schema_extra={"minItems": 1})]
 Positive = Annotated[float, Field(gt=0, le=WIDEST)]
 Count = Annotated[int, Field(gt=0, le=EXACT)]

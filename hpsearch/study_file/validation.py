@@ -16,7 +16,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from trials.contract import Problem
-from trials.settings import nearest
+from trials.descriptions.yaml_source import place
+from trials.settings import as_scalar, in_full, nearest
 
 Mistake: TypeAlias = tuple[str, str]
 """A key, relative to the model (empty for the model as a whole), and the mistake in it."""
@@ -36,10 +37,10 @@ _WANTED = {
     "model_attributes_type": "a mapping such as {{type: float, low: 0.1, high: 1.0}}",
     "list_type": "a list",
     "tuple_type": "a list",
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "below {lt:g}",
-    "less_than_equal": "at most {le:g}",
+    "greater_than": "above {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "at most {le}",
     "literal_error": "{expected}",
 }
 """The wanted kind of value, by pydantic's type of error."""
@@ -93,13 +94,6 @@ def problems_of(error: ValidationError, where: str = "", *, skip: int = 0) -> li
     return problems
 
 
-def place(where: str, key: str | int) -> str:
-    """The dotted place of a key or item within `where`."""
-    if isinstance(key, int):
-        return f"{where}[{key}]"
-    return f"{where}.{key}" if where else key
-
-
 def refusal(text: str) -> PydanticCustomError:
     """An error of a validator in its own words."""
     return PydanticCustomError("own", "{text}", {"text": text})
@@ -124,6 +118,8 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     try:
+        text = as_scalar(value) if isinstance(value, list | dict) else repr(value)
+    except TypeError:  # it holds what JSON does not have
         text = repr(value)
     except ValueError:  # a whole number of more digits than Python prints
         text = "a number of thousands of digits"
@@ -149,7 +145,9 @@ def _text(details: ErrorDetails, model: type[BaseModel] | None = None) -> str:
         return f"{shown(tag)} is not a type of parameter; {nearest(tag, PARAMETER_TYPES)}"
     if kind not in _WANTED:
         return details["msg"]
-    wanted = _WANTED[kind].format(**details.get("ctx", {}))
+    context = details.get("ctx", {})
+    bounds = {key: in_full(each) for key, each in context.items() if isinstance(each, int | float)}
+    wanted = _WANTED[kind].format(**{**context, **bounds})
     return f"must be {wanted}, not {shown(value)}{_hint(kind, value)}"
 
 

@@ -7,6 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
+from trials.settings import as_scalar
+
 NOTHING = "–"
 """Stands where there is no value."""
 
@@ -39,7 +41,7 @@ def cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return number(value)
-    return str(value)
+    return str(as_scalar(value))
 
 
 def pairs(values: Mapping[str, Any]) -> str:

@@ -44,6 +44,7 @@ from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.grammar import parsed, value_of
+from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.terminal.status import study_facts
 from hpsearch.words.estimates import by_device
 from hpsearch.words.numbers import moment
@@ -407,6 +408,28 @@ def _sorted(rows: list[TrialRow], name: str, kind: str, *, descending: bool) -> 
     there = [row for row in rows if _kind(_value(name, row)) == kind]
     absent = [row for row in rows if _kind(_value(name, row)) != kind]
     return sorted(there, key=lambda row: _value(name, row), reverse=descending) + absent
+
+
+def test_a_number_beside_another_is_that_number_as_in_a_study_file(store: Store) -> None:
+    drawn = [0.8999999999999999, 0.9, 0.9 * (1 + 1e-8), 0.1 + 0.2, -(0.1 + 0.2), 3, 0.0, 1e-300]
+    save(store, [trial(n, params={"s": s}, value=s, seed=n) for n, s in enumerate(drawn)])
+    for sign, value in itertools.product(("=", "!=", "<", "<=", ">", ">=", "in", "not in"), drawn):
+        near = value * (1 - 1e-12)
+        right = f"(7, {near!r})" if "in" in sign else repr(near)
+        meant = Expression(f"s {sign} {right}")
+        expected = [n for n, s in enumerate(drawn) if meant.holds({"s": s})]
+        for name in ("s", "value"):
+            assert numbers(store, where=f"{name} {sign} {right}") == expected, (sign, value)
+
+
+def test_counts_and_times_are_compared_exactly(store: Store) -> None:
+    seeds = [2**60, 2**60 + 1]
+    trials = [trial(n, seed=seed, started=1.7e9 + n) for n, seed in enumerate(seeds)]
+    save(store, trials)
+    assert numbers(store, where=f"seed = {seeds[1]}") == [1]
+    assert numbers(store, where=f"seed < {seeds[1]}") == [0]
+    assert numbers(store, where="started = 1700000001") == [1]
+    assert numbers(store, where="started > 1700000000") == [1]
 
 
 # -----------------------------------------------------------------------------------------------

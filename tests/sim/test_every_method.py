@@ -29,6 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 FLOAT = {"type": "float", "low": 0.0, "high": 1.0}
 STEPPED = {**FLOAT, "step": 0.25}
+TENTHS = {"type": "float", "low": 0.1, "high": 0.9, "step": 0.1}
 LOG = {"type": "float", "low": 1e-5, "high": 1e-1, "log": True}
 WHOLE = {"type": "int", "low": 1, "high": 3}
 LETTERS = {"type": "categorical", "choices": ["a", "b"]}
@@ -47,6 +48,11 @@ SPACES: dict[str, dict[str, Any]] = {
         "x": {**STEPPED, "when": {"c": "a"}},
         "k": {**WHOLE, "when": {"c": "b"}},
     },
+    "lists": {
+        "c": {"type": "categorical", "choices": [[64], [64, 64], {"b": [1], "a": 2}, [], "[64"]},
+        "k": {**WHOLE, "when": {"c": [[64], {"a": 2, "b": [1]}]}},
+        "x": {**STEPPED, "when": "c == '[64,64]'"},
+    },
     "all": {"lr": LOG, "k": WHOLE, "c": LETTERS, "x": {**FLOAT, "when": {"c": "b"}}},
 }
 
@@ -55,7 +61,14 @@ PLENTY = {"trials": 500, "per_trial": {"epochs": 9}}
 ENDLESS = ("float", "one value", "all")
 """Spaces that brute force is refused for."""
 
-SIZES = {"stepped": 5, "one value": 3, "int": 3 * 64, "categorical": 4, "conditional": 5 + 3}
+SIZES = {
+    "stepped": 5,
+    "one value": 3,
+    "int": 3 * 64,
+    "categorical": 4,
+    "conditional": 5 + 3,
+    "lists": 3 + 3 + 5 + 2,
+}
 """The configurations of the finite spaces."""
 
 NEEDED: dict[str, dict[str, Any]] = {
@@ -127,8 +140,46 @@ def test_every_sampler_searches_every_space_or_is_refused_with_its_place(
         assert len(set(map(configuration, done.trials))) == len(done.trials)
 
 
+@pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
+def test_every_sampler_draws_the_points_of_a_grid_that_people_would_write(sampler: str) -> None:
+    space = {"s": TENTHS, "x": {**STEPPED, "when": {"s": [0.3, 0.6, 0.7, 0.9]}}}
+    method = {"kind": sampler, **SOON.get(SAMPLERS.get(sampler, ""), {})}
+    tried = [trial.params for trial in run(method, "none", space, trials=20).trials]
+    points = {params["s"] for params in tried}
+    assert points <= {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+    assert {params["s"] for params in tried if "x" in params} == points & {0.3, 0.6, 0.7, 0.9}
+
+
+@pytest.mark.parametrize("sampler", [CURVE_GP, *SAMPLERS])
+def test_choices_that_are_lists_and_mappings_are_drawn_as_others_are(sampler: str) -> None:
+    space = SPACES["lists"]
+    requires = ["c != '[]' or k is null"]
+    method = {"kind": sampler, **SOON.get(SAMPLERS.get(sampler, ""), {})}
+    spec = spec_with(
+        space=space,
+        requires=requires,
+        search={"sampler": method, "pruner": "promotion"},
+        enqueue=[{"c": {"a": 2.0, "b": [1]}, "k": 2}],
+        budget={"trials": 12, "per_trial": {"epochs": 9}},
+    )
+    done = simulate(spec, Slope(), 2)
+    tried = [trial.params["c"] for trial in done.trials]
+    assert tried[0] == {"b": [1], "a": 2}
+    assert all(choice in space["c"]["choices"] for choice in tried)
+    assert {type(choice) for choice in tried} >= {dict, list}
+    for trial in done.trials:
+        assert ("k" in trial.params) == (trial.params["c"] in ([64], {"a": 2, "b": [1]}))
+        assert ("x" in trial.params) == (trial.params["c"] == [64, 64])
+
+
+def test_what_is_asked_for_beside_a_point_of_a_grid_is_that_point() -> None:
+    space = {"s": TENTHS, "x": {**STEPPED, "when": {"s": 0.3}}}
+    spec = spec_with(space=space, enqueue=[{"s": 0.1 + 0.2, "x": 0.5}])
+    assert simulate(spec, Slope(), 1).trials[0].params == {"s": 0.3, "x": 0.5}
+
+
 @pytest.mark.parametrize("sampler", ["tpe", CURVE_GP, "brute_force", "nsgaii"])
-@pytest.mark.parametrize("space", ["stepped", "categorical", "conditional"])
+@pytest.mark.parametrize("space", ["stepped", "categorical", "conditional", "lists"])
 def test_a_space_that_is_used_up_ends_the_study(sampler: str, space: str) -> None:
     done = run(sampler, "promotion", SPACES[space], trials=500)
     tried = list(map(configuration, done.trials))

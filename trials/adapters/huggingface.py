@@ -26,6 +26,7 @@ from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME
 
 from trials.adapters.pace import Pace
 from trials.contract import Note, TrialStopped, Unit
+from trials.running.reported import numbers_among
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
@@ -278,11 +279,7 @@ def _trainer_being_built() -> Trainer:
 
 def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The metrics that are numbers, without the epoch, which the report has by itself."""
-    found = {}
-    for name, value in metrics.items():
-        if isinstance(value, numbers.Real) and name != "epoch":
-            found[name] = float(value)
-    return found
+    return numbers_among({name: metrics[name] for name in metrics if name != "epoch"})
 
 
 def _save_own_names(model: torch.nn.Module, folder: Path) -> None:

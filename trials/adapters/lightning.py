@@ -27,6 +27,7 @@ from lightning.pytorch import Callback, Trainer
 from trials.adapters.pace import Pace
 from trials.contract import Note, TrialStopped, Unit
 from trials.running.randomness import seed_everything
+from trials.running.reported import numbers_among
 from trials.script import running
 from trials.tasks.function.trial import FunctionTrial
 
@@ -197,7 +198,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
     def on_test_end(self, trainer: Trainer, pl_module: Any) -> None:
         """Add the metrics of a test after the training to the last report."""
         if self._is_over:
-            self._trial.note(Note(metrics=_numbers_in(trainer.callback_metrics)))
+            self._trial.note(Note(metrics=numbers_among(trainer.callback_metrics)))
 
     def _report(self, trainer: Trainer, *, begins_epoch: bool | None) -> None:
         """Save, and make the report that is due.
@@ -217,7 +218,7 @@ class LightningReports(Callback):  # type: ignore[misc] # lightning is not follo
             self._begins_epoch = begins_epoch
             trainer.save_checkpoint(folder / _FILE)
             self._begins_epoch = None
-        self._trial.report(due, _numbers_in(trainer.callback_metrics))
+        self._trial.report(due, numbers_among(trainer.callback_metrics))
 
     def state_dict(self) -> dict[str, Any]:
         """The random generators, for Lightning's checkpoint."""
@@ -297,16 +298,6 @@ def _begins_data(trainer: Trainer) -> bool:
     loop = trainer.fit_loop
     is_resuming = loop.is_resuming or loop.epoch_loop.restarting
     return trainer.current_epoch > 0 and not is_resuming
-
-
-def _numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The metrics that are one number."""
-    found = {}
-    for name, value in metrics.items():
-        tensor = torch.as_tensor(value)
-        if tensor.numel() == 1:
-            found[name] = float(tensor.item())
-    return found
 
 
 def _generators() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import itertools
 import os
 import shlex
@@ -22,6 +23,9 @@ _SEPARATORS = (",", ";", "\t", "|")
 _SNIFFED_ROWS = 20
 _STATED = "sep="
 """The beginning of a line by which a file for Excel states its separator."""
+
+MOST_BYTES = 1 << 20
+"""The size of the largest file of text that a person writes."""
 
 
 def refuse_odd(path: Path) -> None:
@@ -120,3 +124,19 @@ def _fitting_rows(path: Path, encoding: str, separator: str) -> int:
     if not widths or widths[0] == 1:
         return 0
     return widths.count(widths[0])
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that a person writes, such as a study file.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is not a plain file, UnicodeDecodeError if it is not UTF-8 text, or it is
+            too large.
+    """
+    refuse_odd(path)
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"is larger than {MOST_BYTES >> 20} MB")
+    return io.StringIO(content.decode("utf-8-sig"), newline=None).read()

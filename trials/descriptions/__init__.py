@@ -5,5 +5,6 @@
 - `models`: the model that a `task` part names, read from its name and its folder alone
 - `command`, `command_line`: programs; `function`: training functions
 - `report_pattern`: patterns that find reports in the output of any program
+- `yaml_source`: YAML as plain values, with the line of each key
 - `images`, `tabular`, `text`: the built-in kinds, with their settings
 """

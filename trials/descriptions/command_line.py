@@ -5,13 +5,16 @@ The text is split as by a shell, and only then are values put in: no shell ever 
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import string
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from trials.contract import TaskError
+from trials.settings import as_scalar
 
 BUDGET, FOLDER, RESUME, SEED, PARAMS = GIVEN = ("budget", "folder", "resume", "seed", "params")
 """Placeholders with a value in every trial, beside its parameters."""
@@ -59,6 +62,14 @@ class CommandLine:
         in_words = map(_names_in, self._words)
         return any(name in names and len(names) > 1 for names in in_words)
 
+    def flag_before(self, name: str) -> str | None:
+        """The flag before a placeholder that is a word of its own; None without one."""
+        for before, word in itertools.pairwise(self._words):
+            flag = _joined(before, {}) if not _names_in(before) else ""
+            if word == [("", name)] and _FLAG.fullmatch(flag):
+                return flag
+        return None
+
     def filled(self, values: Mapping[str, Any]) -> list[str]:
         """The words of a trial's command.
 
@@ -81,7 +92,15 @@ class CommandLine:
 
 
 def _text_of(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A value as programs read it. Many take a negative number with an exponent for an option, so
+    it has none: -0.000012 and not -1.2e-05."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(as_scalar(value))
+    if isinstance(value, float) and value < 0 and "e" in text:
+        digits = f"{Decimal(text):f}"
+        return digits if "." in digits else f"{digits}.0"
+    return text
 
 
 def _parts_of(word: str) -> _Parts:

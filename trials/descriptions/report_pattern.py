@@ -7,19 +7,33 @@ or the name of a metric. All other braces are the expression's own, as in ``\\d{
 
 from __future__ import annotations
 
+import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem
 
+if TYPE_CHECKING:
+    import regex
+
 RESOURCE = "resource"
-NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf(?:inity)?|NaN|Inf(?:inity)?)"
-"""A number in the forms that programs print; 81.2 in ``81.2%``."""
+NUMBER = (
+    r"[-+]?(?:(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?|nan|inf(?:inity)?|NaN|Inf(?:inity)?)"
+)
+"""A number in the forms that programs print; 81.2 in ``81.2%``. It takes all the digits that there
+are: to try fewer would take very long where there are thousands."""
 LONGEST = 10_000
 """Letters of a line that are searched."""
+LIMIT_S = 0.5
+"""Seconds of computing that one search may take, in which other threads go on."""
+MOST_LETTERS, MOST_REPEATED = 1_000, 100_000
+"""Letters of a pattern, and how often it may repeat a part by its counts, as ``\\d{3}`` does."""
 
 _NAME = re.compile(r"\{([^\W\d][\w./@-]*)(\+1)?\}")
+_NOT_INSIDE = r"(?<!\d)"
+_COUNTED = re.compile(r"\{(\d*),?(\d*)\}")
 _ESCAPE_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _COUNTS_FROM_0 = f"{{{RESOURCE}+1}} if it counts from 0"
 
@@ -36,22 +50,22 @@ class ReportPattern:
         parts: list[str] = []
         at = 0
         for found in _NAME.finditer(text):
-            parts += [text[at : found.start()], f"(?P<number_{len(names)}>{NUMBER})"]
+            begins = "" if found.start() else _NOT_INSIDE
+            parts += [text[at : found.start()], f"{begins}(?P<number_{len(names)}>{NUMBER})"]
             names.append(found[1])
             at = found.end()
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"{text!r} has {{{twice}}} twice")
-        try:
-            self._expression = re.compile("".join([*parts, text[at:]]))
-        except re.error as error:
-            raise ValueError(f"{text!r} is not a regular expression: {error.msg}") from None
+        self.text = text
+        self._expression = _compiled("".join([*parts, text[at:]]), text)
         self.names = tuple(names)
         self._offset = 1.0 if f"{{{RESOURCE}+1}}" in text else 0.0
 
     def numbers_in(self, line: str) -> dict[str, float]:
-        """The numbers of a line by their names; empty without a match."""
-        found = self._expression.search(line[:LONGEST])
+        """The numbers of a line by their names; empty without a match. Raises TimeoutError if the
+        search takes too long."""
+        found = self._expression.search(line[:LONGEST], timeout=LIMIT_S, concurrent=True)
         if found is None:
             return {}
         numbers = {}
@@ -60,6 +74,25 @@ class ReportPattern:
             if text is not None:  # in an optional part of the expression
                 numbers[name] = float(text) + (self._offset if name == RESOURCE else 0.0)
         return numbers
+
+
+def _compiled(expression: str, text: str) -> regex.Pattern[str]:
+    """A regular expression of Python's, for a library that can end a search. Raises ValueError."""
+    import regex  # here: few study files have patterns
+
+    pairs = _COUNTED.findall(text[:MOST_LETTERS])
+    repeated = math.prod(max(1, int(most or least or 1)) for least, most in pairs)
+    if len(text) > MOST_LETTERS or repeated > MOST_REPEATED:
+        raise ValueError(f"{text[:60]!r} is too long, or repeats its parts too often")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a later Python may read in another way
+        try:
+            re.compile(expression)
+            return regex.compile(expression)
+        except (re.error, regex.error) as error:
+            raise ValueError(f"{text!r} is not a regular expression: {error.msg}") from None
+        except RecursionError:
+            raise ValueError(f"{text[:60]!r} is nested too deeply") from None
 
 
 def visible(line: bytes) -> str:

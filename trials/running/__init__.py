@@ -4,5 +4,6 @@
 - `report_grid`: a trial's budget, and the levels at which it reports.
 - `arithmetic`: what the sums of a training depend on besides its settings, seed and data.
 - `randomness`: seeds that derive from the trial's seed and a place.
+- `reported`: what a report may be: names, numbers, and the time trained.
 - `interruption`: signals that ask the process to stop.
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trials.contract import Budget, Problem, TaskError, Unit
-from trials.settings import nearest
+from trials.settings import in_full, nearest
 
 MOST_REPORTS = 10_000
 """The most reports of a trial: each is an evaluation, and in a study a row in the database."""
@@ -57,7 +57,8 @@ def usual_interval(unit: Unit, total: float) -> float:
 def problem_with_interval(unit: Unit, total: float, every: float) -> str | None:
     """The problem of `report_every`, as half a sentence; None if it has none."""
     if every > total:
-        return f"{every} is more than the whole trial ({total:g} {unit.value}); lower it"
+        whole = f"{in_full(total)} {unit.value}"
+        return f"{every} is more than the whole trial ({whole}); lower it"
     if is_whole(unit) and every != int(every):
         return f"must be a whole number of {unit.value}, not {every}"
     count = total / every

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from trials.contract import (
 )
 from trials.devices.memory import is_out_of_memory
 from trials.disk.whole_folders import is_disk_full
+from trials.running.reported import numbers_of, plain_note
 
 Ask = Callable[[Question], Mapping[str, Any]]
 """Draws a value for a run, and returns all known values by name. If the new one is missing, the run
@@ -82,10 +84,11 @@ class Runner:
                 if not self._settled(item):
                     return
             elif isinstance(item, Note):
-                self._note(item)
+                self._note(plain_note(item))
             elif item is not None:
-                yield item
-                self._refuse_divergence(item)
+                report = replace(item, metrics=numbers_of(item.metrics))
+                yield report
+                self._refuse_divergence(report)
                 if item.resource >= until:
                     return
             if should_stop():

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from trials.contract import Goal, Problem, TaskError
+from trials.data.files import text_of
+from trials.descriptions import yaml_source
 from trials.settings import nearest
 
 USED = ("task", "settings", "budget", "seed", "objective", "arithmetic")
@@ -23,12 +23,17 @@ def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
         TaskError: It cannot be read, or a part is missing, unknown or of the wrong shape.
     """
     try:
-        study = yaml.safe_load(file.read_text())
+        source = yaml_source.read(text_of(file))
     except OSError as error:
         what = f"cannot be read: {error.strerror}; check the path"
         raise TaskError.at("file", what) from None
-    except yaml.YAMLError as error:
-        raise TaskError.at("file", f"is not YAML: {error}; correct it there") from None
+    except ValueError as error:
+        raise TaskError.at("file", f"cannot be read: {error}") from None
+    study = source.value
+    if source.problems:
+        lines = [f"line {source.line_of(each.where)}" for each in source.problems]
+        texts = [each.what for each in source.problems]
+        raise TaskError(list(map(Problem, lines, texts)))
     if not isinstance(study, dict):
         raise TaskError.at("file", "must be a mapping with task, settings, budget and seed")
     problems = _problems_with(study)

@@ -28,7 +28,7 @@ IMPORT = "from hpsearch import tune"
 class TrainableNotes:
     """Notes of `hpsearch.tune` about a trainable, among the `args` of its task."""
 
-    lists: tuple[str, ...] = ()  # parameters whose choices are searched as JSON texts
+    tuples: tuple[str, ...] = ()  # parameters whose choices hold tuples
     parameters: Mapping[str, Any] | None = None  # plain values that are passed beside the config
     globals: Mapping[str, str] | None = None  # more of them: names of the module's globals
 
@@ -41,11 +41,11 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     wrapped = unwrapped(found)
     parameters = {**wrapped.parameters, **(noted.parameters or {}), **_globals(noted, name)}
     call = _call(wrapped.inner, name, parameters)
-    lists = frozenset(noted.lists)
+    tuples = frozenset(noted.tuples)
 
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
         session = Session(trial)
-        config = config_of(params, lists)
+        config = config_of(params, tuples)
         with running(session):
             try:
                 call(config, session)

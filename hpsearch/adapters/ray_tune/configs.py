@@ -6,7 +6,6 @@ A config ``{"model": {"width": uniform(1, 8)}}`` is searched as the parameter ``
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,23 +13,28 @@ OURS = "_tune"
 """Among the `args` of a task: what `hpsearch.tune` notes about its trainable."""
 
 
-def config_of(params: Mapping[str, Any], lists: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The nested config of a trial.
+def config_of(params: Mapping[str, Any], tuples: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The nested config of a trial, which its trainable may change.
 
     Args:
         params: Its parameters by their dotted names, over constants, which may be nested.
-        lists: The parameters whose values are JSON texts, of choices that are lists or mappings.
+        tuples: The parameters whose lists were tuples.
     """
     config: dict[str, Any] = {}
-    for name, value in params.items():
-        if isinstance(value, Mapping):
-            config[name] = copy.deepcopy(dict(value))
-    for name, value in params.items():
-        if name != OURS and not isinstance(value, Mapping):
-            decoded = json.loads(value) if name in lists else value
-            _put(config, name, decoded)
-    config.pop(OURS, None)
+    own = {name: value for name, value in params.items() if name != OURS}
+    # Constants first: their names have no points, and parameters go inside.
+    for name in sorted(own, key=lambda name: "." in name):
+        value = copy.deepcopy(own[name])
+        _put(config, name, _with_tuples(value) if name in tuples else value)
     return config
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_with_tuples, value))
+    if isinstance(value, dict):
+        return {key: _with_tuples(each) for key, each in value.items()}
+    return value
 
 
 def _put(config: dict[str, Any], name: str, value: Any) -> None:

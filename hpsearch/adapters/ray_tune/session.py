@@ -15,13 +15,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from numbers import Number
 from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters.ray_tune.configs import flat
 from hpsearch.errors import UserError
 from trials.checkpoints import folders
+from trials.running.reported import numbers_among
 from trials.tasks.function.trial import FunctionTrial
 
 FOLDER = "checkpoint"
@@ -134,14 +134,10 @@ def _copy(checkpoint: Any, folder: Path) -> None:
     shutil.copytree(source, folder, dirs_exist_ok=True)
 
 
-def numbers_in(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
     """The metrics that are numbers, by flat names; others are left out."""
-    found = {}
-    for name, value in flat(metrics, "/").items():
-        is_scalar = isinstance(value, Number) or getattr(value, "shape", None) == ()
-        if is_scalar and name not in OF_TUNE:
-            found[name] = value
-    return found
+    named = flat(metrics, "/").items()
+    return numbers_among({name: value for name, value in named if name not in OF_TUNE})
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.study_file.trackers import MlflowOptions
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
+from trials.settings import as_scalar
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"
 MOST, MOST_METRICS = 90, 500
@@ -162,7 +163,7 @@ def _key(name: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = "null" if value is None else str(value)
+    text = "null" if value is None else str(as_scalar(value))
     return text[:LONGEST_VALUE]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial
@@ -14,11 +15,14 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
+from hpsearch.bridges.optuna.write import SOURCE
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.optuna_storage.frozen import FROM_OPTUNA
 from hpsearch.store.connecting.url import display
+from hpsearch.study_file.expressions.meaning import nested_in
+from hpsearch.study_file.space import in_optuna, value_of
 from trials.settings import nearest
 
 UNPOOLED = {"poolclass": NullPool}
@@ -31,7 +35,8 @@ def read(source: str, mapped: Mapped) -> PastRuns:
     study, shown = opened_study(source, mapped.study)
     mapped = _measured(study, mapped)
     trials = study.get_trials(deepcopy=False)
-    runs = [_run(trial, study.study_name, mapped) for trial in trials]
+    is_copy = SOURCE in study.user_attrs
+    runs = [_run(trial, study.study_name, mapped, is_copy=is_copy) for trial in trials]
     found = PastRuns("Optuna", f"study {study.study_name} in {shown}", mapped.objectives, runs)
     if any(0.0 in run.curve for run in runs):
         for run in runs:
@@ -62,13 +67,30 @@ def _measured(study: optuna.study.Study, mapped: Mapped) -> Mapped:
     return replace(mapped, metric={name: name for name in names}, direction=directions)
 
 
-def _run(trial: FrozenTrial, study: str, mapped: Mapped) -> PastRun:
+def ours(distribution: BaseDistribution, *, is_copy: bool) -> BaseDistribution:
+    """A distribution whose choices are in Optuna's terms. In a copy of a study of ours, texts that
+    are lists or mappings stand for them."""
+    if not isinstance(distribution, CategoricalDistribution):
+        return distribution
+    choices = list(distribution.choices)
+    if is_copy:
+        nested = list(map(nested_in, choices))
+        choices = [a if b is None else b for a, b in zip(choices, nested, strict=True)]
+    return CategoricalDistribution(list(map(in_optuna, choices)))
+
+
+def _run(trial: FrozenTrial, study: str, mapped: Mapped, *, is_copy: bool) -> PastRun:
+    drawn = {name: ours(each, is_copy=is_copy) for name, each in trial.distributions.items()}
+    params = {}
+    for name, value in trial.params.items():
+        internal = trial.distributions[name].to_internal_repr(value)
+        params[name] = value_of(drawn[name], internal)
     run = PastRun(
         f"study {study}, trial {trial.number}",
-        _chosen(trial.params, mapped),
+        _chosen(params, mapped),
         FROM_OPTUNA[trial.state],
         name=f"trial {trial.number}",
-        distributions=_chosen(trial.distributions, mapped),
+        distributions=_chosen(drawn, mapped),
     )
     first = next(iter(mapped.metric))
     steps = sorted(trial.intermediate_values.items())

@@ -6,7 +6,8 @@ from optuna.trial import FrozenTrial
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.bridges.imported_study import parameter_of
-from hpsearch.bridges.optuna.read import objectives_of, opened_study
+from hpsearch.bridges.optuna.read import objectives_of, opened_study, ours
+from hpsearch.bridges.optuna.write import SOURCE
 
 OWN = "is left to the objective, which draws it itself"
 
@@ -21,7 +22,8 @@ def translate(source: str, study: str | None) -> StudyDraft:
     pairs = zip(names, directions, strict=True)
     objectives = [{"metric": name, "direction": direction} for name, direction in pairs]
     trials = found.get_trials(deepcopy=False)
-    _add_space(draft, [trial for trial in trials if trial.distributions])
+    is_copy = SOURCE in found.user_attrs
+    _add_space(draft, [trial for trial in trials if trial.distributions], is_copy=is_copy)
     steps = [step for trial in trials for step in trial.intermediate_values]
     length = max(steps, default=1) + (0 in steps)
     draft.sections = {
@@ -32,7 +34,7 @@ def translate(source: str, study: str | None) -> StudyDraft:
     return draft
 
 
-def _add_space(draft: StudyDraft, trials: list[FrozenTrial]) -> None:
+def _add_space(draft: StudyDraft, trials: list[FrozenTrial], *, is_copy: bool) -> None:
     names = dict.fromkeys(name for trial in trials for name in trial.distributions)
     for name in names:
         drawn = [trial.distributions[name] for trial in trials if name in trial.distributions]
@@ -42,4 +44,4 @@ def _add_space(draft: StudyDraft, trials: list[FrozenTrial]) -> None:
         elif any(each != drawn[0] for each in drawn):
             draft.remarks.append(f"{name} {OWN}: its range differs between trials")
         else:
-            draft.add(name, parameter_of(drawn[0]))
+            draft.add(name, parameter_of(ours(drawn[0], is_copy=is_copy)))

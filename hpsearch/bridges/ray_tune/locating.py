@@ -32,9 +32,9 @@ class Located:
     resources: Mapping[str, float]
 
 
-def locate(trainable: Any, lists: list[str]) -> Located:
-    """Find a trainable, which may be wrapped, as its workers will; `lists` are the parameters whose
-    choices are JSON texts. Raises UserError if workers could not import it or what it is given."""
+def locate(trainable: Any, tuples: list[str]) -> Located:
+    """Find a trainable, which may be wrapped, as its workers will; choices of the parameters
+    `tuples` hold tuples. Raises UserError if workers could not import it or what it is given."""
     if isinstance(trainable, str) or not (
         callable(trainable) or isinstance(trainable, WrappedTrainable)
     ):
@@ -44,7 +44,7 @@ def locate(trainable: Any, lists: list[str]) -> Located:
     module = _module_of(wrapped.inner)
     name = _name_in(module, wrapped.inner)
     plain, by_name = _given(wrapped.parameters, module)
-    noted = {"lists": list(lists), "parameters": plain, "globals": by_name}
+    noted = {"tuples": list(tuples), "parameters": plain, "globals": by_name}
     stated = {key: value for key, value in noted.items() if value}
     module_name, base = _importable(module)
     return Located(f"{module_name}:{name}", base, stated, wrapped.resources)

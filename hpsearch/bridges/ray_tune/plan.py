@@ -60,7 +60,7 @@ def plan_of(
     if not isinstance(param_space or {}, Mapping):
         raise UserError(f"param_space must be a dict, not {param_space!r:.80}")
     space = read_space(param_space or {})
-    located = locate(trainable, space.lists)
+    located = locate(trainable, space.tuples)
     trainable_name = located.kind.partition(":")[2]
     name = ran.name or f"{trainable_name}_{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}"
     root = _root(ran)

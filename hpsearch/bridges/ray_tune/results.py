@@ -119,8 +119,8 @@ class ResultGrid:
 
 
 def _result(study: StudyRecord, args: Mapping[str, Any], trial: Trial) -> Result:
-    lists = frozenset(args.get(OURS, {}).get("lists", ()))
-    config = config_of({**args, **trial.params}, lists)
+    tuples = frozenset(args.get(OURS, {}).get("tuples", ()))
+    config = config_of({**args, **trial.params}, tuples)
     curve = []
     for _, report in sorted(trial.reports.items()):
         of_tune = {ITERATION: int(report.resource), "time_total_s": report.elapsed}

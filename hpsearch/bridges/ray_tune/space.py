@@ -7,9 +7,8 @@ there. Parts with no counterpart are refused.
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,13 +28,13 @@ class ReadSpace:
         space: The parameters by their dotted names, as a study file writes them.
         constants: The values that are the same in every trial, nested as in the config.
         grids: The values of each `grid_search`, by its parameter.
-        lists: Parameters whose choices are lists or mappings, written as JSON.
+        tuples: Parameters whose choices hold tuples, which a study file has as lists.
     """
 
     space: dict[str, Values] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     grids: dict[str, list[Any]] = field(default_factory=dict)
-    lists: list[str] = field(default_factory=list)
+    tuples: list[str] = field(default_factory=list)
 
     def grid_points(self) -> list[Values]:
         """Every combination of the grids' values; one empty one where there is no grid."""
@@ -111,25 +110,38 @@ def _range(name: str, domain: Any) -> Values:
 
 
 def _categorical(name: str, choices: list[Any], found: ReadSpace) -> Values:
-    """A choice among plain values. Lists and mappings are searched as their JSON texts."""
-    plain = [_plain(choice) for choice in choices]
+    """A choice among plain values."""
     if not choices:
         raise UserError(f"{name}: there is nothing to choose from", "give at least one value")
-    if all(_is_scalar(choice) for choice in plain):
-        return {"type": "categorical", "choices": plain}
+    has_tuples, has_lists = (_has_any(of, choices) for of in (tuple, list))
+    if has_tuples and has_lists:
+        what = f"{name}: its choices hold both lists and tuples"
+        raise UserError(what, "a study keeps no difference between them: use one of the two")
+    if has_tuples:
+        found.tuples.append(name)
+    plain = [_plain(choice) for choice in choices]
     for choice in plain:
         if not is_plain(choice):
             what = f"{name}: the choice {choice!r:.80} is not a plain value"
             hint = "choose among names, and look the object up in the trainable"
             raise UserError(what, f"{hint}: {{'relu': nn.ReLU}}[config['act']]")
-    found.lists.append(name)
-    return {"type": "categorical", "choices": [json.dumps(choice) for choice in plain]}
+    return {"type": "categorical", "choices": plain}
+
+
+def _has_any(kind: type, values: Iterable[Any]) -> bool:
+    """True if a value is of a kind, or a part of it."""
+    for value in values:
+        inner = value.values() if isinstance(value, dict) else value
+        has_parts = isinstance(value, list | tuple | dict)
+        if isinstance(value, kind) or (has_parts and _has_any(kind, inner)):
+            return True
+    return False
 
 
 def _constant(name: str, value: Any) -> Any:
     """A value that every trial is given, as a study file can hold it."""
     plain = _plain(value)
-    if is_plain(plain):
+    if is_plain(plain) and not _has_any(tuple, [value]):
         return plain
     what = f"{name}: the constant {value!r:.80} is not a plain value"
     hint = "make it in the trainable, or give it with tune.with_parameters as a global"
@@ -137,7 +149,11 @@ def _constant(name: str, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A numpy number as Python's; others as they are."""
+    """Numpy's numbers as Python's, and tuples as lists; others as they are."""
+    if isinstance(value, list | tuple):
+        return list(map(_plain, value))
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
     item = getattr(value, "item", None)
     return item() if callable(item) and getattr(value, "shape", None) == () else value
 

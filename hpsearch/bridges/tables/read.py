@@ -12,8 +12,9 @@ import pandas as pd
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
+from hpsearch.study_file.expressions.meaning import nested_in
 from trials.contract import TaskError
-from trials.settings import nearest
+from trials.settings import as_scalar, nearest
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 STATES = {
@@ -128,10 +129,10 @@ class _Table:
 
 
 def _typed(column: pd.Series) -> dict[int, Any]:
-    """The values of a column, by row, without empty cells: numbers, or true and false, if all are;
-    else texts."""
+    """The values of a column, by row, without empty cells: numbers, true and false, or lists and
+    mappings, if all are; else texts."""
     cells = {row: cell for row, cell in enumerate(column) if _has_value(cell)}
-    texts = {row: str(cell).strip() for row, cell in cells.items()}
+    texts = {row: str(as_scalar(cell)).strip() for row, cell in cells.items()}
     if all(text.lower() in ("true", "false") for text in texts.values()):
         return {row: text.lower() == "true" for row, text in texts.items()}
     for kind in (int, float):
@@ -141,7 +142,8 @@ def _typed(column: pd.Series) -> dict[int, Any]:
             continue
         if all(map(math.isfinite, values.values())):
             return values
-    return texts
+    nested = {row: nested_in(text) for row, text in texts.items()}
+    return texts if None in nested.values() else nested
 
 
 def _has_value(cell: Any) -> bool:

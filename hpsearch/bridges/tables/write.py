@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hpsearch.store.reading.frames import StudyTable
 from hpsearch.words.numbers import cell
+from trials.settings import as_scalar
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -24,7 +25,7 @@ def _write_csv(table: StudyTable, to: Path) -> int:
     rows = 0
     with to.open("w", encoding="utf-8", newline="") as file:
         for part in table.frames():
-            part.to_csv(file, index=False, header=rows == 0)
+            part.map(as_scalar).to_csv(file, index=False, header=rows == 0)
             rows += len(part)
     return rows
 
@@ -52,7 +53,7 @@ def _schema_of(table: StudyTable) -> tuple[pa.Schema, set[str]]:
     for part in table.frames():
         for name in part.columns:
             types[name] |= {_type(value) for value in part[name].dropna()}
-        mixed = {name for name, of in types.items() if len(of) > 1}
+        mixed = {name for name, of in types.items() if len(of) > 1 or of & {list, dict}}
         clear = pa.Schema.from_pandas(part.drop(columns=list(mixed)), preserve_index=False)
         found = pa.unify_schemas([found, clear], promote_options="permissive")
     fields = []

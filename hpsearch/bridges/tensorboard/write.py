@@ -17,6 +17,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.study_file.trackers import TensorboardOptions
 from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
 from trials.checkpoints.folders import trial_folder
+from trials.settings import as_scalar
 
 STUDY = "study"
 """The folder of the study's own events."""
@@ -53,7 +54,8 @@ class TensorboardTracker(Tracker):
         began = trial.started or study.record.created
         at = trial.ended or (news.points[-1].at if news.points else began)
         is_last = trial.state is not State.RUNNING
-        params = {name: "null" if value is None else value for name, value in trial.params.items()}
+        plain = {name: as_scalar(value) for name, value in trial.params.items()}
+        params = {name: "null" if value is None else value for name, value in plain.items()}
         hparams: Any = summary.hparams  # it has no types
         of_value, start, end = hparams(params, {VALUE: 0.0})
         with self._writing(study, trial_folder(trial.number), is_last=is_last) as writer:
@@ -101,6 +103,6 @@ open_tracker = TensorboardTracker
 
 def _table(facts: Mapping[str, Any]) -> str:
     """Facts as a table in Markdown."""
-    cells = [(name, str(value).replace("|", "\\|")) for name, value in facts.items()]
+    cells = [(name, str(as_scalar(value)).replace("|", "\\|")) for name, value in facts.items()]
     rows = [f"| {name} | {' '.join(text.split())} |" for name, text in cells]
     return "\n".join(["| | |", "|---|---|", *rows])

@@ -13,9 +13,10 @@ from typing import Any
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.errors import SpecError, UserError
-from hpsearch.study_file.text import yaml_source
+from hpsearch.study_file.text.text_file import text_of
 from hpsearch.study_file.types import is_number, is_whole_number
 from trials.contract import Problem
+from trials.descriptions import yaml_source
 from trials.descriptions.command_line import GIVEN, SEED
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
@@ -38,7 +39,7 @@ def translate(source: str, study: str | None) -> StudyDraft:
         SpecError: It is YAML with mistakes, or has parameters that a study file cannot have.
     """
     path = Path(source)
-    found = yaml_source.read(yaml_source.text_of(path))
+    found = yaml_source.read(text_of(path))
     document = found.value if isinstance(found.value, dict) else {}
     problems = list(found.problems)
     if "study" in document:

@@ -28,7 +28,7 @@ from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_model.encoding import Bools, Floats, Ints, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, studies_of
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
-from hpsearch.study_file.space import Space
+from hpsearch.study_file.space import Space, as_written
 from hpsearch.study_file.types import is_number
 
 MOST_TRIALS = 64
@@ -88,7 +88,8 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
 
 def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
     """The part of a configuration that both spaces have; empty if a value is outside this one."""
-    shared = {name: value for name, value in params.items() if name in space}
+    inside = {name: value for name, value in params.items() if name in space}
+    shared = as_written(space, inside)
     is_inside = all(_has(space[name], value) for name, value in shared.items())
     return shared if is_inside else {}
 

@@ -22,6 +22,7 @@ from optuna.distributions import (
 )
 
 from hpsearch.study_file.expressions.meaning import Expression
+from hpsearch.study_file.space import from_optuna, in_optuna, value_of
 from hpsearch.study_file.types import is_number, is_one_of
 
 Floats = NDArray[np.float64]
@@ -101,11 +102,10 @@ class SpaceEncoding:
     def _holds(self, test: Expression, points: Floats, active: Mapping[str, Bools]) -> Bools:
         """(n,) True where an expression holds, of (n, parameters) points."""
         columns: list[list[Any]] = []
-        absent = np.array(None, dtype=object)
         for name in test.names:
             values = _values(self.space[name], points[:, self._names.index(name)])
-            known = np.where(active[name], np.array(values, dtype=object), absent)
-            columns.append(known.tolist())
+            pairs = zip(values, active[name].tolist(), strict=True)
+            columns.append([value if is_active else None for value, is_active in pairs])
         rows = zip(*columns, strict=True)
         found = [test.holds(dict(zip(test.names, row, strict=True))) for row in rows]
         return np.array(found, dtype=bool)
@@ -124,7 +124,7 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
 def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
     """(n,) True at coordinates where a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
-        of_choices = np.array([is_one_of(choice, wanted) for choice in distribution.choices])
+        of_choices = np.array([is_one_of(choice, wanted) for choice in _choices(distribution)])
         index = choice_index(distribution, u)
         return np.asarray(of_choices[index])
     return np.array([is_one_of(value, wanted) for value in _values(distribution, u)])
@@ -144,6 +144,10 @@ def is_category(distribution: BaseDistribution) -> TypeGuard[CategoricalDistribu
 def choice_index(distribution: CategoricalDistribution, u: Floats) -> Ints:
     """The index of the choice at each coordinate; all choices have equal shares of the range."""
     return _in_order(distribution)[_place(distribution, u)]
+
+
+def _choices(distribution: CategoricalDistribution) -> list[Any]:
+    return list(map(from_optuna, distribution.choices))
 
 
 def _place(distribution: CategoricalDistribution, u: Floats) -> Ints:
@@ -171,7 +175,8 @@ def _bounds(distribution: FloatDistribution | IntDistribution) -> tuple[float, f
 
 def _coordinate(distribution: BaseDistribution, value: Any) -> float:
     if isinstance(distribution, CategoricalDistribution):
-        place = _in_order(distribution).tolist().index(distribution.to_internal_repr(value))
+        chosen = distribution.to_internal_repr(in_optuna(value))
+        place = _in_order(distribution).tolist().index(chosen)
         return float((place + 0.5) / len(distribution.choices))
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     low, high = _bounds(distribution)
@@ -188,11 +193,16 @@ def _value(distribution: BaseDistribution, u: float) -> Any:
 def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
     """The values at n coordinates."""
     if isinstance(distribution, CategoricalDistribution):
-        return [distribution.choices[index] for index in choice_index(distribution, u)]
+        choices = _choices(distribution)
+        return [choices[index] for index in choice_index(distribution, u)]
     assert isinstance(distribution, FloatDistribution | IntDistribution)
     numbers: list[float] = _numbers(distribution, u).tolist()
-    is_whole = isinstance(distribution, IntDistribution)
-    return [round(number) for number in numbers] if is_whole else numbers
+    if isinstance(distribution, IntDistribution):
+        return [round(number) for number in numbers]
+    if distribution.step is None:
+        return numbers
+    as_written = {number: value_of(distribution, number) for number in set(numbers)}
+    return [as_written[number] for number in numbers]
 
 
 def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:

@@ -38,7 +38,7 @@ from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
 from hpsearch.search.untried import Untried
-from hpsearch.study_file.space import Prior
+from hpsearch.study_file.space import Prior, in_optuna
 
 DESIGN = 8
 """The number of first proposals that are spread evenly over the space."""
@@ -100,7 +100,7 @@ class CurveGPSampler(BaseSampler):
     ) -> dict[str, Any]:
         """A configuration for the trial."""
         params = self._encoding.params(self.propose(trial.number))
-        return {name: params[name] for name in search_space}
+        return {name: in_optuna(params[name]) for name in search_space}
 
     def sample_independent(
         self,

@@ -5,24 +5,30 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from lark import Token, Transformer, v_args
 from lark.exceptions import VisitError
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
+    Column,
     ColumnElement,
     Double,
     Integer,
     Text,
     and_,
+    exists,
     false,
     func,
     literal,
     not_,
     or_,
+    select,
+    values,
 )
 
 from hpsearch.errors import FilterError
@@ -30,9 +36,11 @@ from hpsearch.store.cells import Cell
 from hpsearch.store.codec import clean
 from hpsearch.store.reading.names import Names, Operand
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
+from hpsearch.study_file.expressions.meaning import equals_of, nested_in
 from trials.settings import nearest
 
 Option = Literal["--where", "--sort"]
+Bound: TypeAlias = BindParameter[Any]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EQUAL = ("=", "==")
@@ -99,18 +107,29 @@ class _Compiler(Transformer[Token, Any]):
 
     def among(self, named: _Named, negated: Token | None, *values: Token) -> ColumnElement[bool]:
         # Values of one kind in one list: databases take only so many conditions in a row.
-        bounds: defaultdict[ColumnElement[Any], list[ColumnElement[Any]]] = defaultdict(list)
+        exact: defaultdict[ColumnElement[Any], list[Bound]] = defaultdict(list)
+        operand = named.operand
+        near: defaultdict[ColumnElement[Any], list[tuple[Bound, Bound]]] = defaultdict(list)
         for value in values:
-            side, bound = self._sides(named, value)
-            bounds[side].append(bound)
-        equal = [side.in_(some) for side, some in bounds.items()]
+            side, least, most = self._sides(named, value)
+            nested = nested_in(least.value)
+            if nested is not None and operand.nested is not None:
+                written = self._names.written_as(operand.nested, nested)
+                exact[operand.nested] += [literal(text, Text) for text in written]
+            if least is most:
+                exact[side].append(least)
+            else:
+                near[side].append((least, most))
+        equal: list[ColumnElement[bool]] = [side.in_(some) for side, some in exact.items()]
+        equal += [_within_one(side, some) for side, some in near.items()]
         found = func.coalesce(or_(*equal), false())
         return found if negated is None else not_(found)
 
     def _ordered(self, named: _Named, sign: Token, value: Token) -> ColumnElement[bool]:
         if value.type == "TRUTH":
             raise self._wrong(value, "true and false have no order", "write: = or !=")
-        side, bound = self._sides(named, value)
+        side, least, most = self._sides(named, value)
+        bound = least if sign in ("<", ">=") else most
         return func.coalesce(_ORDERS[sign](side, bound), false())
 
     def sort(self, *keys: list[ColumnElement[Any]]) -> list[ColumnElement[Any]]:
@@ -120,7 +139,7 @@ class _Compiler(Transformer[Token, Any]):
         operand = named.operand
         is_descending = order is not None and order.type == "DESC"
         columns: list[ColumnElement[Any]] = []
-        for column in (operand.number, operand.text, operand.truth):
+        for column in (operand.number, operand.text, operand.nested, operand.truth):
             if column is not None:
                 ordered = column.desc() if is_descending else column.asc()
                 columns.append(ordered.nulls_last())
@@ -137,21 +156,22 @@ class _Compiler(Transformer[Token, Any]):
     def value(self, token: Token) -> Token:
         return token
 
-    def _sides(self, named: _Named, value: Token) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-        """The operand and the value, both of the value's kind."""
+    def _sides(self, named: _Named, value: Token) -> tuple[ColumnElement[Any], Bound, Bound]:
+        """The operand, of the value's kind, and the least and the most that count as equal to the
+        value: the same, but for numbers."""
         operand = named.operand
         given = self._read(value)
         if isinstance(given, bool):
             if operand.truth is not None:
-                return operand.truth, literal(int(given), Integer)
+                return _exactly(operand.truth, literal(int(given), Integer))
         elif isinstance(given, str):
             if operand.is_time and operand.number is not None:
-                return operand.number, literal(self._moment(given, value), Double)
+                return _exactly(operand.number, literal(self._moment(given, value), Double))
             if operand.text is not None:
                 self._check_choice(named, given, value)
-                return operand.text, literal(clean(given), Text)
+                return _exactly(operand.text, literal(clean(given), Text))
         elif operand.number is not None:
-            return operand.number, _bound_number(given, operand.number)
+            return _number(operand.number, given, is_time=operand.is_time)
         if operand.text is None:
             raise self._wrong(value, f"'{named.name}' is a number, never {given!r}")
         hint = f"put text in quotes: {named.name} = '…'"
@@ -179,8 +199,29 @@ class _Compiler(Transformer[Token, Any]):
         return ExpressionError(what, self._text, token.start_pos or 0, hint)
 
 
-def _bound_number(given: float, column: ColumnElement[Any]) -> ColumnElement[Any]:
+def _within_one(
+    side: ColumnElement[Any], ranges: Sequence[tuple[Bound, Bound]]
+) -> ColumnElement[bool]:
+    """True where a number lies in one of these ranges."""
+    if len(ranges) == 1:
+        return side.between(*ranges[0])
+    ends = [(least.value, most.value) for least, most in ranges]
+    listed = values(Column("least", Double), Column("most", Double)).data(ends).cte()
+    return exists(select(1).where(side.between(listed.c.least, listed.c.most)))
+
+
+def _exactly(column: ColumnElement[Any], bound: Bound) -> tuple[ColumnElement[Any], Bound, Bound]:
+    return column, bound, bound
+
+
+def _number(
+    column: ColumnElement[Any], given: float, *, is_time: bool
+) -> tuple[ColumnElement[Any], Bound, Bound]:
+    """Counts and times are compared exactly, others as expressions of a study file do."""
     is_whole = isinstance(column.type, Cell) and column.type.of is int
     if isinstance(given, int) and is_whole:
-        return literal(given, BigInteger)
-    return literal(float(given), Double)
+        return _exactly(column, literal(given, BigInteger))
+    if is_time:
+        return _exactly(column, literal(float(given), Double))
+    least, most = equals_of(given)
+    return column, literal(least, Double), literal(most, Double)

@@ -32,8 +32,9 @@ from sqlalchemy import (
 )
 
 from hpsearch.domain.records import Trial
-from hpsearch.store.codec import clean
+from hpsearch.store.codec import clean, decode
 from hpsearch.store.schema import cell_of, column_name, reports, trials
+from hpsearch.study_file.types import same
 
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
@@ -74,6 +75,7 @@ class Operand:
     truth: ColumnElement[Any] | None
     present: ColumnElement[bool]
     choices: tuple[str, ...] | None = None  # the only texts it can be, where they are known
+    nested: ColumnElement[Any] | None = None  # JSON of lists and mappings, without blanks
     is_time: bool = False  # true if it is a point in time, in seconds since the epoch
 
 
@@ -98,6 +100,12 @@ class Names:
                 if self._has(column, key):
                     return self._member(column, key)
         return None
+
+    def written_as(self, nested: ColumnElement[Any], value: Any) -> list[str]:
+        """The JSON of the lists or mappings in trials that are the same as a value."""
+        found = select(nested).distinct().select_from(WITH_LATEST)
+        found = found.where(trials.c.study_id == self.study_id, nested.is_not(None))
+        return [text for text in self.connection.scalars(found) if same(decode(text), value)]
 
     def known(self) -> list[str]:
         """Every name that can be typed."""
@@ -158,11 +166,13 @@ class Names:
             else_=null(),
         )
         text = case((kind.in_(["string", "text"]), written))
+        is_nested = and_(kind.in_(["array", "object"]), unusual.is_(None))
         is_value = and_(kind != "null", func.coalesce(unusual, "") != "nan")
         return Operand(
             number=number,
             text=self._by_code_point(text),
             truth=truth,
+            nested=self._by_code_point(case((is_nested, written))),
             present=func.coalesce(is_value, false()),
         )
 

@@ -9,8 +9,13 @@ from pydantic import BeforeValidator, Field, GetPydanticSchema, PlainValidator, 
 
 from hpsearch.study_file.expressions.grammar import ExpressionError
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.study_file.types import Scalar, Value
+from hpsearch.study_file.types import Value, Written
 from hpsearch.study_file.validation import refusal, shown
+
+MOST_LETTERS = 10_000
+"""Letters of one expression, which is tested for very many configurations."""
+MOST_NAMED = 1_000
+"""Values of one parameter in a condition."""
 
 
 def told(error: ExpressionError) -> str:
@@ -24,6 +29,8 @@ def _expression(value: Any) -> Expression:
         return value
     if not isinstance(value, str):
         raise refusal(f"must be text, such as 'heads * 8 <= width', not {shown(value)}")
+    if len(value) > MOST_LETTERS:
+        raise refusal(f"has {len(value)} letters, and at most {MOST_LETTERS} are read; split it")
     try:
         return Expression(value)
     except ExpressionError as error:
@@ -37,6 +44,8 @@ def _value_lists(value: Any) -> Any:
     lists: dict[Any, tuple[Any, ...]] = {}
     for parent, values in value.items():
         lists[parent] = tuple(values) if isinstance(values, list | tuple) else (values,)
+        if len(lists[parent]) > MOST_NAMED:
+            raise refusal(f"lists {len(values)} values of {parent}, and may list {MOST_NAMED}")
     return lists
 
 
@@ -47,10 +56,10 @@ def _condition(value: Any, handler: Any) -> Any:
 _Mapping = Annotated[
     dict[str, tuple[Value, ...]],
     BeforeValidator(_value_lists),
-    WrapValidator(_condition, json_schema_input_type=str | dict[str, Scalar | list[Scalar]]),
+    WrapValidator(_condition, json_schema_input_type=str | dict[str, Written | list[Written]]),
 ]
 Condition: TypeAlias = Annotated[
-    Mapping[str, tuple[Scalar, ...]] | Expression,
+    Mapping[str, tuple[Any, ...]] | Expression,
     GetPydanticSchema(lambda _source, handler: handler.generate_schema(_Mapping)),
 ]
 """An expression, or the values that each of some parents must have one of."""

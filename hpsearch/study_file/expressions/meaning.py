@@ -1,12 +1,14 @@
 """Expressions of a study file: the names in them, their mistakes, their truth for a configuration.
 
 An absent value and null equal nothing and are neither above nor below anything, and so is what is
-calculated from them. Numbers count as equal if they differ by less than a billionth of the larger
-one: on a grid of 0.1, ``a + b + c == 1`` would otherwise hold for some orders of its terms alone.
+calculated from them. A list or a mapping equals its JSON text, however that is spaced, and has no
+order. Numbers count as equal if they differ by less than a billionth of the larger one: on a grid
+of 0.1, ``a + b + c == 1`` would otherwise hold for some orders of its terms alone.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +29,9 @@ Values = Sequence[Any] | None
 Meaning = Callable[[Mapping[str, Any]], Any]
 """The value of a part of an expression, by the values of its names."""
 
+ROUNDING = 1e-9
+"""Numbers that differ by less than this share of the larger one count as equal."""
+
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _CALCULATIONS = {
     "+": operator.add,
@@ -35,7 +40,14 @@ _CALCULATIONS = {
     "/": operator.truediv,
     "%": operator.mod,
 }
-_KINDS = {bool: "true or false", int: "a number", float: "a number", str: "text"}
+_KINDS = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "text",
+    dict: "text",  # compared with their JSON texts
+}
 
 
 @dataclass(frozen=True)
@@ -157,7 +169,27 @@ class _Meanings(Transformer[Token, Meaning]):
 def _equal(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return False
-    return same(a, b) or (is_number(a) and is_number(b) and math.isclose(a, b, rel_tol=1e-9))
+    if isinstance(a, list | dict):
+        return same(a, nested_in(b) if isinstance(b, str) else b)
+    if isinstance(b, list | dict):
+        return _equal(b, a)
+    return same(a, b) or (is_number(a) and is_number(b) and math.isclose(a, b, rel_tol=ROUNDING))
+
+
+def nested_in(text: Any) -> Any:
+    """The list or mapping that a text is in JSON; None for anything else."""
+    if not isinstance(text, str) or text.strip()[:1] not in ("[", "{"):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def equals_of(number: float) -> tuple[float, float]:
+    """The smallest and the largest number that count as equal to one."""
+    ends = number * (1 - ROUNDING), number / (1 - ROUNDING)
+    return min(ends), max(ends)
 
 
 def _is_ordered(sign: str, a: Any, b: Any) -> bool:

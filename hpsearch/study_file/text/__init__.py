@@ -1,2 +1,2 @@
-"""The study file as text: `yaml_source` reads YAML with the line of each key, `editing` gives it
-another budget; `configurations` are read of a command line."""
+"""The study file as text: `text_file` reads it, `editing` gives it another budget;
+`configurations` are read of a command line."""

@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from hpsearch.errors import UserError
+from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import contains
+from trials.descriptions import yaml_source
 
 OPTION = "--enqueue "
 """The option of `run` and `resume` before a configuration."""
@@ -35,7 +37,7 @@ def parameters_of(text: str, before: str = "") -> dict[str, Any]:
     """The parameters of one text. Raises UserError if it cannot be read; `before` is the option
     before it on the command line."""
     params: dict[str, Any] = {}
-    for part in text.split(","):
+    for part in _parts_of(text):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         problem = None
         if not equals or not name:
@@ -51,14 +53,31 @@ def parameters_of(text: str, before: str = "") -> dict[str, Any]:
     return params
 
 
+def _parts_of(text: str) -> list[str]:
+    """The parts of a text between commas that are outside of brackets."""
+    parts = [""]
+    depth = 0
+    for piece in re.findall(r'"(?:[^"\\]|\\.)*"|.', text, re.DOTALL):
+        depth += (piece in ("[", "{")) - (piece in ("]", "}"))
+        if piece == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
 def value_of(text: str) -> Any:
-    """The text as a number, true, false or null if it is one; else the text without its quotes."""
+    """The text as a number, true, false, null, a list or a mapping if it is one; else the text
+    without its quotes."""
     word = text.lower()
     if word in _WORDS:
         return _WORDS[word]
     number = _number(text)
     if number is not None:
-        return number if math.isfinite(number) else text
+        return number
+    if text[:1] in ("[", "{"):
+        nested = nested_in(text) or yaml_source.read(text).value  # without quotes: [relu, tanh]
+        return nested if isinstance(nested, list | dict) else text
     return text[1:-1] if _in_quotes(text) else text
 
 
@@ -67,9 +86,11 @@ def _in_quotes(text: str) -> bool:
 
 
 def _number(text: str) -> int | float | None:
+    """The number that a text is; None for any other, and where no float is as large."""
     for kind in (int, float):
         try:
-            return kind(text)
-        except ValueError:
+            number: int | float = kind(text)
+            return number if math.isfinite(number) else None
+        except (ValueError, OverflowError):
             continue
     return None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from hpsearch.study_file.text import yaml_source
+from trials.descriptions import yaml_source
 
 
 def with_budget(text: str, changes: Mapping[str, float | str]) -> str:

@@ -56,6 +56,14 @@ def test_numbers_without_a_grid_are_the_same_to_full_precision_only() -> None:
     assert not known.knows({"x": 0.1 + 1e-16})
 
 
+def test_a_space_that_few_of_very_many_configurations_fit_is_not_listed() -> None:
+    wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "abcde"}
+    known, history = untried(wide, ["a + b + c + d + e < 9"])
+    add(history, dict.fromkeys("abcde", 1))
+    known.refresh()
+    assert not known.exhausted
+
+
 def test_all_that_is_left_is_drawn_once_and_then_the_space_is_used_up() -> None:
     known, history = untried(SPACE)
     for seed in range(SIZE):

@@ -124,6 +124,10 @@ MISTAKES = {
         "[16, 32, 64]}", "[16, 32, 64], prior: 48}",
         "study.yaml:15: space.batch_size.prior: must be one of 16, 32, 64, not 48",
     ),
+    "a bound in all its digits": (
+        "trials: 40", "trials: 9007199254740993",
+        "budget.trials: must be at most 9007199254740992, not 9007199254740993",
+    ),
     "prior as text": (
         "high: 1.0e-3,", "high: 1.0e-3, prior: 3e-4,",
         "space.learning_rate.prior: must be a number, not '3e-4' (YAML reads 3e-4 as text; write 0.0003)",

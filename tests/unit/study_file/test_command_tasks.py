@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from hpsearch.errors import SpecError
+from hpsearch.study_file.advice import advice
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema import study_file_schema
 
@@ -44,6 +45,23 @@ def test_a_command_is_read_without_being_started() -> None:
     spec = parse(changed(), base=Path("/nowhere"))
     assert spec.task["kind"] == "command"
     assert not list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(yaml.safe_load(spec.text)))
+
+
+@pytest.mark.parametrize(
+    ("run", "settings", "noted"),
+    [
+        ("t --mode {mode}", {"mode": "-x"}, ["--mode={mode}"]),
+        ("t --mode={mode}", {"mode": "-x"}, []),
+        ("t --mode fast {mode}", {"mode": "-x"}, []),
+        ("t --mode {mode}", {"mode": "x-"}, []),
+        ("t --mode {mode}", {"mode": -0.5}, []),
+    ],
+)
+def test_a_text_that_programs_take_for_a_flag_is_noted(
+    run: str, settings: dict[str, Any], noted: list[str]
+) -> None:
+    spec = parse(changed(f"{run} {{lr}} {{m}}", settings=settings), base=Path("/nowhere"))
+    assert [note.rpartition(" ")[2] for note in advice(spec)] == noted
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from support.files.study_files import GOOD, problems_of
 from support.thoroughness import examples
 from trials import tasks
 from trials.contract import Unit
+from trials.descriptions import yaml_source
 
 
 def parsed_or_problems(text: str) -> StudySpec | list[str]:
@@ -198,6 +199,14 @@ def test_problems_of_the_data_stand_at_the_line_that_names_it(tmp_path: Path) ->
         (b"study: " + b"[" * 3000, "is nested too deeply"),
         (b"a: &a [*a]\n", "contains itself"),
         (b"seed: " + b"9" * 5000, "is not a number that this program can hold"),
+        (b"seed: 0x" + b"f" * 5000, "is not a number that this program can hold"),
+        (b"seed: 0b" + b"1" * 2000, "is not a number that this program can hold"),
+        (b"settings: {a: " + b"9" * 400 + b"}", "is not a number that this program can hold"),
+        (b"? [a, b]\n: 1\n", "found a key that is a list or a mapping"),
+        (b"a: {<<: 3}\n", "<< takes mappings"),
+        (b"#" * (2 << 20), "is larger than 1 MB"),
+        (b"a: [" + b"1," * 150_000 + b"1]", "more than 100000 values"),
+        (b"a: &a " + b"x" * 100_000 + b"\nb: [" + b"*a," * 500 + b"1]", "more than 100000"),
     ],
 )
 def test_a_file_that_is_not_a_study_file_is_refused(
@@ -215,6 +224,35 @@ def test_aliases_that_stand_for_billions_are_refused() -> None:
     assert any(
         "more than 100000 values" in problem for problem in problems_of(f"a0: &a0 [x]\n{layers}")
     )
+
+
+def test_merges_that_multiply_are_read_once() -> None:
+    """Ten keys, merged ten times into each of thirty mappings."""
+    first = "a0: &a0 {k: 1, l: 2}\n"
+    merges = "".join(
+        f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}], m{i}: {i}}}\n" for i in range(1, 30)
+    )
+    found = yaml_source.read(first + merges)
+    assert not found.problems
+    last = found.value["a29"]
+    assert last == {"k": 1, "l": 2, **{f"m{i}": i for i in range(1, 30)}}
+    wide = f"a: &a {{{', '.join(f'k{i}: 1' for i in range(1000))}}}\nb: {{<<: [{'*a, ' * 1000}]}}"
+    assert "more than 100000 values" in yaml_source.read(wide).problems[0].what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{a: {<<: {x: 1, y: 2}, x: 3}}",
+        "{a: {x: 3, <<: {x: 1, y: 2}}}",
+        "{a: {<<: [{x: 1}, {x: 2, y: 2}]}}",
+        "{a: {<<: [{<<: {x: 1}, z: 1}, {x: 2, z: 2, <<: {y: 5}}]}}",
+        "{a: &a {x: 1}, b: &b {<<: *a, y: 2}, c: {<<: [*b, *a], y: 3}}",
+        "{a: {<<: []}, b: {<<: {}}}",
+    ],
+)
+def test_merges_mean_what_they_mean_to_yaml(text: str) -> None:
+    assert yaml_source.read(text).value == yaml.safe_load(text)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:

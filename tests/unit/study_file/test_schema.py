@@ -22,10 +22,10 @@ from hpsearch.starters.starters import STARTERS, starter
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS, SAMPLERS, arguments_of
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema import DIALECT, study_file_schema
-from hpsearch.study_file.text import yaml_source
 from support.files.study_files import GOOD
 from trials import tasks
 from trials.contract import Setting, TaskError
+from trials.descriptions import yaml_source
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import Field
 from unit.study_file.test_checks import MISTAKES

@@ -26,6 +26,7 @@ from hpsearch.study_file.parameters import (
     Parameter,
 )
 from hpsearch.study_file.reading import space_in
+from hpsearch.study_file.space import distribution_of
 from support.thoroughness import examples
 from trials.contract import Setting
 from trials.settings import TABLE
@@ -106,11 +107,11 @@ def test_what_is_suggested_lies_inside_and_honours_every_condition(
     for _ in range(3):
         trial = study.ask()
         params = spaces.suggest(trial, space)
-        assert params == trial.params
+        assert params == spaces.as_written(space, trial.params)
         assert spaces.problems_with(space, params) == []
         assert set(params) == {name for name in space if condition_holds(space, params, name)}
         assert sorted(spaces.active(space, params)) == sorted(params)
-        assert trial.distributions == {name: spaces.distribution_of(space[name]) for name in params}
+        assert trial.distributions == {name: distribution_of(space[name]) for name in params}
 
 
 @settings(max_examples=examples(60))
@@ -120,7 +121,7 @@ def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
 ) -> None:
     for parameter in space.values():
         assert type(parameter).model_validate(parameter.model_dump()) == parameter
-        distribution = spaces.distribution_of(parameter)
+        distribution = distribution_of(parameter)
         assert json_to_distribution(to_json(distribution)) == distribution
         if not isinstance(parameter, CategoricalParameter):
             assert isinstance(distribution, FloatDistribution | IntDistribution)
@@ -225,8 +226,26 @@ def test_defaults_always_lie_inside(space: dict[str, Parameter], default: Any) -
     assert spaces.problems_with(space, spaces.defaults(space, table) or {}) == []
 
 
+@given(st.integers(-50, 50), st.integers(0, 3), st.integers(1, 9), st.integers(1, 40), st.data())
+def test_points_of_a_grid_are_what_people_would_write(
+    first: int, digits: int, step: int, steps: int, data: st.DataObject
+) -> None:
+    def written(units: int) -> float:
+        return float(f"{units}e-{digits}")
+
+    grid = FloatParameter(
+        type="float", low=written(first), high=written(first + steps * step), step=written(step)
+    )
+    points = [written(first + place * step) for place in range(steps + 1)]
+    assert [grid.value_at(place) for place in range(steps + 1)] == points
+    place = data.draw(st.floats(0, 1, exclude_max=True))
+    assert grid.at(place) in points
+    drawn = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1)).ask()
+    assert spaces.suggest(drawn, {"s": grid})["s"] in points
+
+
 def test_choices_become_a_categorical_distribution() -> None:
-    assert spaces.distribution_of(SPACE["lora"]) == CategoricalDistribution([True, False])
+    assert distribution_of(SPACE["lora"]) == CategoricalDistribution([True, False])
 
 
 LENGTHS = {

@@ -9,9 +9,9 @@ import pytest
 
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema import study_file_schema
-from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.trackers import MlflowOptions
 from support.files.study_files import GOOD, problems_of
+from trials.descriptions import yaml_source
 
 VALIDATOR = jsonschema.Draft202012Validator(study_file_schema())
 

@@ -1,24 +1,27 @@
 """Readers of reports, by their form: JSON, patterns, CSV.
 
-Each has the method `report_in`, which gives the report that a line completes, or raises
-`ProgramFailed` for an impossible one.
+Those of lines have the method `report_in`, which gives the report that a line completes, or raises
+`ProgramFailed` for an impossible one. A row of a table may take several lines.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from trials.contract import ProgramFailed
-from trials.descriptions.report_pattern import RESOURCE, ReportPattern, visible
-from trials.tasks.function.reported import MOST_RESOURCE, metric_name, number_of
+from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
+from trials.running.reported import MOST_RESOURCE, metric_name, number_of
 
 LETTERS = 200
 """Letters of a line that a message repeats."""
+MOST_SLOW = 10
+"""Lines that may take too long to be searched."""
 FROM_0 = "+1"
 """The end of the name of a resource that is counted from 0."""
 
@@ -64,10 +67,13 @@ class PatternLines:
 
     Args:
         patterns: In the order of the program's lines.
+        note: Takes remarks on lines that could not be searched.
     """
 
-    def __init__(self, patterns: Sequence[ReportPattern]) -> None:
+    def __init__(self, patterns: Sequence[ReportPattern], note: Callable[[str], None]) -> None:
         self._patterns = patterns
+        self._note = note
+        self._slow = 0
         self._names = {name for pattern in patterns for name in pattern.names}
         self._found: dict[str, float] = {}
 
@@ -75,7 +81,7 @@ class PatternLines:
         text = visible(line)
         is_matched = False
         for pattern in self._patterns:
-            numbers = pattern.numbers_in(text)
+            numbers = self._numbers_in(text, pattern)
             if numbers and pattern is self._patterns[0]:
                 self._found = {}
             is_matched = is_matched or bool(numbers)
@@ -84,6 +90,19 @@ class PatternLines:
             return None
         found, self._found = self._found, {}
         return _report(found, RESOURCE, text)
+
+    def _numbers_in(self, text: str, pattern: ReportPattern) -> dict[str, float]:
+        try:
+            return pattern.numbers_in(text)
+        except TimeoutError:
+            self._slow += 1
+            what = f"task.report: {pattern.text!r} was not found within {LIMIT_S:g} s"
+            line = f"in the line {text[:LETTERS]}"
+            if self._slow == MOST_SLOW:
+                hint = "make it more exact, with fewer parts such as .*, or print shorter lines"
+                raise ProgramFailed(f"{what} {line}, and so in {MOST_SLOW} lines: {hint}") from None
+            self._note(f"{what} {line}, which is left out")
+            return {}
 
 
 class CsvRows:
@@ -103,19 +122,24 @@ class CsvRows:
             self._needed.append(objective)
         self._columns: list[str] = []
 
-    def report_in(self, line: bytes) -> ReportLine | None:
-        text = visible(line).strip("\ufeff")
-        cells = [cell.strip() for cell in next(csv.reader([text]), [])]
+    def reports_in(self, content: bytes, *, ended: bool) -> Iterator[ReportLine]:
+        """The reports in the rows of a file that are whole. Unless it has ended, more may follow.
+        Raises ProgramFailed for an impossible report, or a quote that is never closed."""
+        text = content.decode("utf-8-sig", errors="replace")
+        for cells in _rows(text if ended else text[: text.rfind("\n") + 1], ended=ended):
+            yield from self._report_in([cell.strip() for cell in cells])
+
+    def _report_in(self, cells: list[str]) -> Iterator[ReportLine]:
         if not self._columns:
             self._begin(cells)
-            return None
+            return
         numbers = {}
         for name, cell in zip(self._columns, cells, strict=False):
             with suppress(ValueError):
-                numbers[name] = float(cell)
-        if not numbers.keys() >= set(self._needed):
-            return None
-        return _report(numbers, self._resource, text)
+                if "_" not in cell:  # which Python's own numbers may have
+                    numbers[name] = float(cell)
+        if numbers.keys() >= set(self._needed):
+            yield _report(numbers, self._resource, ",".join(cells))
 
     def _begin(self, columns: list[str]) -> None:
         for needed in self._needed:
@@ -124,6 +148,37 @@ class CsvRows:
                 hint = "name the one that counts under task.resource, and the objective's"
                 raise ProgramFailed(f"{what}: {hint}")
         self._columns = columns
+
+
+class _Lines:
+    """The lines of a text, and whether they have been used up."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = io.StringIO(text, newline="")
+        self.used_up = False
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._lines
+        self.used_up = True
+
+
+def _rows(text: str, *, ended: bool) -> list[list[str]]:
+    """The rows of a table that are whole: those that end before another line is asked for."""
+    lines = _Lines(text)
+    rows = []
+    longest = csv.field_size_limit(max(len(text), csv.field_size_limit()))
+    try:
+        for row in csv.reader(lines, skipinitialspace=True):
+            if not lines.used_up:
+                rows.append(row)
+            elif ended:
+                hint = "close it, and write one inside of a cell twice"
+                raise ProgramFailed(f"row {len(rows) + 1} has a quote that is never closed: {hint}")
+    except csv.Error as error:
+        raise ProgramFailed(f"the table cannot be read: {error}") from None
+    finally:
+        csv.field_size_limit(longest)
+    return rows
 
 
 def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:

@@ -37,15 +37,14 @@ class ReportStream:
         self._resource, self._metric = resource, metric
         self._stamp: object = None
         """The state of the file when it was last read."""
+        self._is_table = not patterns and file is not None and file.suffix == ".csv"
         self._reader = self._new_reader()
         self._rests: dict[Source, bytes] = {"stdout": b"", "stderr": b""}
 
-    def _new_reader(self) -> JsonLines | PatternLines | CsvRows:
+    def _new_reader(self) -> JsonLines | PatternLines:
         if self._patterns:
-            return PatternLines(self._patterns)
-        if self._file is None or self._file.suffix != ".csv":
-            return JsonLines(self._resource)
-        return CsvRows(self._resource, self._metric)
+            return PatternLines(self._patterns, self._output.note)
+        return JsonLines(self._resource)
 
     def reports(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[ReportLine]:
         """The reports that are complete with pieces of output, and those of a changed file.
@@ -91,10 +90,14 @@ class ReportStream:
             if stamp == self._stamp:
                 return
             self._stamp = stamp
-            lines = self._file.read_bytes().split(b"\n")
+            content = self._file.read_bytes()
         except OSError as error:
             raise ProgramFailed(f"reports cannot be read: {error}") from error
+        if self._is_table:
+            yield from CsvRows(self._resource, self._metric).reports_in(content, ended=ended)
+            return
         reader = self._new_reader()
+        lines = content.split(b"\n")
         for line in lines if ended else lines[:-1]:
             report = reader.report_in(line)
             if report is not None:

@@ -18,12 +18,13 @@ from trials.contract import Finding, ProgramFailed, Report, Setup, Severity
 from trials.descriptions.command import GRACE_S
 from trials.descriptions.command_line import BUDGET, FOLDER, PARAMS, RESUME, SEED, CommandLine
 from trials.descriptions.report_pattern import ReportPattern
+from trials.running.reported import Stopwatch
+from trials.settings import in_full
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text, own_environment
 from trials.tasks.command.readers import ReportLine
 from trials.tasks.command.report_stream import ReportStream
-from trials.tasks.function.reported import Stopwatch
 
 POLL_S = 0.1
 """The longest wait for news before the run hands control back to its worker."""
@@ -159,7 +160,7 @@ class CommandRun:
         if resource <= self._printed:
             if self._command.patterns:
                 return  # a summary for people
-            what = f"the command reported {resource:g} after {self._printed:g}"
+            what = f"the command reported {in_full(resource)} after {in_full(self._printed)}"
             raise ProgramFailed(f"{what}: the {self._command.resource} must rise")
         is_first = self._printed == 0.0
         self._printed = resource
@@ -205,8 +206,8 @@ class CommandRun:
         what = f"the command ended with {exit_text(code)}"
         if self._reached > 0:
             unit = self._setup.budget.unit.value
-            before = f"before its budget of {self._total:g} {unit}"
-            what += f" after its report at {self._reached:g}, {before}"
+            before = f"before its budget of {in_full(self._total)} {unit}"
+            what += f" after its report at {in_full(self._reached)}, {before}"
         elif code == 0:
             what += " and without a report"
         details = self._output.last_lines
@@ -331,7 +332,7 @@ class CommandRun:
         found = self._folder.history.findings()
         if self._began_again_at is None:
             return found
-        what = f"reported {self._began_again_at:g} first, though its trial was further"
+        what = f"reported {in_full(self._began_again_at)} first, though its trial was further"
         hint = "it does not continue from its folder: see resumes in docs/command.md"
         return (Finding("began_again", f"{what}: {hint}", Severity.WARNING), *found)
 

@@ -3,6 +3,5 @@
 - `task`: the task, which finds its function
 - `run`: one call of the function, in a thread of its own
 - `trial`: the trial as the function sees it
-- `reported`: the parts of a report
 - `report_history`: the reports of a trial: health checks and the best checkpoint
 """

@@ -7,14 +7,14 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trials.contract import Finding, Item, Note, Report, Setup, TrialStopped
+from trials.running.reported import numbers_among
 from trials.script import in_trial
-from trials.tasks.function.reported import metric_name, number_of
 from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all_read
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,8 @@ class FunctionRun:
             self.finished = "raised"
             raise error
         self.finished = "budget used" if is_trained else "the function returned"
-        metrics = _metrics_in(self._returned) if self._call.is_first else {}
+        returned = self._returned if isinstance(self._returned, Mapping) else {}
+        metrics = numbers_among(returned) if self._call.is_first else {}
         self._returned = None
         if metrics and (self._has_reported or self._call.checkpoint is not None):
             yield Note(metrics=metrics)
@@ -167,11 +168,3 @@ class FunctionRun:
     def _hand_over(self, item: Item) -> None:
         self._items.put(item)
         self._go.acquire()
-
-
-def _metrics_in(returned: object) -> dict[str, float]:
-    found = {}
-    for name, value in returned.items() if isinstance(returned, Mapping) else ():
-        with suppress(ValueError):
-            found[metric_name(name)] = number_of(str(name), value)
-    return found

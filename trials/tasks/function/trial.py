@@ -14,8 +14,9 @@ from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
 from trials.disk import drafts
+from trials.running.reported import MOST_RESOURCE, Stopwatch, numbers_of, resource_of
+from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory
-from trials.tasks.function.reported import MOST_RESOURCE, Stopwatch, number_of, numbers_of
 
 T = TypeVar("T")
 
@@ -85,13 +86,13 @@ class FunctionCall:
     def report(self, resource: float, metrics: Mapping[str, Any]) -> Report | Note:
         """The item of a call of `FunctionTrial.report`, with its errors; a note for one more report
         at the full budget."""
-        reached = number_of("resource", resource)
+        reached = resource_of(resource)
         if self.is_trained:
             if reached > self._resource:
                 raise TrialStopped
             return Note(metrics=numbers_of(metrics))
         if not reached > self._resource:
-            what = f"after {self._resource:g}: the resource must rise"
+            what = f"after {in_full(self._resource)}: the resource must rise"
             raise ValueError(f"trial.report({resource}) {what}")
         if reached > MOST_RESOURCE:
             what = "the resource must say how far the trial has trained"

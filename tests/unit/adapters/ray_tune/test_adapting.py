@@ -108,10 +108,10 @@ def test_each_report_is_an_iteration_and_the_config_is_nested_again(tmp_path):
         for _ in range(3):
             tune.report({"loss": torch.tensor(0.5), "eval": {"f1": np.float32(1)}, "note": "text"})
 
-    runner = run_of(train, tmp_path, args={"model": {"depth": 2}, "_tune": {"lists": ["sizes"]}},
-                    params={"lr": 0.5, "model.width": 3, "sizes": "[1, 2]"})  # fmt: skip
+    runner = run_of(train, tmp_path, args={"model": {"depth": 2}, "_tune": {"tuples": ["sizes"]}},
+                    params={"lr": 0.5, "model.width": 3, "sizes": [1, 2]})  # fmt: skip
     assert metrics_of(runner) == [(n, {"loss": 0.5, "eval/f1": 1.0}) for n in (1.0, 2.0, 3.0)]
-    assert seen == {"lr": 0.5, "model": {"width": 3, "depth": 2}, "sizes": [1, 2]}
+    assert seen == {"lr": 0.5, "model": {"width": 3, "depth": 2}, "sizes": (1, 2)}
     assert runner.finished == "the function returned"
 
 

@@ -83,6 +83,17 @@ def test_the_space_is_that_of_the_distributions(database: Path, sqlite_url: str)
     assert written["objective"] == {"metric": "value", "direction": "maximize"}
 
 
+def test_points_of_a_grid_come_along_as_people_write_them(tmp_path: Path, sqlite_url: str) -> None:
+    url = f"sqlite:///{tmp_path}/grid.db"
+    storage = RDBStorage(url, UNPOOLED)
+    grid = {"s": [0.1 + 0.2, 0.5]}
+    study = optuna.create_study(storage=storage, sampler=optuna.samplers.GridSampler(grid))
+    study.optimize(lambda trial: trial.suggest_float("s", 0.1, 0.9, step=0.1), n_trials=2)
+    assert 0.1 + 0.2 in [trial.params["s"] for trial in study.trials]
+    history = imported(sqlite_url, url)
+    assert {trial.params["s"] for trial in history.trials} == {0.3, 0.5}
+
+
 def test_several_objectives_keep_their_names_and_other_ranges_are_those_of_the_values(
     database: Path, sqlite_url: str
 ) -> None:

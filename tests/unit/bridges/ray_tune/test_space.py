@@ -25,6 +25,7 @@ SPACE = {
         "seeds": of_ray.lograndint(1, 1000),
         "act": of_ray.choice(["relu", "tanh", None]),
         "sizes": of_ray.choice([[8], [8, 4]]),
+        "shapes": of_ray.choice([None, (8, (4, 2)), {"a": (1,)}]),
         "same": {"deep": [1, {"a": True}]},
     },
     "batch": of_ray.grid_search([16, 32]),
@@ -51,11 +52,10 @@ def test_every_parameter_has_the_range_that_ray_tune_draws_from():
         variants += [config for _, config in generate_variants(SPACE, random_state=chance)]
     drawn = {name: [dict(values_in(each))[name] for each in variants] for name in parameters}
     for name, parameter in parameters.items():
-        texts = name in found.lists
         for value in drawn[name]:
             # Ray rounds to steps with an error of its own.
             plain = round(value, 9) if isinstance(value, float) and "drop" in name else value
-            shown = str(plain) if texts else getattr(plain, "item", lambda v=plain: v)()
+            shown = getattr(plain, "item", lambda v=plain: v)()
             assert parameter.problem_with(shown) is None, (name, value)
         if isinstance(parameter, IntParameter) and not parameter.log:
             assert {min(drawn[name]), max(drawn[name])} == {parameter.low, parameter.high}, name
@@ -65,8 +65,16 @@ def test_every_parameter_has_the_range_that_ray_tune_draws_from():
 
 def test_the_config_of_a_trial_is_as_nested_as_it_was():
     found = read_space(SPACE)
-    params = {name: name for name in found.space} | {"model.sizes": "[8, 4]"}
-    config = config_of({**found.constants, **params}, frozenset(found.lists))
+    sizes = found.space["model.sizes"]["choices"][1]
+    shapes = found.space["model.shapes"]["choices"]
+    params = {name: name for name in found.space} | {"model.sizes": sizes, "act": {"of": [1]}}
+    for shape, given in zip([None, (8, (4, 2)), {"a": (1,)}], shapes, strict=True):
+        given_params = {**found.constants, **params, "model.shapes": given}
+        assert config_of(given_params, frozenset(found.tuples))["model"]["shapes"] == shape
+    config = config_of({**found.constants, **params}, frozenset(found.tuples))
+    config["model"]["sizes"].append(2)
+    assert (config["model"]["sizes"].pop(), config["act"]) == (2, {"of": [1]})
+    assert sizes == [8, 4], "a trainable may change its config"
     assert set(config["model"]) == set(SPACE["model"])
     assert config["model"]["sizes"] == [8, 4]
     assert config["model"]["same"] == {"deep": [1, {"a": True}]}
@@ -84,7 +92,9 @@ def test_the_config_of_a_trial_is_as_nested_as_it_was():
         (of_ray.qlograndint(2, 16, 2), "a: a logarithmic range with steps of 2"),
         (of_ray.choice([]), "a: there is nothing to choose from"),
         (of_ray.choice([int, float]), "a: the choice <class 'int'> is not a plain value"),
-        (of_ray.choice([(1, 2)]), r"a: the choice \(1, 2\) is not a plain value"),
+        (of_ray.choice([(1, 2), [1]]), "a: its choices hold both lists and tuples"),
+        (of_ray.choice([[1], {3: 1}]), "a: the choice {3: 1} is not a plain value"),
+        ([(1, 2)], "a: the constant .* is not a plain value"),
         ([of_ray.uniform(0, 1)], "a: the constant .* is not a plain value"),
         (object, "a: the constant <class 'object'> is not a plain value"),
         ({"b.c": of_ray.uniform(0, 1)}, "the key 'b.c' of a cannot be part"),

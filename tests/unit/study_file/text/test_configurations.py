@@ -35,6 +35,8 @@ def test_values_read_as_what_they_are() -> None:
         ("rate=0.1, rate=0.2", "rate appears twice"),
         ("rate=2", "rate: must be from 1e-05 to 1.0, not 2"),
         ("layers=1.5", "layers: must be a whole number"),
+        (f"layers={'9' * 400}", "layers: must be a whole number, not '9999"),
+        (f"rate={'9' * 5000}", "rate: must be a number, not '9999"),
         ("optimzer=sgd", "did you mean optimizer?"),
         ("lora=false, rank=8", "rank: is not active while lora is false"),
     ],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.study_file.text import yaml_source
 from hpsearch.study_file.text.editing import with_budget
 from support.files.study_files import GOOD
+from trials.descriptions import yaml_source
 
 CHANGES = {"trials": 80, "gpu_hours": 1e-05, "wall_clock": "4h"}
 ODD = """\

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from trials.contract import TaskError
@@ -39,6 +41,15 @@ def filled(text: str) -> list[str]:
 )
 def test_values_are_put_in_after_the_split(text: str, words: list[str]) -> None:
     assert filled(text) == words
+
+
+@pytest.mark.parametrize("value", [-1.2e-05, -1e20, -5e-324, -1.7e308, -0.5, -3, -1e16])
+@pytest.mark.parametrize("text", ["t --shift {shift}", "t --shift={shift}", "t -s {shift}"])
+def test_a_negative_number_is_written_so_that_argparse_reads_it(text: str, value: float) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-s", "--shift", type=type(value))
+    words = CommandLine(text).filled({"shift": value})
+    assert parser.parse_args(words[1:]).shift == value
 
 
 @pytest.mark.parametrize(

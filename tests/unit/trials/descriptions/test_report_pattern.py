@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ from trials.descriptions.report_pattern import ReportPattern, visible
         (["epoch {resource} acc {a}", "done"], "has a text without a name in braces"),
         ("{resource} {a} {a}", "has {a} twice"),
         ([], "must be a list of at least 1"),
+        ("{resource} {a}" + "(" * 400 + ")" * 400, "is nested too deeply"),
+        ("{resource} {a}" + "x" * 1000, "is too long, or repeats its parts too often"),
+        ("{resource} {a} ((x{1000}){0,1000}){1000,}", "repeats its parts too often"),
     ],
 )
 def test_a_pattern_that_cannot_be_right_is_a_mistake_in_the_study_file(
@@ -40,6 +44,52 @@ def test_metrics_that_no_pattern_names_are_not_reported() -> None:
 def test_numbers_are_read_as_programs_print_them(text: str) -> None:
     found = ReportPattern("loss={loss}").numbers_in(f"loss={text}% of 3")
     assert found["loss"] == pytest.approx(float(text), nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "numbers"),
+    [
+        ("v{resource}.{acc}", "v1.25", {"resource": 1, "acc": 25}),
+        ("ckpt-{resource}.pt {acc}", "ckpt-3.pt 1.", {"resource": 3, "acc": 1}),
+        ("{resource}/9 {acc}%", "12/9 3.5%", {"resource": 12, "acc": 3.5}),
+        ("epoch 0{resource}: {acc}", "epoch 07: -.5e-2", {"resource": 7, "acc": -0.005}),
+        (r"(?<=h )0?{resource}(?= of).*acc {acc}", "h 07 of 9 acc 1", {"resource": 7, "acc": 1}),
+        ("step {resource}e{acc}", "step 3e", {}),
+    ],
+)
+def test_patterns_divide_what_a_program_prints_as_a_person_would(
+    pattern: str, line: str, numbers: dict[str, float]
+) -> None:
+    assert ReportPattern(pattern).numbers_in(line) == numbers
+
+
+@pytest.mark.parametrize("line", ["9" * 10_000, "epoch " + "9" * 10_000, "9." * 5_000])
+@pytest.mark.parametrize(
+    "pattern", ["{resource} {acc}", "epoch {resource}.*acc {acc}", r"epoch {resource}\s*.*?{acc}%"]
+)
+def test_a_long_run_of_digits_is_searched_at_once(pattern: str, line: str) -> None:
+    found = ReportPattern(pattern)
+    for _ in range(20):
+        assert found.numbers_in(line) == {}
+
+
+@pytest.mark.parametrize("pattern", ["{resource} {a} (x+x+)+y", "{resource} {a} (x|xx)+$"])
+def test_a_search_that_would_never_end_is_ended_while_other_threads_go_on(pattern: str) -> None:
+    turns: list[int] = []
+    ended = threading.Event()
+    counting = threading.Thread(
+        target=lambda: [turns.append(1) for _ in iter(lambda: ended.wait(0.001), True)]
+    )
+    counting.start()
+    try:
+        before = len(turns)
+        with pytest.raises(TimeoutError):
+            ReportPattern(pattern).numbers_in("1 2 " + "x" * 5_000 + "z")
+        during = len(turns) - before
+    finally:
+        ended.set()
+        counting.join()
+    assert during > 1
 
 
 def test_of_a_line_remains_what_a_terminal_shows() -> None:

@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_or_no_yaml_is_told(lab, capsys):
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
     (lab.folder / "bad.yaml").write_text("a: [")
     assert main([str(lab.folder / "bad.yaml"), "--out", "x"]) == 2
-    assert "is not YAML" in capsys.readouterr().err
+    assert "line 1: not valid here" in capsys.readouterr().err
 
 
 def test_a_folder_with_a_run_in_it_is_not_trained_over(lab, command):

@@ -9,6 +9,7 @@ import pytest
 
 from support.running.command_runs import Python, Start, first_of, log_of, reports_of, shell
 from trials.contract import Goal, ProgramFailed
+from trials.tasks.command.readers import CsvRows
 
 
 def seen(run: Any) -> list[tuple[float, dict[str, float]]]:
@@ -24,6 +25,24 @@ def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_l
     run = start("sh train.sh", report=r"epoch {resource}/\d{1} .* val_acc {accuracy}")
     assert seen(run) == [(n, {"accuracy": n / 10}) for n in (1, 2, 3)]
     assert "epoch 2/3 [12:02] val_acc 0.2\nepoch done\n" in log_of(tmp_path)
+
+
+@pytest.mark.parametrize("lines", [1, 11])
+def test_lines_that_take_too_long_to_search_are_left_out_and_in_the_end_the_pattern_is_refused(
+    start: Start, python: Python, tmp_path: Path, lines: int
+) -> None:
+    program = python(
+        f"for _ in range({lines}):\n    print('x' * 5000 + '!')\nprint('xxepoch 3 a=2')\n"
+    )
+    run = start(program, report="(?:x+x+)+epoch {resource} a={a}")
+    if lines == 1:
+        assert seen(run) == [(3, {"a": 2.0})]
+    else:
+        with pytest.raises(
+            ProgramFailed, match=r"was not found within .* and so in 10 lines: make"
+        ):
+            seen(run)
+    assert "which is left out" in log_of(tmp_path)
 
 
 def test_progress_bars_and_colours_are_not_in_the_way_and_logging_to_standard_error_is_read(
@@ -97,6 +116,45 @@ def test_a_table_that_is_written_anew_each_time_is_read(start: Start, python: Py
     reports = seen(run)
     assert reports[-1] == (3.0, {"val_loss": 2.5})
     assert [at for at, _ in reports] == sorted({at for at, _ in reports})
+
+
+def test_cells_may_be_long_and_hold_line_ends_quotes_and_commas(
+    start: Start, python: Python
+) -> None:
+    program = python(
+        "import csv\n"
+        "notes = ['a\\nb, \"c\"', 'x' * 3_000_000, '\\r\\n\\n', '1_0']\n"
+        "file = open(sys.argv[1] + '/m.csv', 'w', newline='')\n"
+        "writer = csv.writer(file)\n"
+        "writer.writerow(['a\\nnote', 'epoch', 'acc'])\n"
+        "for n, note in enumerate(notes, start=1):\n"
+        "    writer.writerow([note, n, n / 10])\n"
+        "    file.flush()\n"
+    )
+    wanted = {"reports": "m.csv", "resource": "epoch", "goal": Goal("acc", True)}
+    run = start(f"{program} {{folder}}", total=4.0, **wanted)
+    assert seen(run) == [(n, {"acc": n / 10}) for n in (1, 2, 3, 4)]
+
+
+def test_a_row_that_is_not_whole_yet_is_no_report() -> None:
+    rows = b'epoch,acc,note\n1,0.5,"a\nb"\n2,0.25,"a\nb"\n3,1\n'
+    written = []
+    for size in range(len(rows) + 1):
+        found = CsvRows("epoch", "acc").reports_in(rows[:size], ended=False)
+        written.append([report.metrics["acc"] for report in found])
+    assert written == sorted(written)
+    assert [list(map(float, some)) for some in (written[0], written[-1])] == [[], [0.5, 0.25, 1]]
+    assert {len(each) for each in written} == {0, 1, 2, 3}
+
+
+def test_a_quote_that_is_never_closed_is_told_at_the_end(start: Start, python: Python) -> None:
+    program = python(
+        "with open(sys.argv[1] + '/m.csv', 'w') as file:\n"
+        "    file.write('epoch,acc,note\\n1,0.5,\"a\\n3,0.5,\\n')\n"
+    )
+    run = start(f"{program} {{folder}}", reports="m.csv", resource="epoch")
+    with pytest.raises(ProgramFailed, match="row 2 has a quote that is never closed: close it"):
+        reports_of(run)
 
 
 def test_rows_without_the_objective_are_not_reports(start: Start, python: Python) -> None:

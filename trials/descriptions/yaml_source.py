@@ -7,19 +7,20 @@ returned, as a list of problems.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from hpsearch.errors import UserError
-from hpsearch.study_file.validation import place
 from trials.contract import Problem
-from trials.data import files
 
 MOST_NODES = 100_000
-"""The most values in one file with its aliases expanded: a few nested ones can give billions."""
+"""The most values in one file with its aliases and merges expanded: a few nested ones can give
+billions. A value counts once more for each 100 letters of it."""
+LONGEST_PLACE = 1_000
+"""Letters of the dotted place of a value."""
+LARGEST = 2**1024
+"""No whole number is as large: no float could hold it, and Python prints only 4,300 digits."""
 
 
 @dataclass
@@ -40,26 +41,11 @@ class Source:
         return self.lines[where]
 
 
-def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:
-    """The text of a file; errors name it by its kind, and give the hint if there is none.
-
-    Raises:
-        UserError: It cannot be read, or is not text.
-    """
-    try:
-        files.refuse_odd(path)
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UserError(f"{path}: there is no such {kind}", hint) from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        what = f"{path}:{line}: is not UTF-8 text ({error.reason})"
-        raise UserError(what, files.conversion(path, error)) from None
-    except ValueError as error:
-        raise UserError(f"{path} {error}", f"a {kind} is a text file") from None
-    except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}"
-        raise UserError(what, "check the path and its permissions") from None
+def place(where: str, key: str | int) -> str:
+    """The dotted place of a key or item within `where`."""
+    if isinstance(key, int):
+        return f"{where}[{key}]"
+    return f"{where}.{key}" if where else key
 
 
 def read(text: str) -> Source:
@@ -79,35 +65,86 @@ def read(text: str) -> Source:
         what = f"contains the control character {error.character!r}; remove it"
         source.problems.append(Problem("", what))
     except RecursionError:
-        what = "is nested too deeply, or a part of it contains itself; use fewer levels"
-        source.problems.append(Problem("", what))
+        what = "is nested too deeply, has very long names, or a part of it contains itself"
+        source.problems.append(Problem("", f"{what}; use fewer levels"))
     return source
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, refusing tags."""
+    """PyYAML's safe loader, refusing tags, and more values than a study file has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._written = _Count()
+        self._merged = _Count()
 
     def compose_node(self, parent: Node | None, index: int) -> Node | None:
         """Compose the next node, which must not have a tag."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
+        self._written.add(1, event.start_mark)
         if getattr(event, "tag", None) is not None:
             problem = f"found the tag {event.tag}"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: MappingNode) -> None:
+        """Put the values of the mappings that `<<` names in its place. Of several with one key the
+        first counts, and the mapping's own before all. PyYAML's own keeps every one of them, and
+        they multiply from merge to merge."""
+        own = [pair for pair in node.value if not pair[0].tag.endswith(":merge")]
+        if len(own) == len(node.value):
+            return
+        merged: dict[str, tuple[Node, Node]] = {}
+        for key, value in node.value:
+            if key.tag.endswith(":merge"):
+                for each in value.value if isinstance(value, SequenceNode) else [value]:
+                    self._merge(each, merged)
+        merged |= {_text_of(key): (key, value) for key, value in own}
+        node.value = list(merged.values())
+
+    def _merge(self, node: Node, into: dict[str, tuple[Node, Node]]) -> None:
+        if not isinstance(node, MappingNode):
+            problem = "<< takes mappings"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        self.flatten_mapping(node)
+        self._merged.add(1 + len(node.value), node.start_mark)
+        for key, value in node.value:
+            into.setdefault(_text_of(key), (key, value))
+
+
+def _text_of(key: Node) -> str:
+    if not isinstance(key, ScalarNode):
+        problem = "found a key that is a list or a mapping"
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+    return str(key.value)
+
+
+class _Count:
+    """A number of values, which is limited."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def add(self, number: int, mark: yaml.Mark) -> None:
+        """Count some more. Raises MarkedYAMLError if they are too many."""
+        self._number += number
+        if self._number > MOST_NODES:
+            problem = f"more than {MOST_NODES} values"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 class _Builder:
     def __init__(self, loader: _Loader, source: Source) -> None:
         self._loader = loader
         self._source = source
-        self._nodes = 0
+        self._nodes = _Count()
 
     def build(self, node: Node, where: str) -> Any:
         """The value of a node at a dotted place."""
-        self._nodes += 1
-        if self._nodes > MOST_NODES:
-            problem = f"more than {MOST_NODES} values"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        letters = len(node.value) if isinstance(node, ScalarNode) else 0
+        self._nodes.add(1 + letters // 100, node.start_mark)
+        if len(where) > LONGEST_PLACE:
+            raise RecursionError
         if isinstance(node, MappingNode):
             return self._mapping(node, where)
         if isinstance(node, SequenceNode):
@@ -116,11 +153,10 @@ class _Builder:
 
     def _mapping(self, node: MappingNode, where: str) -> dict[str, Any]:
         self._refuse_repeated_keys(node, where)
-        # Merges what `<<` names. The mapping's own keys come later and win.
         self._loader.flatten_mapping(node)
         value: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = str(key_node.value)
+            key = _text_of(key_node)
             inside = place(where, key)
             self._source.lines[inside] = key_node.start_mark.line + 1
             if not key_node.tag.endswith((":str", ":value")):
@@ -131,7 +167,7 @@ class _Builder:
     def _refuse_repeated_keys(self, node: MappingNode, where: str) -> None:
         first: dict[str, int] = {}
         for key_node, _ in node.value:
-            key = str(key_node.value)
+            key = _text_of(key_node)
             line = key_node.start_mark.line + 1
             if key in first:
                 what = f"is written twice, in lines {first[key]} and {line}; keep one"
@@ -154,11 +190,14 @@ class _Builder:
         if kind in ("str", "value", "timestamp") or is_base_60:
             return text
         try:
-            return self._loader.construct_object(node)
+            value = self._loader.construct_object(node)
         except ValueError:  # digits that only look like a number: 0x_, or thousands of them
+            value = LARGEST
+        if isinstance(value, int) and abs(value) >= LARGEST:
             what = f"{text[:40]} is not a number that this program can hold"
             self._refuse(where, f"{what}; put it in quotes if it is text")
             return None
+        return value
 
     def _refuse(self, where: str, what: str) -> None:
         self._source.problems.append(Problem(where, what))
@@ -168,6 +207,8 @@ _REMEDIES = {
     "found the tag": "write plain values without tags",
     "found character '\\t'": "indent with spaces, not tabs",
     "but found another document": "keep one document in the file",
+    "found a key that is": "write names as keys",
+    "<< takes": "name mappings by their anchors, such as <<: *defaults",
     "more than": "shorten the file or its aliases",
     "mapping values are not allowed": "check the indentation, and quote text that contains ': '",
 }

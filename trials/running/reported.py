@@ -1,0 +1,158 @@
+"""The parts of a report, made plain: names that a person can type, Python's numbers, and the time
+that a trial has trained."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from trials.contract import Note
+
+LETTERS = 100
+"""Letters of a value that a message repeats."""
+MOST_RESOURCE = 2.0**53
+"""The largest resource: above it a float cannot tell a number from the next one."""
+
+
+def metric_name(of: object) -> str:
+    """The name of a metric.
+
+    Raises:
+        ValueError: A person cannot type it.
+    """
+    name = str(of)
+    if not name.isprintable() or not name or name.startswith("$"):
+        what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
+        raise ValueError(what)
+    return name
+
+
+def number_of(name: str, value: Any) -> float:
+    """The one number that a value of any library is: Python's own, a Decimal or a Fraction, a
+    scalar, or an array or tensor of one element on any device. True is 1, and NaN is a number.
+
+    Text is not one, even "0.5", nor is a time, a complex number, or what stands for a missing
+    value, such as None, `pandas.NA` and `numpy.ma.masked`.
+
+    Raises:
+        ValueError: It is not a number; the error repeats the name.
+    """
+    # Any error that the value's own methods raise says that it is not a number.
+    try:
+        plain = scalar_of(value)
+        number = float(plain) if _is_numeric(plain) else None
+        is_larger = number is not None and math.isinf(number) and plain not in (number, -number)
+    except OverflowError:
+        number, is_larger = math.inf, True
+    except Exception:  # noqa: BLE001
+        number, is_larger = None, False
+    if is_larger:
+        raise ValueError(f"{name} is too large for a float")
+    if number is None:
+        raise ValueError(f"{name} must be a number, not {_shown(value)}")
+    return number
+
+
+def resource_of(value: Any) -> float:
+    """The resource of a report. Raises ValueError if it is not a number, or is true or false."""
+    number = number_of("resource", value)
+    if isinstance(scalar_of(value), bool):
+        raise ValueError(f"resource must be a number, not {_shown(value)}")
+    return number
+
+
+def scalar_of(value: Any) -> Any:
+    """The one element of an array or a scalar of any library as Python's, None where it is masked;
+    other values as they are."""
+    if not callable(getattr(value, "item", None)):
+        return value
+    import numpy as np  # here: few training functions that need no numpy are slowed down by it
+
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    is_absent = np.ma.is_masked(value) or kind in ("m", "M")  # whose items may be whole numbers
+    return None if is_absent else value.item()
+
+
+def _is_numeric(value: Any) -> bool:
+    """True if it says itself how it is a number: float() also reads text and bytes."""
+    kind = type(value)
+    is_text = isinstance(value, str | bytes | bytearray)
+    return not is_text and (hasattr(kind, "__float__") or hasattr(kind, "__index__"))
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - of somebody's class
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= LETTERS else f"{text[:LETTERS]}..."
+
+
+def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics of a report by their names. Raises ValueError as the functions above."""
+    if not hasattr(metrics, "items"):
+        example = '{"loss": 0.5}'
+        raise ValueError(f"metrics must be named, such as {example}, not {_shown(metrics)}")
+    values = {}
+    for name, value in metrics.items():
+        values[metric_name(name)] = number_of(f"metric {name!r}", value)
+    return values
+
+
+def numbers_among(values: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics among values that a program measures; what is not a number is left out."""
+    found = {}
+    for name, value in values.items():
+        with suppress(ValueError):
+            found[metric_name(name)] = number_of(name, value)
+    return found
+
+
+def plain_note(note: Note) -> Note:
+    """A note as it can be kept. Raises ValueError if a part of it is not what `Note` says."""
+    try:
+        attributes = json.loads(json.dumps(dict(note.attributes), default=_plain))
+    except (TypeError, ValueError, RecursionError):
+        what = f"a note's attributes must be values that JSON has, not {_shown(note.attributes)}"
+        raise ValueError(what) from None
+    return Note(attributes, numbers_of(note.constraints), numbers_of(note.metrics))
+
+
+def _plain(value: Any) -> Any:
+    plain = scalar_of(value)
+    if plain is value:
+        raise TypeError
+    return plain
+
+
+class Stopwatch:
+    """The seconds that a trial has trained in all attempts, without those in which it waits.
+
+    Args:
+        before_s: The seconds of earlier attempts. It runs from `go_on` to `pause`.
+    """
+
+    def __init__(self, before_s: float) -> None:
+        self._before_s = before_s
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """The seconds until now."""
+        if self._since is None:
+            return self._before_s
+        return self._before_s + time.perf_counter() - self._since
+
+    def go_on(self) -> None:
+        """Start, if it does not run."""
+        if self._since is None:
+            self._since = time.perf_counter()
+
+    def pause(self) -> None:
+        """Stop, until `go_on`."""
+        self._before_s = self.seconds
+        self._since = None
