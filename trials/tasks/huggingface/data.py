@@ -70,6 +70,7 @@ class SequenceData:
         vocabulary: The number of the tokenizer's tokens.
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         scored: The targets that the validation samples are scored on; None for their own.
+        scored_bytes: The UTF-8 bytes of the text that is scored, if tokens are predicted.
     """
 
     train: Split
@@ -79,6 +80,7 @@ class SequenceData:
     vocabulary: int
     tokenizer_files: dict[str, bytes]
     scored: Scored | None = None
+    scored_bytes: int = 0
 
 
 SEQUENCE_TYPES: tuple[type, ...] = (SequenceData, Split, Scored, Sequences)
@@ -90,6 +92,7 @@ def data_of(
     splits: Iterable[Split],
     labels: tuple[str, ...] = (),
     scored: Scored | None = None,
+    scored_bytes: int = 0,
 ) -> SequenceData:
     """The data of the training and the validation split of a tokenizer, with the fields of
     `SequenceData`."""
@@ -102,4 +105,5 @@ def data_of(
         vocabulary=len(tokenizer),
         tokenizer_files=text_tokenizer.files_of(tokenizer),
         scored=scored,
+        scored_bytes=scored_bytes,
     )

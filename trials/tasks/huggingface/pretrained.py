@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import TaskError
-from trials.descriptions.models import KEY, Pretrained
+from trials.descriptions.models import ADAPTER_CONFIG, KEY, Pretrained
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,29 @@ def new_weights(model: Pretrained, loaded: Any, info: Mapping[str, Any]) -> list
     if names:
         log.warning("%s has no weights for %s, which train from random ones", model, _listed(names))
     return names
+
+
+def written(auto: Any, folder: Path | str) -> Any:
+    """A whole model that a training wrote, to be evaluated. Code in its folder is not run.
+
+    Args:
+        auto: The class of transformers that loads it.
+
+    Raises:
+        ValueError: It lacks weights, or holds adapters alone.
+    """
+    if (Path(folder) / ADAPTER_CONFIG).is_file():
+        what = "holds adapters (LoRA), not a model; merge them, as docs/final-training.md shows"
+        raise ValueError(f"{folder} {what}")
+    from transformers.utils import logging as of_transformers
+
+    of_transformers.disable_progress_bar()
+    of_transformers.set_verbosity_error()  # it would list what is missing as a table
+    model, info = auto.from_pretrained(folder, output_loading_info=True, trust_remote_code=False)
+    if info["missing_keys"]:
+        names = sorted(info["missing_keys"])
+        raise ValueError(f"{folder} has no weights for {_listed(names)}; it is not whole")
+    return model.eval()
 
 
 def _in_head(name: str, loaded: Any) -> bool:

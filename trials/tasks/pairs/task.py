@@ -62,7 +62,8 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         learnt = _tokenise(tokenizer, train, length, trained)
         held_out = _tokenise(tokenizer, validation, length, trained)
         targets = Scored(_target_tokens(tokenizer, validation, scored))
-        return data_of(tokenizer, (learnt, held_out), scored=targets)
+        scored_bytes = _bytes_of(tokenizer, targets, validation, scored)
+        return data_of(tokenizer, (learnt, held_out), scored=targets, scored_bytes=scored_bytes)
 
     def with_test(
         self, data: SequenceData, test: list[Pair], settings: SequenceToSequenceSettings
@@ -71,7 +72,8 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         _, length = settings.target_lengths
         validation = _tokenise(tokenizer, test, settings.max_length, length)
         targets = Scored(_target_tokens(tokenizer, test, length))
-        return replace(data, validation=validation, scored=targets)
+        scored_bytes = _bytes_of(tokenizer, targets, test, length)
+        return replace(data, validation=validation, scored=targets, scored_bytes=scored_bytes)
 
 
 def _tokenise(
@@ -98,6 +100,17 @@ def _target_tokens(
         return_attention_mask=False,
     )
     return Sequences.of(encoded["input_ids"])
+
+
+def _bytes_of(
+    tokenizer: PreTrainedTokenizerBase, scored: Scored, pairs: Sequence[Pair], length: int
+) -> int:
+    total = 0
+    for row, pair in enumerate(pairs):
+        tokens = scored.targets.row(row).tolist()
+        whole = len(tokens) < length
+        total += len(pair.target.encode()) if whole else text_tokenizer.bytes_of(tokenizer, tokens)
+    return total
 
 
 class SequenceToSequence(TextTask):
