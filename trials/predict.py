@@ -14,7 +14,6 @@ Other models of transformers need nothing of this: `transformers.pipeline` loads
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from trials.descriptions.models import CONFIG
 from trials.tasks.images import classifier as images
@@ -27,7 +26,7 @@ from trials.tasks.workloads.in_use import ModelInUse
 __all__ = ["ImageClassifier", "ModelInUse", "TableModel", "load"]
 
 
-def load(folder: Path | str, device: str = "cpu") -> ModelInUse[Any]:
+def load(folder: Path | str, device: str = "cpu") -> ModelInUse:
     """The model in a folder.
 
     Args:

@@ -47,6 +47,11 @@ _TOKENIZERS = {
 FAMILIES = list(_CONFIGS)
 
 
+def config_of(family: str, words: int = VOCABULARY) -> Any:
+    """The configuration of a small model of a family."""
+    return _CONFIGS[family](words)
+
+
 def write(
     folder: Path, family: str, texts: Sequence[str] = (), auto: Any = transformers.AutoModel
 ) -> Path:
@@ -62,7 +67,7 @@ def write(
         words = len(tokenizer)
     torch.manual_seed(0)
     transformers.utils.logging.disable_progress_bar()
-    auto.from_config(_CONFIGS[family](words)).save_pretrained(folder)
+    auto.from_config(config_of(family, words)).save_pretrained(folder)
     return folder
 
 

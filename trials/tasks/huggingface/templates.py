@@ -135,14 +135,28 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
         )
     if hasattr(loaded.config, "label_names"):  # of timm's models, which write no others
         loaded.config.label_names = list(kind.labels)
-    fresh = {name.rpartition(".")[0] for name in new_weights(model, loaded, info)}
+    fresh = _modules_of(new_weights(model, loaded, info), loaded)
     revision = getattr(loaded.config, "_commit_hash", None)
     stored = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
     base = lora.Base(model.name, revision, stored)
     if kind.padding is not None:
         _fill_with(kind.padding, loaded)
     loaded.config.architectures = [type(loaded).__name__]
-    return Template(loaded, frozenset(fresh), base)
+    return Template(loaded, fresh, base)
+
+
+def _modules_of(new: list[str], model: nn.Module) -> frozenset[str]:
+    """The modules of new weights, and those around them that have no others."""
+    others = model.state_dict().keys() - set(new)
+    found = set()
+    for name in new:
+        inner, _, _ = name.rpartition(".")
+        found.add(inner)
+        outer, _, _ = inner.rpartition(".")
+        while outer and not any(other.startswith(f"{outer}.") for other in others):
+            found.add(outer)
+            outer, _, _ = outer.rpartition(".")
+    return frozenset(found)
 
 
 def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers.BertConfig:
@@ -203,9 +217,7 @@ def build(template: Template, settings: Settings, seed: int) -> transformers.Pre
     else:
         model = copy.deepcopy(template.model)
     seed_everything(derive(seed, Use.WEIGHTS))
-    for name, module in model.named_modules():
-        if name in template.fresh:
-            model._init_weights(module)
+    _initialise(model, template.fresh, model)
     if settings.dropout is not None:
         _set_dropout(model, settings.dropout)
     if settings.lora:
@@ -216,6 +228,23 @@ def build(template: Template, settings: Settings, seed: int) -> transformers.Pre
         _checkpoint_activations(model)
     _trust_batches(model)
     return model
+
+
+def _initialise(
+    module: nn.Module, fresh: frozenset[str], owner: transformers.PreTrainedModel, name: str = ""
+) -> None:
+    """Initialise modules as transformers does: the inner ones first, as some modules set weights
+    inside them in their own way, and models within a model by their own rules.
+
+    Args:
+        owner: The innermost model of transformers around the module.
+    """
+    for child_name, child in module.named_children():
+        path = f"{name}.{child_name}" if name else child_name
+        of_child = child if isinstance(child, transformers.PreTrainedModel) else owner
+        _initialise(child, fresh, of_child, path)
+    if name in fresh:
+        owner._init_weights(module)
 
 
 def _trust_batches(model: transformers.PreTrainedModel) -> None:

@@ -113,7 +113,7 @@ class _Pretrained(nn.Module):
         return scores
 
 
-class ImageClassifier(ModelInUse[Bytes]):
+class ImageClassifier(ModelInUse):
     """A trained network with its classes and normalisation. It reads bytes (uint8) of shape (n,
     height, width, channels), or (n, height, width) for one channel. The small network reads the
     shape of the training images; a pretrained model any height and width, and grey images too.

@@ -59,7 +59,7 @@ DESCRIPTION = "table.json"
 """The file of a checkpoint with the encoding and the model's shape."""
 
 
-class TableModel(ModelInUse[pd.DataFrame | Path | str]):
+class TableModel(ModelInUse):
     """A trained perceptron with the encoding of its table. It reads a file (CSV, TSV, Parquet,
     JSON lines) as the training data were read; or a frame, in which pandas may have made `NA` a
     missing value.

@@ -21,7 +21,7 @@ from trials.tasks.workloads.network_files import described
 Texts = Sequence[str] | Sequence[Sequence[str]]
 
 
-class TextModel(ModelInUse[Texts]):
+class TextModel(ModelInUse):
     """A trained model of texts, or of pairs of texts: each text is a string, each pair a tuple.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,8 @@ from trials.descriptions.text import CLASS, LABELS, NUMBER
 BATCH = 128
 """Inputs that go through a model at once."""
 
-Prediction = str | list[str] | float
-InputsT = TypeVar("InputsT")
 
-
-class ModelInUse(abc.ABC, Generic[InputsT]):
+class ModelInUse(abc.ABC):
     """A trained model in use.
 
     Attributes:
@@ -31,14 +28,14 @@ class ModelInUse(abc.ABC, Generic[InputsT]):
     _deviation: float = 1.0
 
     @abc.abstractmethod
-    def _outputs(self, inputs: InputsT, batch_size: int) -> torch.Tensor:
+    def _outputs(self, inputs: Any, batch_size: int) -> torch.Tensor:
         """The model's scores or standardised numbers, float32 on the CPU, shape (n, labels).
 
         Raises:
             ValueError: The inputs are not such as the model reads.
         """
 
-    def predict(self, inputs: InputsT, batch_size: int = BATCH) -> list[Any]:
+    def predict(self, inputs: Any, batch_size: int = BATCH) -> list[Any]:
         """The class of each input, its labels (of a probability above a half), or its number in
         the unit of the data.
 
@@ -58,7 +55,7 @@ class ModelInUse(abc.ABC, Generic[InputsT]):
             return [sorted(self._names(row)) for row in outputs > 0]
         return [self.labels[number] for number in outputs.argmax(dim=1).tolist()]
 
-    def probabilities(self, inputs: InputsT, batch_size: int = BATCH) -> npt.NDArray[np.float32]:
+    def probabilities(self, inputs: Any, batch_size: int = BATCH) -> npt.NDArray[np.float32]:
         """The probability of each of the `labels` for each input, shape (n, labels). Those of
         classes add up to 1; each of several labels has its own.
 
