@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # memory), in the order of their names, which has the longest (chaos) among the first; its output is
 # shown at its end, and it gives up after a few failures, of which each may have waited for ten
 # minutes. Each part names its folders, so that it need not import the other's tests.
-COMPUTES := tests/unit tests/contract tests/sim tests/gpu
+COMPUTES := tests/unit tests/contract tests/sim tests/gpu tests/reference
 STARTS := tests/browser tests/chaos tests/cluster tests/integration
 SHARED_OUT := --numprocesses logical --maxprocesses 8 --dist worksteal
 FILES := 2

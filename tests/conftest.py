@@ -56,6 +56,14 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("untimed")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the tables of the tests beside other libraries."""
+    for report in itertools.chain.from_iterable(terminalreporter.stats.values()):
+        for name, line in getattr(report, "user_properties", ()):
+            if name == "reference":
+                terminalreporter.write_line(line)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test with its layer, its folder's name; leave out what is thorough if asked."""
     for item in items:

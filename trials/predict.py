@@ -4,7 +4,9 @@
 
     load("models/digits/v1").predict(images)       # bytes, shape (n, height, width, channels)
     load("models/prices/v1").predict("new.csv")    # the columns it was trained on
-    load("models/stars/v1").predict(["A good book"])    # texts, or pairs of texts
+    stars = load("models/stars/v1", device="cuda")
+    stars.predict(["A good book"], batch_size=256)    # texts, or pairs of texts
+    stars.probabilities(["A good book"])    # shape (1, classes), in the order of stars.labels
 
 Other models of transformers need nothing of this: `transformers.pipeline` loads their folders.
 """
@@ -13,23 +15,35 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trials.descriptions.models import CONFIG
 from trials.tasks.images import classifier as images
 from trials.tasks.images.classifier import ImageClassifier
+from trials.tasks.tabular import table_model as tables
 from trials.tasks.tabular.table_model import TableModel
-from trials.tasks.text import text_model as texts
-from trials.tasks.text.text_model import TextModel
+from trials.tasks.text import task as texts
+from trials.tasks.workloads.in_use import ModelInUse
 
-__all__ = ["ImageClassifier", "TableModel", "TextModel", "load"]
+__all__ = ["ImageClassifier", "ModelInUse", "TableModel", "load"]
 
 
-def load(folder: Path | str) -> ImageClassifier | TableModel | TextModel:
+def load(folder: Path | str, device: str = "cpu") -> ModelInUse:
     """The model in a folder.
+
+    Args:
+        device: A torch device, such as cuda.
 
     Raises:
         FileNotFoundError: The folder holds none of these models.
+        ValueError: The model lacks weights, or is only adapters.
     """
-    if (Path(folder) / texts.DESCRIPTION).is_file():
-        return TextModel(folder)
-    if (Path(folder) / images.DESCRIPTION).is_file():
-        return ImageClassifier(folder)
-    return TableModel(folder)
+    folder = Path(folder)
+    if (folder / texts.DESCRIPTION).is_file():
+        from trials.tasks.text.text_model import TextModel  # brings transformers
+
+        return TextModel(folder, device)
+    if (folder / images.DESCRIPTION).is_file():
+        return ImageClassifier(folder, device)
+    if (folder / tables.DESCRIPTION).is_file() or not (folder / CONFIG).is_file():
+        return TableModel(folder, device)
+    what = "holds a model of tokens or of another program, which is not loaded here"
+    raise FileNotFoundError(f"{folder} {what}; transformers loads it (docs/final-training.md)")

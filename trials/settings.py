@@ -21,7 +21,7 @@ SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 COMPILE = ("never", "always")
 SMALLER_IS_BETTER = frozenset({
-    "loss", "train_loss", "perplexity", "mse", "rmse", "mae", "padding_ratio",
+    "loss", "train_loss", "perplexity", "bits_per_byte", "mse", "rmse", "mae", "padding_ratio",
     "peak_memory_bytes", "skipped_steps",
 })  # fmt: skip
 LARGER_IS_BETTER = frozenset({

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 SHARES = frozenset({"accuracy", "acc", "f1", "auc", "auroc", "precision", "recall", "iou", "dice"})
 CORRELATIONS = frozenset({"mcc", "kappa", "correlation", "pearson", "spearman"})
-LOSSES = frozenset({"loss", "error", "err", "rmse", "mse", "mae", "perplexity"})
+LOSSES = frozenset({"loss", "error", "err", "rmse", "mse", "mae", "perplexity", "bits"})
 
 KNOWN = (
     (SHARES, 0.0, 1.0),

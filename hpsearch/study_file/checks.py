@@ -309,6 +309,20 @@ def _metric_problems(draft: Draft) -> Iterator[Problem]:
         if known is not None and metric not in known:
             hint = nearest(metric, sorted(known))
             yield Problem(where, f"the task does not report {shown(metric)}; {hint}")
+    yield from _token_problems(draft)
+
+
+def _token_problems(draft: Draft) -> Iterator[Problem]:
+    """Problems of metrics by the token where models may differ in their tokenizers."""
+    if draft.description is None or draft.description.per_token is None:
+        return
+    if len(dict(_values_of(draft, "model"))) < 2:
+        return
+    incomparable, comparable = draft.description.per_token
+    for where, metric in draft.metrics.items():
+        if metric in incomparable:
+            what = f"{metric} is a mean over tokens, and the models of space.model may have others"
+            yield Problem(where, f"{what}, so it does not compare them; use {comparable}")
 
 
 def _search_problems(draft: Draft, search: Search) -> Iterator[Problem]:

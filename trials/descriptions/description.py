@@ -158,6 +158,8 @@ class TaskDescription:
         tokens: Whether its samples are made of tokens, which a budget can count.
         metrics_of: The metrics for a `task` part, which may have mistakes; None if all parts have
             the same.
+        per_token: The metrics that compare only models with one tokenizer, and the metric that
+            compares all of them.
     """
 
     kind: str
@@ -166,6 +168,7 @@ class TaskDescription:
     metrics: frozenset[str] | None
     tokens: bool = True
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None
+    per_token: tuple[frozenset[str], str] | None = None
 
     def of_part(self, task: Mapping[str, Any]) -> TaskDescription:
         """The description with the metrics of a `task` part alone."""

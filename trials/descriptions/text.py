@@ -67,12 +67,15 @@ def _on_texts(
     settings: type[Settings],
     train: str = TABLE_FILES,
     metrics_of: Callable[[Mapping[str, Any]], frozenset[str] | None] | None = None,
+    per_token: tuple[frozenset[str], str] | None = None,
 ) -> TaskDescription:
     about = "a hub id, a local folder, or scratch: {layers: 2, width: 128}"
     model = Field("model", (str, dict), about, required=True, limits=MODEL)
     fields = by_name([*files(train), *columns, model, TRUST, split_seed("samples")])
     reported = LOOP_METRICS | metrics
-    return TaskDescription(kind, fields, settings.table(), reported, metrics_of=metrics_of)
+    return TaskDescription(
+        kind, fields, settings.table(), reported, metrics_of=metrics_of, per_token=per_token
+    )
 
 
 CLASS, LABELS, NUMBER = ("class", "labels", "number")
@@ -143,6 +146,10 @@ TOKEN_CLASSIFICATION = _on_texts(
 BLOCKS, DOCUMENTS = SAMPLES = ("blocks", "documents")
 """The samples of a language model: blocks of `max_length` tokens, or whole documents."""
 
+OF_TOKENS = frozenset({"loss", "perplexity", "bits_per_byte"})
+"""The metrics of models that predict the tokens of a text."""
+PER_TOKEN = frozenset({"loss", "train_loss", "perplexity"}), "bits_per_byte"
+
 LANGUAGE_MODELING = _on_texts(
     "language_modeling",
     (
@@ -154,8 +161,9 @@ LANGUAGE_MODELING = _on_texts(
             limits={"enum": SAMPLES},
         ),
     ),
-    metrics=frozenset({"loss", "perplexity"}),
+    metrics=OF_TOKENS,
     settings=PackingSettings,
+    per_token=PER_TOKEN,
     train="a text (.txt), CSV, Parquet or JSONL file",
 )
 
@@ -165,6 +173,7 @@ SEQUENCE_TO_SEQUENCE = _on_texts(
         Field("source", (str,), "the column with the texts to read; source if missing"),
         Field("target", (str,), "the column with the texts to write; target if missing"),
     ),
-    metrics=frozenset({"loss", "perplexity"}),
+    metrics=OF_TOKENS,
     settings=SequenceToSequenceSettings,
+    per_token=PER_TOKEN,
 )

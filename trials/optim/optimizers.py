@@ -66,7 +66,8 @@ def parameter_groups(
     """The trainable parameters, grouped by weight decay and learning-rate factor, in a fixed order.
 
     Only matrices have weight decay, and not vectors (biases and the scales of norms), as in BERT
-    and GPT-2 (see Loshchilov and Hutter 2019).
+    and GPT-2 (see Loshchilov and Hutter 2019). Tables of biases, as T5 and Swin have for distances,
+    have none either.
 
     Layer-wise decay (Howard and Ruder 2018; ELECTRA, BEiT): the factor is 1 for the head, and falls
     by `layer_decay` from each layer to the one below, down to the embeddings.
@@ -86,13 +87,13 @@ def parameter_groups(
             continue
         # Without layer-wise decay all depths share their groups: fewer kernels a step.
         below = head - depth[name] if by_layers else 0
-        is_vector = parameter.ndim < 2
-        groups.setdefault((below, is_vector), []).append(parameter)
+        is_bias = parameter.ndim < 2 or "bias" in name
+        groups.setdefault((below, is_bias), []).append(parameter)
     found: list[ParameterGroup] = []
-    for below, is_vector in sorted(groups):
+    for below, is_bias in sorted(groups):
         group: ParameterGroup = {
-            "params": groups[below, is_vector],
-            "weight_decay": 0.0 if is_vector else settings.weight_decay,
+            "params": groups[below, is_bias],
+            "weight_decay": 0.0 if is_bias else settings.weight_decay,
             FACTOR: settings.layer_decay**below,
         }
         found.append(group)

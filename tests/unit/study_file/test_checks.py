@@ -533,3 +533,41 @@ def test_training_code_of_ones_own_may_use_several_gpus() -> None:
 def test_a_parameter_has_a_name_that_can_be_typed(name: str) -> None:
     with pytest.raises(SpecError, match="is not a name; use letters, digits and marks"):
         spec_with(space={name: {"type": "float", "low": 0.0, "high": 1.0}})
+
+
+TWO_MODELS = {"model": {"type": "categorical", "choices": ["gpt2", "a/llama"]}}
+PARTS_OF_TOKENS = {
+    "language_modeling": {"train": "train.txt", "text": "text"},
+    "sequence_to_sequence": {"train": "train.csv"},
+}
+
+
+def on_tokens(kind: str, metric: str, space: dict[str, object], **more: object) -> str:
+    task = {"kind": kind, "validation": 0.1, "model": "gpt2", **PARTS_OF_TOKENS[kind]}
+    objective = {"metric": metric, "direction": "minimize"}
+    parts = {"task": task, "settings": {}, "space": space, "objective": objective, "enqueue": []}
+    return yaml.safe_dump({**yaml.safe_load(GOOD), **parts, **more})
+
+
+@pytest.mark.parametrize("kind", PARTS_OF_TOKENS)
+@pytest.mark.parametrize("metric", ["loss", "perplexity", "train_loss"])
+def test_models_that_may_differ_in_their_tokens_are_not_compared_by_the_token(
+    kind: str, metric: str
+) -> None:
+    (problem,) = problems_of(on_tokens(kind, metric, TWO_MODELS))
+    assert f"objective.metric: {metric} is a mean over tokens, and the models of space.model" in (
+        problem
+    )
+    assert problem.endswith("so it does not compare them; use bits_per_byte")
+    (problem,) = problems_of(
+        on_tokens(kind, "bits_per_byte", TWO_MODELS, constraints={metric: {"max": 3.0}})
+    )
+    assert f"constraints.{metric}: {metric} is a mean over tokens" in problem
+
+
+@pytest.mark.parametrize("kind", PARTS_OF_TOKENS)
+def test_models_are_compared_by_the_byte_and_one_model_by_the_token(kind: str) -> None:
+    parse(on_tokens(kind, "bits_per_byte", TWO_MODELS), base=Path())
+    rates = {"learning_rate": {"type": "float", "low": 0.1, "high": 0.2}}
+    one = {"model": {"type": "categorical", "choices": ["gpt2"]}}
+    parse(on_tokens(kind, "loss", {**rates, **one}), base=Path())

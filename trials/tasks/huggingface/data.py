@@ -71,6 +71,7 @@ class SequenceData:
         tokenizer_files: The tokenizer as `save_pretrained` writes it, by file name.
         scored: The targets that the validation samples are scored on; None for their own.
         cut: The texts that are longer than a setting allows, of all texts.
+        scored_bytes: The UTF-8 bytes of the text that is scored, if tokens are predicted.
     """
 
     train: Split
@@ -81,6 +82,7 @@ class SequenceData:
     tokenizer_files: dict[str, bytes]
     scored: Scored | None = None
     cut: text_tokenizer.Cut = field(default_factory=dict)
+    scored_bytes: int = 0
 
 
 SEQUENCE_TYPES: tuple[type, ...] = (SequenceData, Split, Scored, Sequences)
@@ -93,6 +95,7 @@ def data_of(
     labels: tuple[str, ...] = (),
     scored: Scored | None = None,
     cut: text_tokenizer.Cut | None = None,
+    scored_bytes: int = 0,
 ) -> SequenceData:
     """The data of the training and the validation split of a tokenizer, with the fields of
     `SequenceData`."""
@@ -106,4 +109,5 @@ def data_of(
         tokenizer_files=text_tokenizer.files_of(tokenizer),
         scored=scored,
         cut=cut or {},
+        scored_bytes=scored_bytes,
     )

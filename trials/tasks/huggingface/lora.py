@@ -216,7 +216,8 @@ def read(model: nn.Module, folder: Path, device: torch.device) -> None:
     import peft
 
     found = safetensors.torch.load_file(folder / ADAPTERS, device=str(device))
-    peft.set_peft_model_state_dict(model, found)
+    loaded = peft.set_peft_model_state_dict(model, found)
+    assert not loaded.unexpected_keys, loaded.unexpected_keys
 
 
 def merge(model: transformers.PreTrainedModel, base: Base, folder: Path) -> None:
@@ -249,7 +250,8 @@ def take(model: transformers.PreTrainedModel, folder: Path) -> None:
     _unload(model, dtype, merge=False)
     for file in sorted(folder.glob("model*.safetensors")):
         tensors = safetensors.torch.load_file(file)
-        model.load_state_dict(tensors, strict=False, assign=True)
+        loaded = model.load_state_dict(tensors, strict=False, assign=True)
+        assert not loaded.unexpected_keys, loaded.unexpected_keys
     model.tie_weights()
     model.to(device, dtype)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from trials.checkpoints.weights import Weights, write
 from trials.tasks.huggingface import lora
@@ -37,10 +38,9 @@ class TransformerFiles:
         write(weights, folder)
         write_description(self._model, folder)
         lora.describe(self._model, folder)
-        generates = getattr(self._model.config, "is_encoder_decoder", False)
         generation = getattr(self._model, "generation_config", None)
-        if generates and generation is not None:
-            generation.save_pretrained(folder)
+        if generation is not None:
+            generation.to_json_file(folder / GENERATION_CONFIG_NAME)
         for name, content in self._beside.items():
             (folder / name).write_bytes(content)
 

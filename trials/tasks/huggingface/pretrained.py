@@ -1,14 +1,23 @@
-"""Pretrained models: errors of loading, and the files of a configuration with its code."""
+"""Pretrained models: errors of loading, weights that are missing, and the files of a configuration
+with its code."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from trials.contract import TaskError
-from trials.descriptions.models import KEY, Pretrained
+from trials.descriptions.models import ADAPTER_CONFIG, KEY, Pretrained
+
+log = logging.getLogger(__name__)
+
+MOST_NAMED = 5
+"""Weights that a message lists."""
+WRAPPERS = ("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+"""The words that torch.compile, data parallelism, FSDP and its checkpoints put into names."""
 
 
 @contextmanager
@@ -20,8 +29,93 @@ def loading(model: Pretrained) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, ValueError, ImportError) as error:
+    except (RuntimeError, MemoryError):  # most of them from a lack of memory
+        raise
+    except Exception as error:
         raise TaskError.at("task.model", _mistake(model, error)) from error
+
+
+def new_weights(model: Pretrained, loaded: Any, info: Mapping[str, Any]) -> list[str]:
+    """The names of a loaded model's weights that its files do not have: those of a new head.
+
+    Args:
+        info: The second value of `from_pretrained`.
+
+    Raises:
+        TaskError: Weights of its body are missing or have another shape, so they would be random.
+    """
+    mismatched = [name for name, *_ in info["mismatched_keys"]]
+    absent = {*info["missing_keys"], *mismatched}
+    names = [name for name in loaded.state_dict() if name in absent]
+    body = [name for name in names if not _in_head(name, loaded)]
+    if body:
+        raise TaskError.at("task.model", _lacking(model, body, info))
+    if names:
+        log.warning("%s has no weights for %s, which train from random ones", model, _listed(names))
+    return names
+
+
+def written(auto: Any, folder: Path | str) -> Any:
+    """A whole model that a training wrote, to be evaluated. Code in its folder is not run.
+
+    Args:
+        auto: The class of transformers that loads it.
+
+    Raises:
+        ValueError: It lacks weights, or holds adapters alone.
+    """
+    if (Path(folder) / ADAPTER_CONFIG).is_file():
+        what = "holds adapters (LoRA), not a model; merge them, as docs/final-training.md shows"
+        raise ValueError(f"{folder} {what}")
+    from transformers.utils import logging as of_transformers
+
+    of_transformers.disable_progress_bar()
+    of_transformers.set_verbosity_error()  # it would list what is missing as a table
+    model, info = auto.from_pretrained(folder, output_loading_info=True, trust_remote_code=False)
+    if info["missing_keys"]:
+        names = sorted(info["missing_keys"])
+        raise ValueError(f"{folder} has no weights for {_listed(names)}; it is not whole")
+    return model.eval()
+
+
+def _in_head(name: str, loaded: Any) -> bool:
+    base, words = loaded.base_model, name.split(".")
+    module = loaded.get_submodule(".".join(words[:-1]))
+    if hasattr(base, "get_classifier"):  # of timm, inside a wrapper of transformers
+        heads = base.get_classifier()
+        return module in (heads if isinstance(heads, tuple) else (heads,))
+    if base is not loaded:
+        # A pooler serves one purpose, and models that were trained for others have none.
+        is_outside: bool = words[0] != loaded.base_model_prefix
+        return is_outside or "pooler" in words
+    of_tokens = loaded.get_output_embeddings()
+    if of_tokens is not None:
+        return module is of_tokens
+    *_, last = [str(each) for each in loaded.state_dict()]
+    return words[0] == last.partition(".")[0]
+
+
+def _lacking(model: Pretrained, body: list[str], info: Mapping[str, Any]) -> str:
+    shapes = {name: (stored, built) for name, stored, built in info["mismatched_keys"]}
+    if body[0] in shapes:
+        stored, built = map(tuple, shapes[body[0]])
+        what = f"{body[0]} of {model.name!r} has the shape {stored}, and by its config.json {built}"
+        return f"{what}; name a folder whose config.json belongs to its weights"
+    what = f"{model.name!r} has no weights for {_listed(body)}, which would be random"
+    others = sorted(info["unexpected_keys"])
+    hint = "name a folder whose config.json belongs to its weights"
+    if any(word in name.split(".") for name in others for word in WRAPPERS):
+        what = f"{what}, and has weights of a wrapper, such as {others[0]}"
+        hint = "save the model inside: model._orig_mod after torch.compile, model.module after DDP"
+    elif others:
+        what = f"{what}, and has others, such as {others[0]}"
+    return f"{what}; {hint}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_NAMED
+    listed = ", ".join(names[:MOST_NAMED])
+    return f"{listed} and {more} more" if more > 0 else listed
 
 
 def write_description(model: Any, folder: Path) -> None:
@@ -40,6 +134,8 @@ def _mistake(model: Pretrained, error: Exception) -> str:
     if not model.trusted and isinstance(error, ValueError) and KEY in str(error):
         what = f"{model.name!r} brings code of its own, which would run with your rights"
         return f"{what}; if you trust it, write {KEY}: true under task"
-    text = str(error).strip() or type(error).__name__
-    first_line = text.splitlines()[0]
+    text = str(error).strip()
+    if not isinstance(error, OSError | ValueError | ImportError):
+        text = f"{type(error).__name__} {text}"
+    first_line = text.splitlines()[0].strip()
     return f"{model.name!r} cannot be loaded: {first_line}; name a local folder or a hub id"

@@ -162,13 +162,18 @@ class SequenceWorkload(BuiltInWorkload):
         return scored.missed * math.log(len(self._data.labels))
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
-        """The metrics beside the loss: the perplexity of a token, if not overridden.
+        """The metrics beside the loss: if not overridden, the perplexity of a token, and the loss
+        by the byte, which compares models with different tokenizers.
 
         Args:
             loss: The mean loss of a validation target.
             counts: The sums of `count` over all processes.
         """
-        return {"perplexity": perplexity(loss)}
+        bits = loss * self._targets() / math.log(2)
+        return {
+            "perplexity": perplexity(loss),
+            "bits_per_byte": bits / max(self._data.scored_bytes, 1),
+        }
 
     def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
         """Counts of validation samples for `measure`, which add up; as many for no samples.

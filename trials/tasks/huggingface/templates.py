@@ -10,7 +10,7 @@ import copy
 import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from trials.loop.compiling import NEVER
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
-from trials.tasks.huggingface.pretrained import loading
+from trials.tasks.huggingface.pretrained import loading, new_weights
 from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS, TOKEN_TYPES
 
 
@@ -53,7 +53,11 @@ class ModelKind:
         if not self.labels:
             return {}
         numbers = {label: number for number, label in enumerate(self.labels)}
-        named: dict[str, Any] = {"id2label": dict(enumerate(self.labels)), "label2id": numbers}
+        named: dict[str, Any] = {
+            "num_labels": len(self.labels),  # the models of timm know no other
+            "id2label": dict(enumerate(self.labels)),
+            "label2id": numbers,
+        }
         if self.problem is not None:
             named["problem_type"] = self.problem
         return named
@@ -112,10 +116,10 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
         dtype: The type of its weights. Files of this type are mapped into memory, not copied.
 
     Raises:
-        TaskError: It cannot be loaded.
+        TaskError: It cannot be loaded, or weights of its body are missing.
     """
     transformers.utils.logging.disable_progress_bar()
-    # It would warn of a new classifier.
+    # Its own warning of a new classifier is a table.
     transformers.logging.set_verbosity_error()
     with loading(model):
         config = transformers.AutoConfig.from_pretrained(
@@ -129,22 +133,30 @@ def pretrained(model: Pretrained, kind: ModelKind, dtype: torch.dtype = torch.fl
             trust_remote_code=model.trusted,
             **kind.names,
         )
+    if hasattr(loaded.config, "label_names"):  # of timm's models, which write no others
+        loaded.config.label_names = list(kind.labels)
+    fresh = _modules_of(new_weights(model, loaded, info), loaded)
     revision = getattr(loaded.config, "_commit_hash", None)
     stored = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
     base = lora.Base(model.name, revision, stored)
     if kind.padding is not None:
         _fill_with(kind.padding, loaded)
     loaded.config.architectures = [type(loaded).__name__]
-    return Template(loaded, _fresh_modules(info), base)
+    return Template(loaded, fresh, base)
 
 
-def _fresh_modules(info: Mapping[str, Any]) -> frozenset[str]:
-    mismatched = [key for key, *_ in info["mismatched_keys"]]
-    fresh = set()
-    for key in [*info["missing_keys"], *mismatched]:
-        module, _, _ = key.rpartition(".")
-        fresh.add(module)
-    return frozenset(fresh)
+def _modules_of(new: list[str], model: nn.Module) -> frozenset[str]:
+    """The modules of new weights, and those around them that have no others."""
+    others = model.state_dict().keys() - set(new)
+    found = set()
+    for name in new:
+        inner, _, _ = name.rpartition(".")
+        found.add(inner)
+        outer, _, _ = inner.rpartition(".")
+        while outer and not any(other.startswith(f"{outer}.") for other in others):
+            found.add(outer)
+            outer, _, _ = outer.rpartition(".")
+    return frozenset(found)
 
 
 def small_bert(shape: Scratch, kind: ModelKind, vocabulary: int) -> transformers.BertConfig:
@@ -205,9 +217,7 @@ def build(template: Template, settings: Settings, seed: int) -> transformers.Pre
     else:
         model = copy.deepcopy(template.model)
     seed_everything(derive(seed, Use.WEIGHTS))
-    for name, module in model.named_modules():
-        if name in template.fresh:
-            model._init_weights(module)
+    _initialise(model, template.fresh, model)
     if settings.dropout is not None:
         _set_dropout(model, settings.dropout)
     if settings.lora:
@@ -218,6 +228,23 @@ def build(template: Template, settings: Settings, seed: int) -> transformers.Pre
         _checkpoint_activations(model)
     _trust_batches(model)
     return model
+
+
+def _initialise(
+    module: nn.Module, fresh: frozenset[str], owner: transformers.PreTrainedModel, name: str = ""
+) -> None:
+    """Initialise modules as transformers does: the inner ones first, as some modules set weights
+    inside them in their own way, and models within a model by their own rules.
+
+    Args:
+        owner: The innermost model of transformers around the module.
+    """
+    for child_name, child in module.named_children():
+        path = f"{name}.{child_name}" if name else child_name
+        of_child = child if isinstance(child, transformers.PreTrainedModel) else owner
+        _initialise(child, fresh, of_child, path)
+    if name in fresh:
+        owner._init_weights(module)
 
 
 def _trust_batches(model: transformers.PreTrainedModel) -> None:

@@ -102,6 +102,12 @@ def files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
     return found
 
 
+def bytes_of(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> int:
+    """The UTF-8 bytes of the text that tokens stand for; special ones stand for none."""
+    text = tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return len(text.encode())
+
+
 def padding_of(tokenizer: PreTrainedTokenizerBase) -> int:
     """The token that fills a batch; for models of the GPT family, the end of text."""
     for token in (tokenizer.pad_token_id, tokenizer.eos_token_id):

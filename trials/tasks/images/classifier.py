@@ -7,7 +7,9 @@ same whatever other images are in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors.torch
@@ -15,13 +17,13 @@ import torch
 from torch import nn
 
 from trials.checkpoints.weights import MODEL
+from trials.tasks.huggingface import pretrained
 from trials.tasks.images.folder import Bytes
+from trials.tasks.workloads.in_use import ModelInUse
 from trials.tasks.workloads.network_files import described
 
 DESCRIPTION = "images.json"
 """The file of a checkpoint with the network's shape, its classes and the normalisation."""
-BATCH = 256
-"""Images that go through a network at once."""
 
 
 class Block(nn.Module):
@@ -72,61 +74,99 @@ class ResidualNetwork(nn.Module):
         return scores
 
 
+def of_channels(values: Sequence[float], device: torch.device) -> torch.Tensor:
+    """A number for each channel, shape (1, channels, 1, 1)."""
+    return torch.tensor(values, device=device).reshape(1, -1, 1, 1)
+
+
+def shares_of(images: torch.Tensor) -> torch.Tensor:
+    """Bytes of shape (n, height, width, channels) as shares of full brightness, shape (n, channels,
+    height, width)."""
+    return images.permute(0, 3, 1, 2).float() / 255
+
+
+def scaled(images: torch.Tensor, side: int) -> torch.Tensor:
+    """Shares of full brightness as squares, shape (n, channels, side, side)."""
+    square = (side, side)
+    if images.shape[2:] == square:
+        return images
+    found = nn.functional.interpolate(images, square, mode="bicubic", antialias=True)
+    return found.clamp(0, 1)
+
+
 def _norm(channels: int) -> nn.GroupNorm:
     return nn.GroupNorm(math.gcd(8, channels), channels)
 
 
-class ImageClassifier(nn.Module):
-    """A trained residual network with its classes and normalisation.
+class _Pretrained(nn.Module):
+    """A model of transformers in a folder that a training wrote."""
 
-    Attributes:
-        shape: Of an image: height, width, channels.
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoModelForImageClassification  # seconds to import
 
-    Args:
-        folder: The model of a final training, or a checkpoint of an image classification.
-    """
-
-    def __init__(self, folder: Path | str) -> None:
         super().__init__()
-        description = described(folder, DESCRIPTION)
-        network = description["network"]
-        self.labels: tuple[str, ...] = tuple(description["labels"])
-        self.shape: tuple[int, ...] = tuple(network["shape"])
-        channels, classes = self.shape[-1], len(self.labels)
-        depth, width = network["depth"], network["width"]
-        self.network = ResidualNetwork(channels, classes, depth, width, dropout=0.0)
-        safetensors.torch.load_model(self.network, Path(folder) / MODEL)
-        self._means = torch.tensor(description["means"]).reshape(1, -1, 1, 1)
-        self._deviations = torch.tensor(description["deviations"]).reshape(1, -1, 1, 1)
-        self.eval()
+        self.model = pretrained.written(AutoModelForImageClassification, folder)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Bytes of shape (n, height, width, channels) to the logits of the classes, shape (n,
-        classes)."""
-        shares = images.permute(0, 3, 1, 2).float() / 255
-        normalised = (shares - self._means) / self._deviations
-        logits: torch.Tensor = self.network(normalised)
-        return logits
+        """Normalised images (n, channels, side, side) to scores (n, classes)."""
+        scores: torch.Tensor = self.model(pixel_values=images).logits
+        return scores
 
-    def predict(self, images: Bytes) -> list[str]:
-        """The class of each image.
 
-        Args:
-            images: uint8, shape (n, height, width, channels), or (n, height, width) for one
-                channel.
+class ImageClassifier(ModelInUse):
+    """A trained network with its classes and normalisation. It reads bytes (uint8) of shape (n,
+    height, width, channels), or (n, height, width) for one channel. The small network reads the
+    shape of the training images; a pretrained model any height and width, and grey images too.
 
-        Raises:
-            ValueError: The shape is not that of the training images.
-        """
+    Attributes:
+        shape: Of a training image: height, width, channels.
+
+    Args:
+        folder: The model of a final training, or a checkpoint of an image classification. Code in
+            it is not run.
+        device: A torch device, such as cuda.
+    """
+
+    def __init__(self, folder: Path | str, device: str = "cpu") -> None:
+        description = described(folder, DESCRIPTION)
+        network = description["network"]
+        self.labels = tuple(description["labels"])
+        self.shape: tuple[int, ...] = tuple(network["shape"])
+        self._side: int | None = network.get("side")
+        self._device = torch.device(device)
+        self._means = of_channels(description["means"], self._device)
+        self._deviations = of_channels(description["deviations"], self._device)
+        self._network = self._built(Path(folder), network).eval().to(device)
+
+    def _built(self, folder: Path, shape: Mapping[str, Any]) -> nn.Module:
+        if self._side is not None:
+            return _Pretrained(folder)
+        depth, width = shape["depth"], shape["width"]
+        channels, classes = self.shape[-1], len(self.labels)
+        network = ResidualNetwork(channels, classes, depth, width, dropout=0.0)
+        safetensors.torch.load_model(network, folder / MODEL)
+        return network
+
+    def _outputs(self, images: Bytes, batch_size: int) -> torch.Tensor:
         given = images[..., None] if images.ndim == 3 else images
-        if given.dtype != np.uint8 or given.shape[1:] != self.shape:
-            what = f"images are {images.dtype} of shape {images.shape}"
-            raise ValueError(f"{what}; give uint8 of shape (n, *{self.shape})")
-        names: list[str] = []
+        self._check(given)
+        found = torch.empty(len(given), len(self.labels))
         with torch.inference_mode():
-            for start in range(0, len(given), BATCH):
-                batch = torch.from_numpy(given[start : start + BATCH])
-                scores = self(batch)
-                for number in scores.argmax(dim=1).tolist():
-                    names.append(self.labels[number])
-        return names
+            for start in range(0, len(given), batch_size):
+                batch = torch.from_numpy(given[start : start + batch_size]).to(self._device)
+                shares = shares_of(batch)
+                if self._side is not None:
+                    shares = scaled(shares, self._side)
+                scores = self._network((shares - self._means) / self._deviations)
+                found[start : start + batch_size] = scores.float().cpu()
+        return found
+
+    def _check(self, images: Bytes) -> None:
+        shape, channels = images.shape[1:], self._means.shape[1]
+        wanted, fits = ", ".join(map(str, self.shape)), shape == self.shape
+        if self._side is not None:
+            wanted = f"height, width, {channels}"
+            fits = len(shape) == 3 and 0 not in shape and shape[-1] in (1, channels)
+        if images.dtype != np.uint8 or not fits:
+            what = f"images are {images.dtype} of shape {images.shape}"
+            raise ValueError(f"{what}; give uint8 of shape (n, {wanted})")

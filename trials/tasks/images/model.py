@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,12 @@ from trials.data.samples import LABELS, Column, Samples
 from trials.data.workload import Batch
 from trials.descriptions.images import ImageSettings
 from trials.running.randomness import Use, derive, seed_everything
-from trials.tasks.images.classifier import DESCRIPTION, ResidualNetwork
+from trials.tasks.images.classifier import (
+    DESCRIPTION,
+    ResidualNetwork,
+    of_channels,
+    shares_of,
+)
 from trials.tasks.images.data import ImageData
 from trials.tasks.images.folder import Bytes
 from trials.tasks.workloads.heads import ClassHead
@@ -50,29 +55,39 @@ def residual(data: ImageData, settings: ImageSettings, setup: Setup) -> ImageNet
     channels, classes = data.train.shape[3], len(data.labels)
     network = ResidualNetwork(channels, classes, depth, width, settings.dropout or 0.0)
     network = network.to(device)
-    means = of_channels(data.means, device)
-    deviations = of_channels(data.deviations, device)
+    normalisation = data.means, data.deviations
+    means, deviations = [of_channels(values, device) for values in normalisation]
 
     def scores(images: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = network((images - means) / deviations)
         return found
 
     def describe(folder: Path) -> None:
-        shape = {"depth": depth, "width": width, "shape": data.train.shape[1:]}
-        content = {
-            "network": shape,
-            "labels": data.labels,
-            "means": data.means,
-            "deviations": data.deviations,
-        }
-        (folder / DESCRIPTION).write_text(json.dumps(content, indent=1), encoding="utf-8")
+        write_description(folder, data, {"depth": depth, "width": width}, normalisation)
 
     return ImageNetwork(network, scores, describe)
 
 
-def of_channels(values: tuple[float, ...], device: torch.device) -> torch.Tensor:
-    """A number for each channel, shape (1, channels, 1, 1)."""
-    return torch.tensor(values, device=device).reshape(1, -1, 1, 1)
+def write_description(
+    folder: Path,
+    data: ImageData,
+    network: Mapping[str, int],
+    normalisation: tuple[tuple[float, ...], tuple[float, ...]],
+) -> None:
+    """Write the file of a checkpoint that `ImageClassifier` reads.
+
+    Args:
+        network: The shape of the small network, or the `side` of what a pretrained one reads.
+        normalisation: Means and deviations of the network's channels.
+    """
+    means, deviations = normalisation
+    content = {
+        "network": {**network, "shape": data.train.shape[1:]},
+        "labels": data.labels,
+        "means": means,
+        "deviations": deviations,
+    }
+    (folder / DESCRIPTION).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
 
 class ImageWorkload(OneTargetWorkload):
@@ -94,8 +109,7 @@ class ImageWorkload(OneTargetWorkload):
         super().__init__(network.model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
-        channels_first = batch.inputs["images"].permute(0, 3, 1, 2)
-        shares = channels_first.float() / 255
+        shares = shares_of(batch.inputs["images"])
         return self._network.scores(shares).float()
 
 

@@ -12,12 +12,13 @@ from torch import nn
 from trials.contract import Setup, TaskError
 from trials.descriptions.images import ImageSettings
 from trials.descriptions.models import Pretrained
+from trials.tasks.huggingface import pretrained as huggingface
 from trials.tasks.huggingface import templates
-from trials.tasks.huggingface.pretrained import write_description
 from trials.tasks.huggingface.templates import ModelKind
 from trials.tasks.images import processor
+from trials.tasks.images.classifier import of_channels, scaled
 from trials.tasks.images.data import ImageData
-from trials.tasks.images.model import ImageNetwork, of_channels
+from trials.tasks.images.model import ImageNetwork, write_description
 
 
 def pretrained(
@@ -49,8 +50,9 @@ def pretrained(
 
     def describe(folder: Path) -> None:
         """Write the configuration and image processor for `from_pretrained`."""
-        write_description(network, folder)
+        huggingface.write_description(network, folder)
         processor.write(folder, side, means, deviations)
+        write_description(folder, data, {"side": side}, (means, deviations))
 
     return ImageNetwork(
         network, lambda images: scores(network, images, *normalisation, side), describe
@@ -68,11 +70,7 @@ def scores(
         means, deviations: Of each of the model's channels, shape (1, channels, 1, 1).
         side: Of the squares that the model reads; images of another size are scaled.
     """
-    square = (side, side)
-    if images.shape[2:] != square:
-        scaled = nn.functional.interpolate(images, square, mode="bicubic", antialias=True)
-        images = scaled.clamp(0, 1)
-    normalised = (images - means) / deviations
+    normalised = (scaled(images, side) - means) / deviations
     logits: torch.Tensor = model(pixel_values=normalised).logits
     return logits
 

@@ -4,7 +4,8 @@ A document is a row of a table, or a paragraph of a text file (a line, if there 
 paragraph). Documents are split into training and validation first, so that no document is on both
 sides. Blocks are cut from all documents of a split, joined: every token but the first is a target
 once. If documents are samples, every token but the first of a document is a target, and a long
-document is cut into several samples.
+document is cut into several samples. A document has the special tokens that the tokenizer itself
+adds, and an end-of-text token.
 """
 
 from __future__ import annotations
@@ -49,14 +50,15 @@ class LanguageDataSet(DataSet[TextSpec, list[str]]):
         length, samples = settings.max_length, self.spec.fields["samples"]
         byte_pairs = text_tokenizer.byte_pairs
         tokenizer = text_tokenizer.load(self.spec.model, train, length, byte_pairs)
-        learnt = _cut(tokenizer, train, length, samples)
-        held_out = _cut(tokenizer, validation, length, samples)
-        return data_of(tokenizer, (learnt, held_out))
+        learnt, _ = _cut(tokenizer, train, length, samples)
+        held_out, scored_bytes = _cut(tokenizer, validation, length, samples)
+        return data_of(tokenizer, (learnt, held_out), scored_bytes=scored_bytes)
 
     def with_test(self, data: SequenceData, test: list[str], settings: Settings) -> SequenceData:
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
         length, samples = settings.max_length, self.spec.fields["samples"]
-        return replace(data, validation=_cut(tokenizer, test, length, samples))
+        validation, scored_bytes = _cut(tokenizer, test, length, samples)
+        return replace(data, validation=validation, scored_bytes=scored_bytes)
 
 
 def _paragraphs(path: Path, where: str) -> list[str]:
@@ -79,14 +81,19 @@ def _rows(spec: TextSpec, path: Path, where: str) -> list[str]:
 
 def _cut(
     tokenizer: PreTrainedTokenizerBase, documents: Sequence[str], size: int, samples: str
-) -> Split:
+) -> tuple[Split, int]:
+    """The samples of documents, and the bytes of the text that their targets stand for."""
     # No warning of documents longer than the model reads: they are cut here.
-    encoded = tokenizer(
-        list(documents), add_special_tokens=False, return_attention_mask=False, verbose=False
-    )
+    encoded = tokenizer(list(documents), return_attention_mask=False, verbose=False)
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    ended = [[*tokens, *end] for tokens in encoded["input_ids"]]
-    return _blocks(ended, size) if samples == BLOCKS else _apart(ended, size)
+    ended = []
+    for tokens in encoded["input_ids"]:
+        ended.append(tokens if tokens[-1:] == end else [*tokens, *end])
+    split = _blocks(ended, size) if samples == BLOCKS else _apart(ended, size)
+    firsts = [tokens[:1] for tokens in ended]  # nothing predicts them
+    unscored = firsts[:1] if samples == BLOCKS else firsts
+    text_bytes = sum(len(document.encode()) for document in documents)
+    return split, text_bytes - sum(text_tokenizer.bytes_of(tokenizer, first) for first in unscored)
 
 
 def _blocks(documents: Sequence[list[int]], size: int) -> Split:

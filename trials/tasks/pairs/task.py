@@ -61,13 +61,18 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         tokenizer = text_tokenizer.load(self.spec.model, texts, length, byte_pairs, longest)
         learnt, *cut = _tokenise(tokenizer, train, length, trained)
         held_out, *more = _tokenise(tokenizer, validation, length, trained)
-        tokens, _ = _target_tokens(tokenizer, validation, scored)
+        targets = Scored(_target_tokens(tokenizer, validation, scored)[0])
         total = len(train) + len(validation)
-        all_cut = {
-            "max_length": (cut[0] + more[0], total),
-            "max_target_length": (cut[1] + more[1], total),
-        }
-        return data_of(tokenizer, (learnt, held_out), scored=Scored(tokens), cut=all_cut)
+        return data_of(
+            tokenizer,
+            (learnt, held_out),
+            scored=targets,
+            cut={
+                "max_length": (cut[0] + more[0], total),
+                "max_target_length": (cut[1] + more[1], total),
+            },
+            scored_bytes=_bytes_of(tokenizer, targets, validation, scored),
+        )
 
     def with_test(
         self, data: SequenceData, test: list[Pair], settings: SequenceToSequenceSettings
@@ -75,8 +80,9 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
         _, length = settings.target_lengths
         validation, *_ = _tokenise(tokenizer, test, settings.max_length, length)
-        tokens, _ = _target_tokens(tokenizer, test, length)
-        return replace(data, validation=validation, scored=Scored(tokens))
+        targets = Scored(_target_tokens(tokenizer, test, length)[0])
+        scored_bytes = _bytes_of(tokenizer, targets, test, length)
+        return replace(data, validation=validation, scored=targets, scored_bytes=scored_bytes)
 
 
 def _tokenise(
@@ -105,6 +111,17 @@ def _target_tokens(
         return_attention_mask=False,
     )
     return Sequences.of(encoded["input_ids"]), text_tokenizer.cut(encoded, max_target_length)
+
+
+def _bytes_of(
+    tokenizer: PreTrainedTokenizerBase, scored: Scored, pairs: Sequence[Pair], length: int
+) -> int:
+    total = 0
+    for row, pair in enumerate(pairs):
+        tokens = scored.targets.row(row).tolist()
+        whole = len(tokens) < length
+        total += len(pair.target.encode()) if whole else text_tokenizer.bytes_of(tokenizer, tokens)
+    return total
 
 
 class SequenceToSequence(TextTask):

@@ -14,9 +14,11 @@ from torch import nn
 from trials.checkpoints.weights import MODEL
 from trials.contract import TaskError
 from trials.descriptions.tabular import TabularSettings
+from trials.descriptions.text import CLASS, NUMBER
 from trials.tasks.datasets import tables
 from trials.tasks.tabular.columns import numbers_in
 from trials.tasks.tabular.encoding import TabularEncoding, inputs
+from trials.tasks.workloads.in_use import ModelInUse
 from trials.tasks.workloads.network_files import described
 
 
@@ -57,14 +59,17 @@ DESCRIPTION = "table.json"
 """The file of a checkpoint with the encoding and the model's shape."""
 
 
-class TableModel:
-    """A trained perceptron with the encoding of its table.
+class TableModel(ModelInUse):
+    """A trained perceptron with the encoding of its table. It reads a file (CSV, TSV, Parquet,
+    JSON lines) as the training data were read; or a frame, in which pandas may have made `NA` a
+    missing value.
 
     Args:
         folder: The model of a final training, or a checkpoint of a tabular task.
+        device: A torch device, such as cuda.
     """
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, device: str = "cpu") -> None:
         description = described(folder, DESCRIPTION)
         encoding = TabularEncoding(**description["encoding"])
         numbers = len(encoding.numeric) + len(encoding.flagged)
@@ -74,33 +79,25 @@ class TableModel:
         network = Perceptron(numbers, classes, outputs, shape)
         safetensors.torch.load_model(network, Path(folder) / MODEL)
         self.encoding = encoding
-        self.network = network.eval()
+        self.labels = tuple(encoding.classes or ())
+        self._target = NUMBER if encoding.classes is None else CLASS
+        self._mean, self._deviation = encoding.target_mean, encoding.target_deviation
+        self.network = network.eval().to(device)
+        self._device = torch.device(device)
 
-    def predict(self, table: pd.DataFrame | Path | str) -> list[str] | list[float]:
-        """The class of each row, or the quantity in the target's own unit.
-
-        Args:
-            table: A file (CSV, TSV, Parquet, JSON lines), which is read as the training data were;
-                or a frame, in which pandas may have made `NA` a missing value.
-
-        Raises:
-            ValueError: The file cannot be read, a column is missing, or a number is none.
-        """
+    def _outputs(self, table: pd.DataFrame | Path | str, batch_size: int) -> torch.Tensor:
         rows = table if isinstance(table, pd.DataFrame) else _read(Path(table))
         rows = rows.rename(columns=str)
         self._check(rows)
-        encoding = self.encoding
-        numeric, categorical = inputs(encoding, rows)
+        numeric, categorical = inputs(self.encoding, rows)
         numbers = torch.from_numpy(numeric)
         classes = torch.from_numpy(categorical.astype(np.int64))
+        found = torch.empty(len(rows), max(len(self.labels), 1))
         with torch.inference_mode():
-            outputs = self.network(numbers, classes)
-        if encoding.classes is not None:
-            likeliest = outputs.argmax(dim=1).tolist()
-            return [encoding.classes[number] for number in likeliest]
-        standardised = outputs[:, 0].double()
-        quantities = standardised * encoding.target_deviation + encoding.target_mean
-        found: list[float] = quantities.tolist()
+            for start in range(0, len(rows), batch_size):
+                part = slice(start, start + batch_size)
+                batch = numbers[part].to(self._device), classes[part].to(self._device)
+                found[part] = self.network(*batch).cpu()
         return found
 
     def _check(self, table: pd.DataFrame) -> None:

@@ -21,8 +21,7 @@ from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
 from trials.tasks.huggingface.model_files import TransformerFiles
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
-from trials.tasks.text.task import TextData
-from trials.tasks.text.text_model import DESCRIPTION
+from trials.tasks.text.task import DESCRIPTION, TextData
 from trials.tasks.workloads import metrics
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead
 from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet

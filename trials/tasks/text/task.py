@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+DESCRIPTION = "text.json"
+"""The file of a checkpoint with the form of a model's texts and scores."""
+
+
 @dataclass(frozen=True)
 class TextData:
     """Prepared data: plain arrays, which may be read-only, and a little metadata.
@@ -152,8 +156,8 @@ class TextDataSet(DataSet[TextSpec, Examples]):
         target, length = self.target, settings.max_length
         encoding = target.encoding(train.values)
         tokenizer = _tokenizer(self.spec, train, length)
-        learnt, learnt_types, cut = _tokenise(tokenizer, train.texts, length)
-        held_out, held_out_types, more = _tokenise(tokenizer, validation.texts, length)
+        learnt, learnt_types, cut = tokenise(tokenizer, train.texts, length)
+        held_out, held_out_types, more = tokenise(tokenizer, validation.texts, length)
         targets = target.encoded(train.values, encoding)
         return TextData(
             train=learnt,
@@ -176,7 +180,7 @@ class TextDataSet(DataSet[TextSpec, Examples]):
 
     def with_test(self, data: TextData, test: Examples, settings: Settings) -> TextData:
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
-        tokens, types, _ = _tokenise(tokenizer, test.texts, settings.max_length)
+        tokens, types, _ = tokenise(tokenizer, test.texts, settings.max_length)
         return dataclasses.replace(
             data,
             validation=tokens,
@@ -216,7 +220,7 @@ def _in_pairs(texts: Sequence[Text]) -> bool:
     return len(texts[0]) > 1
 
 
-def _tokenise(
+def tokenise(
     tokenizer: PreTrainedTokenizerBase, texts: list[Text], max_length: int
 ) -> tuple[Sequences, Sequences | None, int]:
     """Tokens; types of the tokens of pairs if the model has such; the number of texts that are cut.

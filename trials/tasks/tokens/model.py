@@ -51,7 +51,7 @@ class TokenWorkload(SequenceWorkload):
             words += len(wanted)
             truth.append([names[number] for number in wanted])
             found.append([names[number] for number in guessed])
-        return words, right, *entities.count(truth, found)
+        return words, right, *entities.count(truth, found, bilou=entities.is_bilou(data.labels))
 
     def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
         words, right, *found = counts

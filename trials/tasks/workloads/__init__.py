@@ -5,5 +5,6 @@
 - `heads`, `metrics`: losses and metrics of classes, labels and quantities
 - `evaluation`: validation batches that fit the device's memory
 - `network_files`: a model in the folder of a checkpoint
+- `in_use`: a trained model in use
 - `finishing`: the steps of a final training
 """

@@ -16,6 +16,8 @@ from transformers import (
     LlamaForSequenceClassification,
     RobertaConfig,
     RobertaForSequenceClassification,
+    T5Config,
+    T5ForConditionalGeneration,
 )
 
 from trials.descriptions.tabular import TabularSettings
@@ -137,6 +139,22 @@ def test_only_matrices_are_decayed(optimizer):
     ]
     assert len(grouped) == len(list(model.parameters()))
     assert set(grouped) == {(1, 0.0), (2, 0.3)}
+
+
+def test_tables_of_biases_are_not_decayed():
+    model = T5ForConditionalGeneration(
+        T5Config(vocab_size=20, d_model=8, d_kv=4, d_ff=16, num_layers=1, num_heads=2)
+    )
+    free = [
+        id(parameter)
+        for group in optimizers.parameter_groups(model, Settings(weight_decay=0.1))
+        for parameter in group["params"]
+        if not group["weight_decay"]
+    ]
+    for side in (model.encoder, model.decoder):
+        attention = side.block[0].layer[0].SelfAttention
+        assert id(attention.relative_attention_bias.weight) in free
+        assert id(attention.q.weight) not in free
 
 
 def test_nesterov_looks_ahead():

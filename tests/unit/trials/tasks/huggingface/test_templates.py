@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import shutil
 
@@ -9,8 +10,14 @@ import pytest
 import torch
 import transformers
 
+from support.files import small_models
 from trials.contract import TaskError
+from trials.descriptions.models import Pretrained
+from trials.running.randomness import Use, derive, seed_everything
+from trials.settings import Settings
 from trials.tasks.huggingface import templates
+
+SEED = 5
 
 
 def reports_of(run):
@@ -55,6 +62,51 @@ def test_weights_from_scratch_derive_from_the_trials_seed(lab):
     one, same, other = (run._workload.model.state_dict()["classifier.weight"] for run in runs)
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
+
+
+FROM_SCRATCH = {
+    "bert": transformers.AutoModelForSequenceClassification,
+    "gpt2": transformers.AutoModelForCausalLM,
+    "t5": transformers.AutoModelForSeq2SeqLM,
+    "clip": transformers.AutoModelForImageClassification,
+}
+
+
+def as_transformers_begins(model, kept=()):
+    """A copy whose weights transformers itself initialises, but for some."""
+    copied = copy.deepcopy(model)
+    for module in copied.modules():
+        module._is_hf_initialized = False
+    for name, parameter in copied.named_parameters():
+        parameter._is_hf_initialized = name in kept
+    seed_everything(derive(SEED, Use.WEIGHTS))
+    copied.initialize_weights()
+    return copied.state_dict()
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("family", FROM_SCRATCH)
+def test_a_model_from_scratch_begins_as_transformers_begins_it(family):
+    config = small_models.config_of(family)
+    source = templates.built(FROM_SCRATCH[family], config.to_json_string())
+    found = templates.build(source, Settings(), SEED)
+    expected = as_transformers_begins(source.model)
+    for name, tensor in found.state_dict().items():
+        assert torch.equal(tensor, expected[name]), name
+
+
+def test_a_new_head_begins_as_transformers_begins_it(tmp_path):
+    """T5 initialises the layers of its head in a way of its own."""
+    folder = small_models.write(tmp_path / "t5", "t5", ["some text"])
+    auto = transformers.AutoModelForSequenceClassification
+    kind = templates.ModelKind(auto, ("a", "b", "c"), 0)
+    source = templates.pretrained(Pretrained(str(folder)), kind)
+    found = templates.build(source, Settings(), SEED)
+    body = [name for name, _ in source.model.named_parameters() if "classification" not in name]
+    expected = as_transformers_begins(source.model, kept=body)
+    for name, tensor in found.state_dict().items():
+        assert torch.equal(tensor, expected[name]), name
+    assert found.classification_head.dense.weight.std().item() == pytest.approx(0.25, rel=0.2)
 
 
 def test_a_pretrained_body_is_kept_and_its_classifier_derives_from_the_seed(lab, pretrained):

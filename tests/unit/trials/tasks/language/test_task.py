@@ -16,10 +16,13 @@ import pandas as pd
 import pytest
 import torch
 import transformers
+from tokenizers import processors
 
 from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
+from trials.optim.precision import Precision
 from trials.tasks.datasets.entries import digest_of
+from trials.tasks.huggingface import tokenizer as text_tokenizer
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
 PART = {
@@ -182,3 +185,95 @@ def test_trials_of_different_lengths_are_scored_on_the_same_tokens(lab, samples)
         data = lab.task(samples=samples).prepare({**PARAMS, "max_length": length})
         scored.append(data.validation.targets.tokens.tolist())
     assert scored[0] == scored[1] == scored[2]
+
+
+def workload_of(lab, task, data):
+    return task.start(lab.setup(), data)._workload
+
+
+def measured(workload):
+    return workload.evaluate(Precision("fp32", torch.device("cpu")))
+
+
+def knows_nothing(workload):
+    """Makes every token as likely as any other."""
+    for parameter in workload.model.parameters():
+        parameter.data.zero_()
+    return workload
+
+
+def write_model(lab, name, tokenizer, **config):
+    """A small model with a tokenizer."""
+    tokenizer.save_pretrained(lab.folder / name)
+    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": len(tokenizer), **config}
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**shape))
+    transformers.utils.logging.disable_progress_bar()
+    model.save_pretrained(lab.folder / name)
+    return lab.folder / name
+
+
+@pytest.mark.parametrize("samples", ["blocks", "documents"])
+def test_bits_per_byte_are_the_whole_loss_over_the_text_that_is_scored(lab, samples):
+    built = lab.task(samples=samples, validation="train.txt")
+    data = built.prepare(PARAMS)
+    found = measured(workload_of(lab, built, data))
+    firsts = 1 if samples == "blocks" else len(documents())  # nothing predicts them: each an "o"
+    text_bytes = sum(len(document.encode()) for document in documents()) - firsts * len("one")
+    bits = found["loss"] * len(data.validation.targets.tokens) / math.log(2)
+    assert found["bits_per_byte"] == pytest.approx(bits / text_bytes, rel=1e-2)
+    assert data.scored_bytes == pytest.approx(text_bytes, rel=1e-2)
+
+
+def test_they_order_models_of_different_tokenizers_as_the_loss_of_a_token_does_not(lab):
+    found = {}
+    for name, vocabulary in (("letters", 257), ("words", 280)):
+        tokenizer = text_tokenizer.byte_pairs(documents(), vocabulary)
+        built = lab.task(model=str(write_model(lab, name, tokenizer)))
+        found[name] = measured(knows_nothing(workload_of(lab, built, built.prepare(PARAMS))))
+    assert found["letters"]["loss"] == pytest.approx(math.log(257), rel=1e-5)
+    assert found["letters"]["bits_per_byte"] == pytest.approx(math.log2(257), rel=0.05)
+    assert found["words"]["loss"] > found["letters"]["loss"]
+    assert found["words"]["bits_per_byte"] < 0.5 * found["letters"]["bits_per_byte"]
+
+
+def test_they_count_bytes_and_not_letters(lab):
+    texts = ["Größe € 漢字"] * 8
+    pd.DataFrame({"text": texts}).to_csv(lab.folder / "odd.csv", index=False)
+    data = lab.task(train="odd.csv", validation="odd.csv").prepare(PARAMS)
+    assert data.scored_bytes == pytest.approx(8 * len(texts[0].encode()), abs=len("Größe".encode()))
+
+
+STARTS = {"starts": "<s> $A", "starts and ends": "<s> $A <|endoftext|>"}
+
+
+@pytest.mark.parametrize("samples", ["blocks", "documents"])
+@pytest.mark.parametrize("template", STARTS.values(), ids=STARTS)
+def test_a_document_has_the_special_tokens_of_its_tokenizer(lab, samples, template):
+    tokenizer = text_tokenizer.byte_pairs(documents(), 280)
+    tokenizer.add_special_tokens({"bos_token": "<s>"})
+    numbers = [(name, tokenizer.convert_tokens_to_ids(name)) for name in ("<s>", "<|endoftext|>")]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=template, special_tokens=numbers
+    )
+    folder = write_model(lab, "llama", tokenizer)
+    data = lab.task(model=str(folder), samples=samples, validation="train.txt").prepare(PARAMS)
+    inputs, targets = data.train.inputs, data.train.targets
+    (_, start), (_, end) = numbers
+    count = len(documents())
+    assert inputs.tokens[0] == start
+    assert (inputs.tokens == start).sum() == count
+    assert (targets.tokens == end).sum() == count, "once, whoever adds it"
+    assert data.scored_bytes == sum(len(document.encode()) for document in documents())
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["whole", "lora, merged"])
+def test_a_written_model_generates_as_its_model_was_set_to(lab, lora):
+    folder = write_model(lab, "gpt2", text_tokenizer.byte_pairs(documents(), 280))
+    wanted = {"max_new_tokens": 7, "do_sample": True, "temperature": 0.7, "eos_token_id": [0, 5]}
+    (folder / "generation_config.json").write_text(json.dumps(wanted))
+    built = lab.task(model=str(folder))
+    data, setup = built.prepare(PARAMS), lab.setup(lora=lora)
+    written = reports_of(built.start(setup, data))[-1].checkpoint
+    built.final().complete(written, data, setup)
+    found = transformers.GenerationConfig.from_pretrained(written).to_dict()
+    assert {name: found[name] for name in wanted} == wanted

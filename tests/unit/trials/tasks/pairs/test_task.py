@@ -321,3 +321,24 @@ def test_a_final_training_on_all_pairs_cuts_the_validation_targets_as_it_cuts_th
 def test_targets_are_scored_no_further_than_the_model_reads(lab):
     with pytest.raises(TaskError, match=r"settings\.scored_target_length: must be at most 512"):
         lab.task().prepare({"scored_target_length": 600})
+
+
+@pytest.mark.parametrize("scored", [4, 12])
+def test_bits_per_byte_are_the_whole_loss_over_the_text_that_is_scored(lab, scored):
+    rows = pairs()
+    rows.assign(target=rows.source).to_csv(lab.folder / "copied.csv", index=False)
+    built = lab.task(train="copied.csv", validation="copied.csv")
+    params = {"max_target_length": 4, "scored_target_length": scored}
+    data = built.prepare({**PARAMS, **params})
+    workload = built.start(lab.setup(**params), data)._workload
+    found = workload.evaluate(Precision("fp32", torch.device("cpu")))
+    tokenizer = text_tokenizer.again(built.spec.model, data.tokenizer_files)
+    targets = data.scored.targets
+    texts = [
+        tokenizer.decode(targets.row(row), skip_special_tokens=True)
+        for row in range(len(targets.lengths))
+    ]
+    assert (texts == rows.source.tolist()) == (scored == 12), "some are cut"
+    assert data.scored_bytes == sum(len(text.encode()) for text in texts)
+    bits = found["loss"] * len(targets.tokens) / math.log(2)
+    assert found["bits_per_byte"] == pytest.approx(bits / data.scored_bytes)

@@ -1,0 +1,82 @@
+"""A trained model in use: predictions and probabilities of many inputs, in batches on a device."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from trials.descriptions.text import CLASS, LABELS, NUMBER
+
+BATCH = 128
+"""Inputs that go through a model at once."""
+
+
+class ModelInUse(abc.ABC):
+    """A trained model in use.
+
+    Attributes:
+        labels: The names of the classes or labels, in the order of `probabilities`.
+    """
+
+    labels: tuple[str, ...]
+    _target: str = CLASS
+    _mean: float = 0.0
+    _deviation: float = 1.0
+
+    @abc.abstractmethod
+    def _outputs(self, inputs: Any, batch_size: int) -> torch.Tensor:
+        """The model's scores or standardised numbers, float32 on the CPU, shape (n, labels).
+
+        Raises:
+            ValueError: The inputs are not such as the model reads.
+        """
+
+    def predict(self, inputs: Any, batch_size: int = BATCH) -> list[Any]:
+        """The class of each input, its labels (of a probability above a half), or its number in
+        the unit of the data.
+
+        Args:
+            inputs: As the model was trained on.
+            batch_size: Inputs that go through the model at once. Changes memory and time, not
+                results.
+
+        Raises:
+            ValueError: The inputs are not such as the model reads.
+        """
+        outputs = self._outputs(inputs, _checked(batch_size))
+        if self._target == NUMBER:
+            numbers = outputs[:, 0].double() * self._deviation + self._mean
+            return list(numbers.tolist())
+        if self._target == LABELS:
+            return [sorted(self._names(row)) for row in outputs > 0]
+        return [self.labels[number] for number in outputs.argmax(dim=1).tolist()]
+
+    def probabilities(self, inputs: Any, batch_size: int = BATCH) -> npt.NDArray[np.float32]:
+        """The probability of each of the `labels` for each input, shape (n, labels). Those of
+        classes add up to 1; each of several labels has its own.
+
+        Args:
+            inputs, batch_size: As for `predict`.
+
+        Raises:
+            ValueError: The model predicts numbers, or the inputs are not such as it reads.
+        """
+        if self._target == NUMBER:
+            raise ValueError("the model predicts a number, which has no probabilities; use predict")
+        outputs = self._outputs(inputs, _checked(batch_size))
+        shares = outputs.sigmoid() if self._target == LABELS else outputs.softmax(dim=1)
+        found: npt.NDArray[np.float32] = shares.numpy()
+        return found
+
+    def _names(self, row: torch.Tensor) -> list[str]:
+        return [name for name, has in zip(self.labels, row.tolist(), strict=True) if has]
+
+
+def _checked(batch_size: int) -> int:
+    if batch_size < 1:
+        raise ValueError(f"a batch has at least 1 input, not {batch_size}")
+    return batch_size
