@@ -21,6 +21,7 @@ from optuna.distributions import (
 from optuna.trial import FixedTrial
 
 from trials.contract import Goal, Note, TrialStopped
+from trials.foreign import plain
 from trials.tasks.function.trial import FunctionTrial
 
 
@@ -46,14 +47,15 @@ class ObjectiveTrial(FixedTrial):
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
-        plain = tuple(_as_json(name, choice) for choice in choices)
-        value = self._suggest(name, CategoricalDistribution(plain))
-        chosen = choices[_place_of(name, value, plain)]
+        written = tuple(_as_json(name, choice) for choice in choices)
+        value = self._suggest(name, CategoricalDistribution(written))
+        chosen = choices[_place_of(name, value, written)]
         self._suggested_params[name] = chosen
         return chosen
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
         """The value of a parameter, drawn by the study if the trial does not have it."""
+        name = _name(name)
         before = self._distributions.get(name)
         if before is not None:
             check_distribution_compatibility(before, distribution)
@@ -115,6 +117,7 @@ class ObjectiveTrial(FixedTrial):
     def set_user_attr(self, key: str, value: Any) -> None:
         """Keep something with the trial. Numbers are also metrics of its next reports. Raises
         TypeError if JSON does not have such a value."""
+        key = _name(key)
         if not isinstance(value, list | tuple) and hasattr(value, "item"):
             value = value.item()  # a number of numpy or torch
         kept = json.loads(json.dumps(value))  # a copy; raises the TypeError
@@ -124,8 +127,16 @@ class ObjectiveTrial(FixedTrial):
     def set_constraint(self, key: str, value: float) -> None:
         """Say how far the trial exceeds a limit; 0 or less if it keeps it. Raises TypeError or
         ValueError if it is not a number."""
+        key = _name(key)
         super().set_constraint(key, value)
         self._trial.note(Note(constraints={key: self.constraints[key]}))
+
+
+def _name(key: object) -> str:
+    """A name that an objective gives. Raises TypeError if it is not text."""
+    if not isinstance(key, str):
+        raise TypeError(f"a name must be text, and is of the type {type(key).__name__}")
+    return plain(key)
 
 
 def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:

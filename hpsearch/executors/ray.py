@@ -46,6 +46,7 @@ from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
+from trials.foreign import text_of
 
 FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
 
@@ -200,9 +201,9 @@ class RayExecutor:
         try:
             answer = ray.get(call)
         except RayActorError as error:
-            return self._gone(name, " ".join(str(error).split())[:MOST_LETTERS])
+            return self._gone(name, " ".join(text_of(error, MOST_LETTERS).split()))
         except RayError as error:
-            last_line = str(error).strip().splitlines()[-1]
+            last_line = text_of(error).strip().split("\n")[-1]
             return self._gone(name, last_line)
         slot.pending = None
         if slot.ready:

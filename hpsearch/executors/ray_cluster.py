@@ -38,6 +38,7 @@ from ray.util.placement_group import PlacementGroup, placement_group_table
 from hpsearch.errors import ClusterLost, Unreachable
 from hpsearch.executors.address import refuse_unreachable
 from hpsearch.study_file.models import Resources
+from trials.foreign import line_of
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
@@ -97,9 +98,8 @@ def _join(address: str) -> None:
         with _without_secrets():
             ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-        first_line = str(error).strip().splitlines()[0]
         hint = "check --address; where the cluster asks for a token, set RAY_AUTH_MODE=token"
-        raise Unreachable(f"no Ray cluster answers at {address}: {first_line}", hint) from error
+        raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
 
 def _quietly() -> dict[str, Any]:

@@ -27,6 +27,7 @@ from typing import Any
 
 from trials.disk import drafts, trees
 from trials.disk.names import UnsafeName, below, relative
+from trials.foreign import MOST_OF_A_TRACEBACK, text_of
 
 MANIFEST = "manifest.json"
 """The file of a sealed folder that names all others, written last."""
@@ -57,7 +58,7 @@ def is_disk_full(error: BaseException) -> bool:
     """True if an error says that a disk, or a user's share of it, is full."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return True
-    return os.strerror(errno.ENOSPC).lower() in str(error).lower()
+    return os.strerror(errno.ENOSPC).lower() in text_of(error, MOST_OF_A_TRACEBACK).lower()
 
 
 def seal(draft: Path, manifest: Mapping[str, Any]) -> None:

@@ -30,6 +30,7 @@ from trials.contract import (
     Severity,
 )
 from trials.disk.log_file import LogFile
+from trials.foreign import text_of
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner, failure_of
@@ -103,7 +104,7 @@ class Execution:
             return self._drive(self._runner)
         except Pruned as verdict:
             assert self._runner is not None, "only a run gives itself up"
-            return replace(self._finished(self._runner, str(verdict)), pruned=True)
+            return replace(self._finished(self._runner, text_of(verdict)), pruned=True)
         # What a training job raises is its trial's failure.
         except BaseException as error:  # noqa: BLE001
             failure = failure_of(_cause(error))
@@ -257,5 +258,8 @@ def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
 
 
 def _cause(error: BaseException) -> BaseException:
-    cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, BaseException) else error
+    with suppress(Exception):  # of an attribute of theirs
+        cause = getattr(error, "cause", None)  # as Ray's have it
+        if isinstance(cause, BaseException):
+            return cause
+    return error

@@ -7,17 +7,23 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from trials.foreign import plain
+
 MOST_RESOURCE = 2.0**53
 """The largest resource: above it a float cannot tell a number from the next one."""
+LONGEST_NAME = 500
+"""Letters of a metric's name."""
 
 
 def metric_name(of: object) -> str:
     """The name of a metric.
 
     Raises:
-        ValueError: A person cannot type it.
+        ValueError: A person cannot type it, or would not.
     """
-    name = str(of)
+    name = plain(str(of))
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"the name of a metric has {len(name)} letters, at most {LONGEST_NAME}")
     if not name.isprintable() or not name or name.startswith("$"):
         what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
         raise ValueError(what)

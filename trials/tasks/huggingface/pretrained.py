@@ -9,6 +9,7 @@ from typing import Any
 
 from trials.contract import TaskError
 from trials.descriptions.models import KEY, Pretrained
+from trials.foreign import line_of, text_of
 
 
 @contextmanager
@@ -37,9 +38,7 @@ def write_description(model: Any, folder: Path) -> None:
 
 def _mistake(model: Pretrained, error: Exception) -> str:
     # transformers has no error of its own for code that is not trusted.
-    if not model.trusted and isinstance(error, ValueError) and KEY in str(error):
+    if not model.trusted and isinstance(error, ValueError) and KEY in text_of(error):
         what = f"{model.name!r} brings code of its own, which would run with your rights"
         return f"{what}; if you trust it, write {KEY}: true under task"
-    text = str(error).strip() or type(error).__name__
-    first_line = text.splitlines()[0]
-    return f"{model.name!r} cannot be loaded: {first_line}; name a local folder or a hub id"
+    return f"{model.name!r} cannot be loaded: {line_of(error)}; name a local folder or a hub id"
