@@ -61,7 +61,7 @@ def test_a_database_that_another_program_makes_meanwhile_is_ours(database_url: s
         moment, has_met = moment + 1, False
         said: list[str] = []
 
-        def meanwhile(*details: Any, said: list[str] = said) -> None:
+        def meanwhile(*details: Any, said: list[str] = said, moment: int = moment) -> None:
             nonlocal has_met
             statement = details[2]
             said.append(statement)

@@ -13,6 +13,7 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
+from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.control import Control
 from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.attempt.worker_state import WorkerState
@@ -74,6 +75,8 @@ class Execution:
         self.reached: float | None = None
         """The resource of the last report that was sent; None before the first one."""
         self._runner: Runner | None = None
+        self.before: frozenset[int] | None = None
+        """The processes that its own process had started before it began to train, if it has."""
         self._thinning = Thinning(self._config.budget)
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
@@ -101,6 +104,7 @@ class Execution:
             self._began(began)
             self._runner = self._start(params, given)
             self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
+            self.before = worker_process.started()
             return self._drive(self._runner)
         except Pruned as verdict:
             assert self._runner is not None, "only a run gives itself up"
