@@ -14,7 +14,8 @@ from support.studies.small import Bowl, Simulation, spec_with
 
 EXTREMES = [1e308, -1e308, math.inf, 1.0, math.nan, 1e200, -1e150, 5e-324, -math.inf]
 CHOICES = {"type": "categorical", "choices": ["a", "b"]}
-SPACE = {"x": {"type": "float", "low": 0, "high": 1}, "c": CHOICES}
+NUMBER = {"type": "float", "low": 0, "high": 1}
+SPACE = {"x": NUMBER, "y": NUMBER, "c": CHOICES}
 
 
 class Extreme(Bowl):
