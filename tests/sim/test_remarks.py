@@ -46,6 +46,8 @@ def test_a_method_makes_no_remarks(
         search={"sampler": sampler, "pruner": pruner},
     )
     verbosity = optuna.logging.get_verbosity()
-    Simulation(spec, curves=Bowl() if sampler == "cmaes" else Extreme()).run()  # any warning would be an error
+    Simulation(
+        spec, curves=Bowl() if sampler == "cmaes" else Extreme()
+    ).run()  # any warning would be an error
     assert [record for record in caplog.records if record.name.startswith("optuna")] == []
     assert optuna.logging.get_verbosity() == verbosity
