@@ -77,10 +77,12 @@ class RayExecutor:
     """Runs attempts on the actors of the Ray cluster that this process is part of, see `cluster`.
     Raises UserError if no node of the cluster has the resources of a slot."""
 
-    def __init__(self, config: WorkerConfig, resources: Resources) -> None:
+    def __init__(
+        self, config: WorkerConfig, resources: Resources, head: HeadNode | None = None
+    ) -> None:
         self._config = config
         self._resources = resources
-        self._head = HeadNode(resources.worker_timeout_s)
+        self._head = head or HeadNode(resources.worker_timeout_s)
         self._needs = SlotNeeds(resources, self._head)
         self._shares = Shares(self._needs.part)
         self._head.exchange = self._shares.exchange

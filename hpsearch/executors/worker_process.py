@@ -12,15 +12,14 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from hpsearch.executors.guardian import guard
 from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
 
 SETTLE_S = 1.0
@@ -29,32 +28,9 @@ KILL_S = 5.0
 """The time in which those that were killed are waited for."""
 _LOOK_S = 0.02
 _SHOWN = 10
-_MARK = "HPSEARCH_WORKER"
 _SERVANTS = (b"resource_tracker", b"popen_loky", b"_inductor/compile_worker", b"wandb-core")
 """In the command lines of processes that a library starts once for all that a process does. They do
 nothing between two attempts."""
-
-_GUARDIAN = """
-import os, select, signal, sys
-if os.fork():
-    os._exit(0)
-worker = int(sys.argv[1])
-try:
-    select.select([os.pidfd_open(worker)], [], [])
-except ProcessLookupError:
-    pass
-try:
-    os.killpg(worker, signal.SIGKILL)
-except ProcessLookupError:
-    pass
-for name in filter(str.isdigit, os.listdir("/proc")):
-    try:
-        with open(f"/proc/{name}/environ", "rb") as file:
-            if sys.argv[2].encode() in file.read():
-                os.kill(int(name), signal.SIGKILL)
-    except OSError:
-        pass
-"""
 
 
 def let_children_die_with_us() -> None:
@@ -63,16 +39,8 @@ def let_children_die_with_us() -> None:
         return
     if os.getpgid(0) != os.getpid():
         os.setpgid(0, 0)
-    mark = f"{os.getpid()}-{uuid.uuid4().hex}"
-    subprocess.run(  # noqa: S603 - a fixed program, which is not a child of this process
-        [sys.executable, "-S", "-E", "-c", _GUARDIAN, str(os.getpid()), f"{_MARK}={mark}"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        check=True,
-    )
-    os.environ[_MARK] = mark
+    name, _, value = guard("HPSEARCH_WORKER", group=True).partition("=")
+    os.environ[name] = value
     prctl(CHILD_SUBREAPER, 1)
 
 
