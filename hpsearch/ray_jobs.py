@@ -17,6 +17,7 @@ from ray.exceptions import RayError
 from ray.job_submission import JobSubmissionClient
 
 from hpsearch.errors import StudyHeld, Unreachable, UserError
+from trials.foreign import line_of
 
 MOST_BYTES = 100 << 20  # of the files of a study; Ray keeps them in the memory of the head
 STUDY = "hpsearch_study"  # in the metadata of a job: the name of its study
@@ -93,8 +94,7 @@ class JobServer:
         try:
             return call(*arguments, **named)
         except (OSError, RuntimeError, RayError) as error:
-            first_line = str(error).strip().splitlines()[0]
-            where = f"the job server at {self.url} does not do it: {first_line}"
+            where = f"the job server at {self.url} does not do it: {line_of(error)}"
             hint = "its head needs ray[default]; where it asks for a token, set RAY_AUTH_MODE=token"
             raise Unreachable(where, hint) from error
 

@@ -27,6 +27,7 @@ from optuna.study import Study
 
 from hpsearch.adapters.optuna_trial import ObjectiveTrial
 from trials.contract import Pruned, TaskError
+from trials.foreign import text_of
 from trials.script import end_import
 from trials.tasks.function.run import Function
 from trials.tasks.function.trial import FunctionTrial
@@ -45,8 +46,8 @@ def adapt(objective: Any, task: Mapping[str, Any]) -> Function:
     try:
         signature.bind(None)
     except TypeError:
-        what = f"{name}{signature} cannot be called with a trial alone; write def {name}(trial)"
-        raise _mistake(what) from None
+        what = f"{name}{text_of(signature)} cannot be called with a trial alone"
+        raise _mistake(f"{what}; write def {name}(trial)") from None
     return _function(objective)
 
 
@@ -56,7 +57,7 @@ def _function(objective: Callable[[ObjectiveTrial], Any]) -> Function:
         try:
             returned = objective(of_optuna)
         except TrialPruned as verdict:
-            why = str(verdict) or "the objective raised TrialPruned"
+            why = text_of(verdict) or "the objective raised TrialPruned"
             raise Pruned(why) from verdict
         of_optuna.finish(returned)
 

@@ -22,6 +22,7 @@ from optuna.distributions import (
 from optuna.trial import FixedTrial
 
 from trials.contract import Goal, Note, TrialStopped
+from trials.foreign import plain
 from trials.running.reported import number_of, scalar_of
 from trials.settings import as_scalar
 from trials.tasks.function.trial import FunctionTrial
@@ -49,11 +50,11 @@ class ObjectiveTrial(FixedTrial):
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         choices = tuple(choices)
-        plain = [_as_json(name, choice) for choice in choices]
-        distribution = CategoricalDistribution(list(map(as_scalar, plain)))
-        content = {"name": type(distribution).__name__, "attributes": {"choices": plain}}
+        written = [_as_json(name, choice) for choice in choices]
+        distribution = CategoricalDistribution(list(map(as_scalar, written)))
+        content = {"name": type(distribution).__name__, "attributes": {"choices": written}}
         value = self._asked(name, distribution, json.dumps(content))
-        chosen = choices[_place_of(name, value, plain)]
+        chosen = choices[_place_of(name, value, written)]
         self._suggested_params[name] = chosen
         return chosen
 
@@ -67,6 +68,7 @@ class ObjectiveTrial(FixedTrial):
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
         """The value of a parameter; `content` is its distribution in JSON, whose choices may be
         lists and mappings."""
+        name = _name(name)
         before = self._distributions.get(name)
         if before is not None:
             check_distribution_compatibility(before, distribution)
@@ -126,6 +128,7 @@ class ObjectiveTrial(FixedTrial):
     def set_user_attr(self, key: str, value: Any) -> None:
         """Keep something with the trial. Numbers are also metrics of its next reports. Raises
         TypeError if JSON does not have such a value."""
+        key = _name(key)
         kept = json.loads(json.dumps(scalar_of(value)))  # a copy; raises the TypeError
         super().set_user_attr(key, kept)
         self._trial.note(Note(attributes={key: kept}))
@@ -133,8 +136,16 @@ class ObjectiveTrial(FixedTrial):
     def set_constraint(self, key: str, value: float) -> None:
         """Say how far the trial exceeds a limit; 0 or less if it keeps it. Raises TypeError or
         ValueError if it is not a number."""
+        key = _name(key)
         super().set_constraint(key, value)
         self._trial.note(Note(constraints={key: self.constraints[key]}))
+
+
+def _name(key: object) -> str:
+    """A name that an objective gives. Raises TypeError if it is not text."""
+    if not isinstance(key, str):
+        raise TypeError(f"a name must be text, and is of the type {type(key).__name__}")
+    return plain(key)
 
 
 def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:

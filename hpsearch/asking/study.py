@@ -19,6 +19,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.errors import AttemptLost, HpsearchError, UserError
 from hpsearch.store.heartbeats import Key
 from hpsearch.store.owners import shown
+from trials.foreign import in_words, text_of
 
 FIRST_LOOK_S = 0.1
 LONGEST_LOOK_S = 1.0
@@ -283,11 +284,10 @@ class _Found:
 
 def _text_of(name: str, why: object) -> str:
     if isinstance(why, BaseException):
-        kind = type(why).__name__
-        return f"{kind}: {why}" if str(why) else kind
+        return in_words(why)
     if not isinstance(why, str):
         raise UserError(f"{name} is of type {type(why).__name__}", "say why in words")
-    return str(why)
+    return text_of(why)
 
 
 def _kind_of(name: str) -> ErrorKind:

@@ -22,7 +22,11 @@ from hpsearch.store.reading.queries import find_study, study_heads
 from hpsearch.store.store import Store, upgrade
 from hpsearch.store.upkeep import backup, shrinking, thinning
 from hpsearch.study_file.types import seconds_of
-from hpsearch.words.numbers import count, duration, size
+from hpsearch.words.numbers import count, duration, moment, size
+
+_OF_A_COPY = (
+    "results are read from it as before, and its trials go on from what is left, or begin anew"
+)
 
 
 def upgrade_database(storage: str) -> None:
@@ -45,7 +49,14 @@ def check_database(name: str | None, storage: str) -> None:
         with store.reading() as connection:
             study_id = None if name is None else find_study(connection, name).id
             found = violations(connection, study_id)
-        found += unusable(store, name)
+            copied = backup.unchanged_since_copied(connection)
+        gone = unusable(store, name)
+    for study, at in copied.items():
+        trials = sum(each.study == study for each in gone)
+        if trials:
+            named = f"checkpoints that {count(trials, 'trial')} of {study} named"
+            note(f"{named} have gone since this copy was made, {moment(at)}: {_OF_A_COPY}")
+    found += [each for each in gone if each.study not in copied]
     _refuse_problems(found)
     note("no problems found")
 
@@ -74,10 +85,12 @@ def backup_database(to: Path, storage: str) -> None:
         raise UserError(f"{to} already exists", "choose another name")
     with whole_file(to) as unfinished:
         unfinished.unlink(missing_ok=True)
-        found = backup.copy(url, unfinished)
+        copied = backup.copy(url, unfinished)
     took = duration(time.monotonic() - began)
     note(f"copied the database to {to}: {size(to.stat().st_size)} in {took}")
-    _refuse_problems(found)
+    for study in copied.running:
+        note(f"study {study} goes on, and removes checkpoints that the copy names: {_OF_A_COPY}")
+    _refuse_problems(copied.violations)
     note("no problems found in the copy")
 
 

@@ -1,4 +1,4 @@
-"""The program `hpsearch`: the one place where errors become exit codes."""
+"""The command line: the one place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hpsearch.cli import streams
+from hpsearch.cli import interrupts, streams
 from hpsearch.cli.commands.app import app
 from hpsearch.cli.output import note
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
+from hpsearch.executors import ray_thread
 
 # isort: split
 # Importing them adds their commands to the program, in the order of its help.
@@ -35,8 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     # A process that ends need not look for garbage, which takes as long as reading a table.
     atexit.register(gc.freeze)
-    with streams.guarded():
-        sys.exit(_exit_code(arguments))
+    with streams.guarded(), interrupts.heard():
+        code = _exit_code(arguments)
+        if ray_thread.any_is_stuck():
+            with suppress(streams.ReaderGone, UserError):
+                sys.stdout.flush()
+            # An orderly exit would wait for threads of Ray, or crash on them.
+            os._exit(code if isinstance(code, int) else 1)
+        sys.exit(code)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
@@ -44,12 +51,13 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
         return _run(arguments)
     except streams.ReaderGone:
         return streams.READER_GONE
+    except KeyboardInterrupt:
+        return interrupts.EXIT_CODE
     except ClusterLost as error:
         note(f"hpsearch: {error}")
         with suppress(streams.ReaderGone, UserError):
             sys.stdout.flush()
-        # An orderly exit would wait for threads of Ray, or crash on them.
-        os._exit(error.exit_code)
+        os._exit(error.exit_code)  # as above: threads of ours wait for the head, too
     except HpsearchError as error:
         note(f"hpsearch: {error}")
         return error.exit_code

@@ -5,6 +5,8 @@
 * Results that cannot be written end the command: silently if their reader has gone, as `head` does
   once it has read enough; with an error otherwise.
 * Characters that a stream's encoding does not have are escaped.
+* Libraries' warnings, which name lines of their code, are shown only if Python was asked to
+  (`PYTHONWARNINGS`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
@@ -130,7 +133,10 @@ def guarded() -> Iterator[None]:
     sys.stdout = cast(TextIO, _Stream(sys.stdout, has_results=True))
     sys.stderr = cast(TextIO, messages)
     try:
-        yield
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.showwarning = lambda *_, **__: None
+            yield
     finally:
         sys.stdout, sys.stderr = before
         try:

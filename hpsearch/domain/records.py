@@ -61,6 +61,8 @@ MOMENT = {"shown": True, "moment": True}
 """The same of a time, which `--where` also compares with dates."""
 BIG = {"shown": True, "big": True}
 """The same of a whole number that may need 64 bits."""
+NAME = {"is_name": True}
+"""Metadata of a text that names files, too, and so has to be one component of a path."""
 ELSEWHERE = {"elsewhere": True}
 """Metadata of a field that is not a column: its values are rows of another table."""
 
@@ -81,7 +83,7 @@ class StudyRecord:
     """A row of `studies`."""
 
     id: int
-    name: str
+    name: str = field(metadata=NAME)
     spec: str
     """The study file as it was when the study was created (YAML text; empty for studies made
     through Optuna)."""
@@ -96,7 +98,7 @@ class StudyRecord:
     """Wall-clock seconds a driver has worked on it, over all its drivers."""
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
-    uid: str | None = None
+    uid: str | None = field(default=None, metadata=NAME)
     """Unique among the studies of all databases; None if nothing has its mark."""
     base: str | None = None
     """The folder of the study file, where relative paths start; None for studies of Optuna."""

@@ -55,12 +55,13 @@ def remove_checkpoints(
         for folder in folders_of(record):
             reasons[folder] = _why_left(record, folder, named_in)
         ours = [folder for folder, why in reasons.items() if why == _OURS]
+        links = [f"{folder}/{name}" for folder in ours for name in _links_in(folder)]
         emptied = [_emptied(folder, go_on) for folder in ours]
     except UserError as error:
         once = f"once that is fixed, hpsearch rm {record.name} removes the rest"
         hint = f"{once}; with --keep-checkpoints it leaves them"
         raise UserError(error.message, hint) from error
-    left = []
+    left = [f"left as it is: what {link}, a link, led to" for link in links]
     for folder, why in reasons.items():
         if why not in (_OURS, _EMPTY):
             left.append(f"left as it is: {folder} - {why}")
@@ -89,12 +90,20 @@ def _is_empty(folder: str) -> bool:
         raise UserError(f"{folder} cannot be read: {error}") from error
 
 
+def _names_in(folder: str) -> list[str]:
+    """Everything that is removed from a study's folder, in order, but for its mark."""
+    return [*map(trial_folder, trials_in(folder)), LOGS, TRACKING]
+
+
+def _links_in(folder: str) -> list[str]:
+    return list(filter(folder_at(folder).is_link, _names_in(folder)))
+
+
 def _emptied(folder: str, go_on: Callable[[], None]) -> Emptied:
     where = folder_at(folder)
     numbers = trials_in(folder)
-    names = [*map(trial_folder, numbers), LOGS, TRACKING]
     errors = []
-    for name in names:
+    for name in _names_in(folder):
         go_on()
         error = where.remove(name)
         if error is not None:

@@ -26,6 +26,7 @@ from hpsearch.checkpoint_folders import StudyFolder, mark_of, trials_in
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Trial
+from trials.checkpoints.checkpoint_folder import is_checkpoint
 from trials.checkpoints.folders import folder_at, inside, split, trial_folder
 from trials.checkpoints.trimming import trim_ended, trim_waiting
 
@@ -102,8 +103,8 @@ class Sweeper:
             return None
         if trial.checkpoint is None:
             return _Kept(trial.number) if trial.attempts else None
-        folder, _ = split(trial.checkpoint)
-        if str(folder) != self._folder_of(trial.number):
+        folder, name = split(trial.checkpoint)
+        if str(folder) != self._folder_of(trial.number) or not is_checkpoint(name):
             return None
         return _Kept(trial.number, may_go_on, trial.checkpoint, trial.best_checkpoint)
 
@@ -135,10 +136,13 @@ class Sweeper:
             self._remove(_Kept(number))
 
     def _remove(self, kept: _Kept) -> None:
+        home, name = folder_at(self._home.folder), trial_folder(kept.trial)
         if kept.checkpoint is None:
-            error = folder_at(self._home.folder).remove(trial_folder(kept.trial))
+            error = home.remove(name)
             if error is not None:
                 self._complain(error)
+        elif home.is_link(name):
+            self._complain(OSError(f"{name} is a link, which is not followed"))
         elif kept.waits:
             trim_waiting(kept.checkpoint, kept.best, lambda: self._stands(kept))
         else:

@@ -4,6 +4,8 @@
 - `ranks`: several processes for one trial
 - `slot_needs`: the resources of a slot, and the wait for them
 - `shares`: the share of a cluster that each of several studies has
+- `awaited`: the same on `ray_thread`, a thread that waits for Ray while the main one hears signals
+- `guardian`: kills what a process has started once that has ended
 - `ray_cluster`: being part of a Ray cluster, and the nodes that its head knows
 - `address`: a check of a cluster's address
 - `worker`: trains one attempt after another in a process; knows no cluster

@@ -46,6 +46,7 @@ from hpsearch.executors.slot_needs import SlotNeeds
 from hpsearch.executors.worker import Answer, LogPart, ReplaceWorker
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
+from trials.foreign import text_of
 
 FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
 
@@ -78,10 +79,12 @@ class RayExecutor:
     """Runs attempts on the actors of the Ray cluster that this process is part of, see `cluster`.
     Raises UserError if no node of the cluster has the resources of a slot."""
 
-    def __init__(self, config: WorkerConfig, resources: Resources) -> None:
+    def __init__(
+        self, config: WorkerConfig, resources: Resources, head: HeadNode | None = None
+    ) -> None:
         self._config = config
         self._resources = resources
-        self._head = HeadNode(resources.worker_timeout_s)
+        self._head = head or HeadNode(resources.worker_timeout_s)
         self._needs = SlotNeeds(resources, self._head)
         self._shares = Shares(self._needs.part)
         self._head.exchange = self._shares.exchange
@@ -215,9 +218,9 @@ class RayExecutor:
         try:
             answer = ray.get(call)
         except RayActorError as error:
-            return self._gone(name, " ".join(str(error).split())[:MOST_LETTERS])
+            return self._gone(name, " ".join(text_of(error, MOST_LETTERS).split()))
         except RayError as error:
-            last_line = str(error).strip().splitlines()[-1]
+            last_line = text_of(error).strip().split("\n")[-1]
             return self._gone(name, last_line)
         slot.pending = None
         if slot.ready:

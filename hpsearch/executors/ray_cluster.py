@@ -13,13 +13,13 @@ import json
 import logging
 import math
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 # What newer versions of Ray do; silences a warning.
@@ -37,7 +37,10 @@ from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost, Unreachable
 from hpsearch.executors.address import refuse_unreachable
+from hpsearch.executors.guardian import PAUSE_S, end_all, guard
+from hpsearch.executors.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
+from trials.foreign import line_of
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
@@ -45,7 +48,8 @@ SILENT_S = 5 * ASK_S
 """After the head has been silent for this long, nothing is asked of it that Ray would wait for, and
 a warning is logged."""
 
-GOODBYE_S = 10.0  # how long leaving the cluster may take
+START_S = 120.0  # how long joining a cluster, or starting one, may take
+GOODBYE_S = 10.0  # how long leaving it may take
 
 SAVED = "everything up to the last reports is saved"
 
@@ -61,35 +65,61 @@ Answer = TypeVar("Answer")
 
 
 @contextmanager
-def cluster(address: str | None, resources: Resources) -> Iterator[None]:
+def cluster(address: str | None, resources: Resources) -> Iterator[RayThread]:
     """Join the cluster at an address, or start a local one without one, and leave it at the end.
-    Raises Unreachable if nothing answers."""
-    on_sigterm = signal.getsignal(signal.SIGTERM)
-    if address is None:
-        _make_local(resources)
-    else:
-        refuse_unreachable(address)
-        _join(address)
-    # Ray sets this itself where it asks for a token.
-    if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
-        what = "this Ray does not ask for a token: anyone who can reach its ports can run code"
-        log.warning("%s as you (docs/security.md)", what)
-    if threading.current_thread() is threading.main_thread():
-        # Ray has put a handler there that saves nothing.
-        signal.signal(signal.SIGTERM, on_sigterm)
+    Yields the thread that is part of it. Raises Unreachable if nothing answers."""
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it would warn that it handles no signals
+    thread = RayThread()
+    mark = None
     try:
-        yield
+        if address is None:
+            mark = guard("HPSEARCH_RAY", group=False) if hasattr(os, "pidfd_open") else None
+            _begin(thread, partial(_make_local, resources, mark))
+        else:
+            refuse_unreachable(address)
+            _begin(thread, partial(_join, address))
+        # Ray sets this itself where it asks for a token.
+        if os.environ.get("RAY_AUTH_MODE", "").lower() != "token":
+            what = "this Ray does not ask for a token: anyone who can reach its ports can run code"
+            log.warning("%s as you (docs/security.md)", what)
+        yield thread
     finally:
-        _leave()
+        _leave(thread, mark)
 
 
-def _make_local(resources: Resources) -> None:
+def _begin(thread: RayThread, start: Callable[[], None]) -> None:
+    try:
+        thread.call(start, START_S)
+    except ClusterLost as error:
+        what = f"Ray has neither started nor failed within {START_S:.0f} s: its head may have died"
+        raise ClusterLost(what, "nothing has begun; try again") from error
+
+
+def _make_local(resources: Resources, mark: str | None) -> None:
     cpus = os.cpu_count() or 1
     if isinstance(resources.workers, int):
         # An explicit number of workers is followed even where there are not as many cores.
         cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
-    with _without_secrets():
-        ray.init(address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
+    try:
+        with _without_secrets(), _marked(mark):
+            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
+    except Exception as error:  # each part of Ray has errors of its own
+        hint = "try again; its logs are in /tmp/ray/session_latest/logs"
+        raise Unreachable(f"Ray does not start here: {line_of(error)}", hint) from error
+
+
+@contextmanager
+def _marked(mark: str | None) -> Iterator[None]:
+    """Let all that starts meanwhile, and what that starts, be known as this Ray's."""
+    if mark is None:
+        yield
+        return
+    name, _, value = mark.partition("=")
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _join(address: str) -> None:
@@ -97,9 +127,8 @@ def _join(address: str) -> None:
         with _without_secrets():
             ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-        first_line = str(error).strip().splitlines()[0]
         hint = "check --address; where the cluster asks for a token, set RAY_AUTH_MODE=token"
-        raise Unreachable(f"no Ray cluster answers at {address}: {first_line}", hint) from error
+        raise Unreachable(f"no Ray cluster answers at {address}: {line_of(error)}", hint) from error
 
 
 def _quietly() -> dict[str, Any]:
@@ -127,12 +156,18 @@ def _without_secrets() -> Iterator[None]:
         os.environ.update(kept)
 
 
-def _leave() -> None:
-    leaving = threading.Thread(target=ray.shutdown, name="leaving", daemon=True)
-    leaving.start()
-    leaving.join(GOODBYE_S)
-    if leaving.is_alive():
+def _leave(thread: RayThread, mark: str | None) -> None:
+    """Leave the cluster, and end it if it is this process's own."""
+    try:
+        # A start that was given up is not waited for; it is left once it has come back.
+        thread.call(ray.shutdown, 0.0 if thread.is_stuck else GOODBYE_S)
+    except ClusterLost:
         atexit.unregister(ray.shutdown)  # it would hang there, too
+    finally:
+        thread.close()
+        give_up = time.monotonic() + GOODBYE_S
+        while mark is not None and end_all(mark, os.getpgid(0)) and time.monotonic() < give_up:
+            time.sleep(PAUSE_S)
 
 
 @dataclass(frozen=True, slots=True)

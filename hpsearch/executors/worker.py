@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from hpsearch.checkpoint_folders import mark_of
 from hpsearch.domain import events as ev
+from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.control import Control
 from hpsearch.executors.attempt.execution import RETIRED, Ending, Execution, Message
 from hpsearch.executors.attempt.log_lines import note_beginning, note_end
@@ -211,12 +212,14 @@ class Worker:
                     if self._team is not None:
                         ending, why = self._team.verdict(ending)
                 finally:
-                    reached = execution.reached
+                    reached, processes = execution.reached, execution.before
                     del execution
                     if self._device != "cpu":
                         release_memory()
+                    left = worker_process.end_those_left(processes)
+                    why = why or left
                     if log is not None:
-                        note_end(log, self._state.config, reached, ending)
+                        note_end(log, self._state.config, reached, ending, left)
         finally:
             if ending is not None:
                 ending = replace(ending, held_s=time.monotonic() - control.ordered)

@@ -1,48 +1,106 @@
-"""The process of a worker: its children end with it, and a notice to end reaches it.
+"""The process of a worker: what its training has started ends with it, and a notice to end reaches
+it.
 
-A training job may start processes of its own, for data or for several devices. If their worker is
-killed, they would keep memory and GPUs from the next worker. So a worker leads a process group, and
-a guardian outside of it waits for the worker's end, whatever its cause, and kills the rest of the
-group. A process that left the group (`setsid`) is not killed.
+A training job may start processes of its own, for data or for several devices, which would keep
+memory and GPUs from others. Those that are left when an attempt ends are ended by its worker, which
+has adopted any that lost their parents. If the worker is killed, a guardian outside of it kills the
+group that the worker leads, and the programs in whose environment it is named.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-_GUARDIAN = """
-import os, select, signal, sys
-worker = int(sys.argv[1])
-try:
-    select.select([os.pidfd_open(worker)], [], [])
-except ProcessLookupError:
-    pass
-try:
-    os.killpg(worker, signal.SIGKILL)
-except ProcessLookupError:
-    pass
-"""
+from hpsearch.executors.guardian import guard
+from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
+
+SETTLE_S = 1.0
+"""The time that processes may take to end by themselves after their attempt."""
+KILL_S = 5.0
+"""The time in which those that were killed are waited for."""
+_LOOK_S = 0.02
+_SHOWN = 10
+_SERVANTS = (b"resource_tracker", b"popen_loky", b"_inductor/compile_worker", b"wandb-core")
+"""In the command lines of processes that a library starts once for all that a process does. They do
+nothing between two attempts."""
 
 
 def let_children_die_with_us() -> None:
-    """Lead a process group from now on that does not outlive this process. Linux only."""
+    """Let nothing that this process starts from now on outlive it. Linux only."""
     if not hasattr(os, "pidfd_open"):
         return
     if os.getpgid(0) != os.getpid():
         os.setpgid(0, 0)
-    subprocess.Popen(  # noqa: S603 - a fixed program
-        [sys.executable, "-S", "-E", "-c", _GUARDIAN, str(os.getpid())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    name, _, value = guard("HPSEARCH_WORKER", group=True).partition("=")
+    os.environ[name] = value
+    prctl(CHILD_SUBREAPER, 1)
+
+
+def started() -> frozenset[int]:
+    """The processes that run below this one, without those that serve a library."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (AttributeError, ChildProcessError):  # not on Linux; it has none, as is usual
+        return frozenset()
+    return frozenset(each for each in descendants(os.getpid()) if not _serves(each))
+
+
+def _serves(process: int) -> bool:
+    forks = getattr(sys.modules.get("multiprocessing.forkserver"), "_forkserver", None)
+    if process == getattr(forks, "_forkserver_pid", None):
+        return True
+    command = _command_of(process)
+    return any(word in command for word in _SERVANTS)
+
+
+def _command_of(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def end_those_left(before: frozenset[int] | None) -> str | None:
+    """End the processes that an attempt has left, and say which. Those that ran `before` it stay;
+    None if it has started none."""
+    if before is None:
+        return None
+    _reap(before)
+    left = started() - before
+    if not left:
+        return None
+    gc.collect()  # a pool of processes ends with the object that has started it
+    give_up = time.monotonic() + SETTLE_S
+    while left and time.monotonic() < give_up:
+        time.sleep(_LOOK_S)
+        left = started() - before
+    programs = [Path(os.fsdecode(_command_of(each).split(b"\0")[0])).name for each in sorted(left)]
+    if not programs:
+        return None
+    give_up = time.monotonic() + KILL_S
+    while left and time.monotonic() < give_up:
+        for process in left:
+            send(process, signal.SIGKILL)
+        time.sleep(_LOOK_S)
+        left = started() - before
+    return f"its training left processes behind, which were ended: {', '.join(programs[:_SHOWN])}"
+
+
+def _reap(before: frozenset[int]) -> None:
+    """Forget the processes that have ended. Nobody else would ask for those that were adopted."""
+    with suppress(AttributeError, ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in before:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
 
 
 def on_notice(call: Callable[[], None]) -> None:

@@ -7,10 +7,13 @@ may change them, and with them the methods that `samplers.view.SamplerView`,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
@@ -29,6 +32,20 @@ def know_space(sampler: BaseSampler, space: Mapping[str, BaseDistribution]) -> N
     """Tell a sampler the parameters that every trial has, which it would find in all trials."""
     if isinstance(getattr(sampler, "_search_space", None), IntersectionSearchSpace):
         vars(sampler)["_search_space"] = _Known(space)
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """Let samplers and pruners say nothing: their remarks are on classes of Optuna and on lines of
+    its code, and tell the user of a study file nothing that the study file's check has not."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
 
 
 class RandomStates:

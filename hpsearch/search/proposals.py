@@ -28,7 +28,7 @@ from hpsearch.errors import UserError
 from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import RandomStates, know_space
+from hpsearch.search.optuna_private import RandomStates, know_space, unheard
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
@@ -102,6 +102,7 @@ class Proposals:
         """True if all configurations of a finite space have been tried or are under way."""
         return self._untried is not None and self._untried.exhausted
 
+    @unheard()
     def _draw(self, trial: Trial, attempt: int) -> None:
         trial_id = id_of(trial, self._storage, self._history)
         view = self.view_for(trial, attempt)

@@ -24,7 +24,7 @@ from optuna.storages import BaseStorage
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
-from hpsearch.search.optuna_private import contains
+from hpsearch.search.optuna_private import contains, unheard
 from hpsearch.search.proposals import FIXED_PARAMS, Proposals
 from hpsearch.search.samplers.view import id_of
 from hpsearch.study_file.space import distribution_in, from_optuna
@@ -45,6 +45,7 @@ class Questions:
         self._storage = storage
         self._proposals = proposals
 
+    @unheard()
     def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
         """The value of a parameter: the one on record, or one that is drawn and recorded now from a
         distribution in Optuna's JSON.

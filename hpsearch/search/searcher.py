@@ -25,6 +25,7 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.fronts import FrontRung
+from hpsearch.search.optuna_private import unheard
 from hpsearch.search.proposals import Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
@@ -165,6 +166,7 @@ class Searcher:
             return self._total
         return self._rungs.rungs[-1].level
 
+    @unheard()
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
         resource = report.resource
         unpruned = isinstance(self._pruner, NopPruner)

@@ -18,6 +18,7 @@ from sqlalchemy.types import TypeEngine
 
 from hpsearch.errors import Damaged
 from hpsearch.store import codec
+from trials.disk.names import UnsafeName, component
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -79,18 +80,20 @@ class Cell(TypeDecorator[Any]):
         column: The name of the column with its table's, for errors.
         of: The Python type of its values. Enumerations are stored as their values.
         big: True for a whole number that may need 64 bits.
+        is_name: True for a text that names files, such as a study's.
     """
 
     impl: type[TypeEngine[Any]] = Text
     cache_ok = True
 
-    def __init__(self, column: str, of: Any, *, big: bool = False) -> None:
+    def __init__(self, column: str, of: Any, *, big: bool = False, is_name: bool = False) -> None:
         super().__init__()
         is_enum = isinstance(of, type) and issubclass(of, enum.StrEnum)
         stored = Text if is_enum else _SCALARS.get(of)
         self.column = column
         self.of = of
         self.is_json = stored is None
+        self.is_name = is_name
         if stored is None:
             # On PostgreSQL it is `json`: `jsonb` sorts keys and changes numbers such as 1e+23.
             self.impl = JSON(none_as_null=True)  # type: ignore[assignment]  # an instance has one
@@ -123,7 +126,7 @@ class Cell(TypeDecorator[Any]):
     def read_all(self, cells: Sequence[Any]) -> Sequence[Any]:
         """The values of many cells of the column, as `read` gives them and NULL as None. Nearly all
         cells are as they should be, which their types show much faster than pydantic."""
-        if set(map(type, cells)) <= {self.of, NoneType}:
+        if set(map(type, cells)) <= {self.of, NoneType} and not self.is_name:
             return cells
         empty = "{}" if get_origin(self.of) is dict else None
         values: list[Any] = []
@@ -145,11 +148,14 @@ class Cell(TypeDecorator[Any]):
             value = codec.decode(cell) if self.is_json else cell
             if self._is_plain(value):  # with keys that all rows share
                 return {sys.intern(key): each for key, each in value.items()}
-            return self._adapter.validate_python(value)
+            value = self._adapter.validate_python(value)
+            return component(value) if self.is_name else value
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = "".join(f"[{step!r}]" for step in first["loc"])
             why = f"{first['msg']}, at {place}" if place else first["msg"]
+        except UnsafeName as error:
+            why = str(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             why = "it is not JSON" if self.is_json else "it cannot be read"
         shown = repr(cell)[:SHOWN_CHARACTERS]

@@ -76,6 +76,7 @@ def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Colum
         column_name(field),
         stated,
         big="big" in field.metadata,
+        is_name="is_name" in field.metadata,
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
         nullable=stated is not type_,
@@ -83,9 +84,16 @@ def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Colum
 
 
 def _cell(
-    table: str, name: str, of: Any, *more: Any, big: bool = False, **options: Any
+    table: str,
+    name: str,
+    of: Any,
+    *more: Any,
+    big: bool = False,
+    is_name: bool = False,
+    **options: Any,
 ) -> Column[Any]:
-    return Column(name, Cell(f"{table}.{name}", of, big=big), *more, **options)
+    cell = Cell(f"{table}.{name}", of, big=big, is_name=is_name)
+    return Column(name, cell, *more, **options)
 
 
 def column_name(field: Field[Any]) -> str:

@@ -69,11 +69,12 @@ def stored_version(connection: Connection, url: URL) -> str | None:
     """The schema version of a database of ours; None if it is empty. Raises StoreUnreachable if it
     belongs to another program."""
     inspector = inspect(connection)
-    if inspector.has_table(VERSIONS.name):  # the names of all tables take longer
+    names = inspector.get_table_names  # takes longer, and another process may be making them
+    if inspector.has_table(VERSIONS.name) or VERSIONS.name in names():
         found = connection.scalar(select(VERSIONS))
         if found is not None and found.startswith("hpsearch_"):
             return str(found)
-    tables = inspector.get_table_names()
+    tables = names()
     if not tables:
         return None
     some = ", ".join(sorted(tables)[:3])

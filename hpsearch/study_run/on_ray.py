@@ -50,13 +50,13 @@ def drive(
     behind. `watch` is called after every tick, and `on_driver` with the driver before it starts,
     for signal handlers."""
     # Imported here: only a driver needs a cluster.
-    from hpsearch.executors.ray import RayExecutor
+    from hpsearch.executors.awaited import AwaitedExecutor
     from hpsearch.executors.ray_cluster import cluster
 
     spec, resources = run.spec, run.resources
     senders = Senders(store, spec.study, run.home.folder, run.trackers)
-    with sending(senders), cluster(run.address, resources):
-        executor = RayExecutor(worker_config(spec, run.home.folder), resources)
+    with sending(senders), cluster(run.address, resources) as thread:
+        executor = AwaitedExecutor(thread, worker_config(spec, run.home.folder), resources)
         try:
             history = take_up()
             device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"

@@ -19,8 +19,8 @@ STOPPING = b"\nstopping: workers save their state. Press Ctrl-C again to stop at
 def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
     """Let Ctrl-C or SIGTERM stop a driver: first with everything saved, then at once. Yields a
     function for the driver before it starts. Only the main thread handles signals. Raises
-    Interrupted if the driver was stopped at once; `resume` is the command that continues the
-    study."""
+    Interrupted if the driver was stopped at once, or before it started; `resume` is the command
+    that continues the study."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda driver: None
         return
@@ -36,10 +36,18 @@ def stopped_by_signals(resume: str) -> Iterator[Callable[[Driver], None]]:
         with suppress(OSError):  # nobody reads it any more
             os.write(2, STOPPING)
 
+    def begins(driver: Driver) -> None:
+        if received:  # and lost, as in code that may not raise
+            raise KeyboardInterrupt
+        drivers.append(driver)
+
     before = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield drivers.append
+        yield begins
     except KeyboardInterrupt:
+        if not drivers:
+            hint = f"start it again, or if it is in the database: {resume}"
+            raise Interrupted("interrupted before the study went on", hint) from None
         message = f"interrupted at once; saved up to the last reports. Continue with: {resume}"
         raise Interrupted(message) from None
     finally:

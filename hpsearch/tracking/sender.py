@@ -30,6 +30,7 @@ from hpsearch.study_file.trackers import NamedTracker, as_named
 from hpsearch.tracking.mirror import Mirror, Sent
 from hpsearch.tracking.secrets import in_short, without_secrets
 from trials.checkpoints.folders import is_url
+from trials.foreign import in_words
 
 INTERVAL_S = 2.0  # the time between two sendings
 LONGEST_PAUSE_S = 60.0
@@ -73,7 +74,7 @@ class _Channel:
         """Report a failure; only the first, since later ones most likely have its cause."""
         if not self._has_complained:
             self._has_complained = True
-            self._print({"trouble": f"{type(error).__name__}: {in_short(str(error))}"})
+            self._print({"trouble": in_short(in_words(error))})
 
     def sent(self, text: str) -> None:
         self._print({"sent": without_secrets(text)})

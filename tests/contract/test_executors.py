@@ -15,8 +15,9 @@ import pytest
 
 from hpsearch.domain import events as ev
 from hpsearch.driver.loop import Executor
-from hpsearch.executors.ray import RayExecutor
+from hpsearch.executors.awaited import AwaitedExecutor
 from hpsearch.executors.ray_cluster import cluster
+from hpsearch.executors.ray_thread import RayThread
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.study_file.models import Resources
@@ -61,9 +62,9 @@ class Make(Protocol):
 
 
 @pytest.fixture(scope="module")
-def local_ray() -> Iterator[None]:
-    with cluster(None, Resources(workers=2)):
-        yield
+def local_ray() -> Iterator[RayThread]:
+    with cluster(None, Resources(workers=2)) as thread:
+        yield thread
 
 
 def config_for(folder: Path, budget: Budget = BUDGET) -> WorkerConfig:
@@ -81,12 +82,12 @@ def config_for(folder: Path, budget: Budget = BUDGET) -> WorkerConfig:
 
 
 @pytest.fixture
-def ray_executor(local_ray: None, tmp_path: Path) -> Iterator[Make]:
-    made: list[RayExecutor] = []
+def ray_executor(local_ray: RayThread, tmp_path: Path) -> Iterator[Make]:
+    made: list[AwaitedExecutor] = []
 
     def make(workers: int = 1, budget: Budget = BUDGET) -> Executor:
         config = config_for(tmp_path, budget)
-        made.append(RayExecutor(config, Resources(workers=workers, gpu=0.0)))
+        made.append(AwaitedExecutor(local_ray, config, Resources(workers=workers, gpu=0.0)))
         return made[-1]
 
     yield make
@@ -372,7 +373,7 @@ def test_an_attempt_past_its_time_limit_fails_as_a_timeout_at_its_next_report(
 
 @pytest.mark.thorough
 def test_data_that_could_not_be_prepared_is_prepared_again_for_the_next_trial(
-    local_ray: None, tmp_path: Path
+    local_ray: RayThread, tmp_path: Path
 ) -> None:
     table = "a,b,label\n" + "".join(f"{n},{n % 7},{'yes' if n % 2 else 'no'}\n" for n in range(60))
     train = tmp_path / "train.csv"
@@ -385,7 +386,7 @@ def test_data_that_could_not_be_prepared_is_prepared_again_for_the_next_trial(
         checkpoints=str(tmp_path / "checkpoints"),
         prepares=True,
     )
-    executor = RayExecutor(config, Resources(workers=1, gpu=0.0))
+    executor = AwaitedExecutor(local_ray, config, Resources(workers=1, gpu=0.0))
     try:
         slot = slot_of(executor)
         train.unlink()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import inspect
+from sqlalchemy import Engine, event, inspect
 
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StoreUnreachable, Unreachable
@@ -16,6 +17,7 @@ from hpsearch.store import schema
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import parse_url
 from hpsearch.store.store import Store, upgrade
+from hpsearch.store.version import VERSIONS
 
 
 def execute(url: str, *statements: str) -> None:
@@ -50,6 +52,34 @@ def test_a_new_database_is_made_and_found_again(database_url: str) -> None:
     again = Store.open(database_url, create=False)
     assert again.study_names() == ["a-study"]
     again.close()
+
+
+def test_a_database_that_another_program_makes_meanwhile_is_ours(database_url: str) -> None:
+    """After each statement with which a new database is looked at, before the first lock."""
+    moment, has_met = 0, True
+    while has_met:
+        moment, has_met = moment + 1, False
+        said: list[str] = []
+
+        def meanwhile(*details: Any, said: list[str] = said, moment: int = moment) -> None:
+            nonlocal has_met
+            statement = details[2]
+            said.append(statement)
+            if len(said) == moment and not statement.startswith("BEGIN"):
+                has_met = True
+                Store.open(database_url).close()
+
+        event.listen(Engine, "after_cursor_execute", meanwhile)
+        try:
+            Store.open(database_url).close()
+        finally:
+            event.remove(Engine, "after_cursor_execute", meanwhile)
+        database = Database(parse_url(database_url))
+        with database.transaction("write") as connection:
+            schema.metadata.drop_all(connection)
+            VERSIONS.drop(connection)
+        database.close()
+    assert moment > 2
 
 
 def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url: str) -> None:

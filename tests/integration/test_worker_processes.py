@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ HERE = Path(__file__).parent
 
 def train(params, trial):
     child = subprocess.Popen(["sleep", "1000"])
-    (HERE / "child").write_text(str(child.pid))
+    away = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    (HERE / "child").write_text(f"{child.pid} {away.pid}")
     with trial.save() as folder:
         (folder / "state").write_text("1")
     resource = 1.0
@@ -40,6 +42,51 @@ def train(params, trial):
         resource += 1e-6
         trial.report(resource, {"loss": 1.0, "process": os.getpid()})
         time.sleep(0.05)
+"""
+
+LEAVING = """
+import os, subprocess, sys, time
+from multiprocessing import get_context
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SERVES_ALL = subprocess.Popen(["sleep", "1000"])
+
+
+def sleep():
+    time.sleep(1000)
+
+
+def twice_removed():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            (HERE / "daemon").write_text(str(os.getpid()))
+            sleep()
+        os._exit(0)
+
+
+def train(params, trial):
+    if not params["leaves"]:
+        trial.report(4.0, {"loss": 1.0, "serves": SERVES_ALL.pid})
+        return
+    process = get_context("fork").Process(target=sleep)
+    process.start()
+    started = [
+        process.pid,
+        subprocess.Popen(["sleep", "1000"]).pid,
+        subprocess.Popen(["sleep", "1000"], start_new_session=True).pid,
+        subprocess.Popen(["sh", "-c", "sleep 1000 & sleep 1000"]).pid,
+    ]
+    os.system("(setsid sleep 1001 &)")
+    twice_removed()
+    while not (HERE / "daemon").exists():
+        time.sleep(0.01)
+    subprocess.Popen(["sleep", "0.1"])
+    (HERE / "left").write_text(" ".join(map(str, started)))
+    if params["leaves"] == "failing":
+        raise ValueError
+    trial.report(4.0, {"loss": 1.0})
 """
 
 TIMEOUT_S = 60.0
@@ -51,16 +98,20 @@ def local_ray() -> Iterator[None]:
         yield
 
 
+def executor_of(module: str, folder: Path) -> RayExecutor:
+    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
+    saved = str(folder / "checkpoints")
+    config = WorkerConfig(
+        {"kind": f"{module}:train"}, str(folder), {}, budget, saved, prepares=False
+    )
+    resources = Resources(workers=1, gpu=0.0).model_copy(update={"worker_timeout_s": TIMEOUT_S})
+    return RayExecutor(config, resources)
+
+
 @pytest.fixture
 def executor(local_ray: None, tmp_path: Path) -> Iterator[RayExecutor]:
     (tmp_path / "endless_task.py").write_text(TASK)
-    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 4.0))
-    saved = str(tmp_path / "checkpoints")
-    config = WorkerConfig(
-        {"kind": "endless_task:train"}, str(tmp_path), {}, budget, saved, prepares=False
-    )
-    resources = Resources(workers=1, gpu=0.0).model_copy(update={"worker_timeout_s": TIMEOUT_S})
-    made = RayExecutor(config, resources)
+    made = executor_of("endless_task", tmp_path)
     yield made
     made.close()
 
@@ -138,12 +189,44 @@ def test_what_is_launched_just_as_its_idle_worker_is_told_to_end_is_given_back(
 
 def test_a_workers_children_die_with_it(executor: RayExecutor, tmp_path: Path) -> None:
     slot, process = begun(executor)
-    child = int((tmp_path / "child").read_text())
-    assert not gone(child)
+    children = [int(word) for word in (tmp_path / "child").read_text().split()]
+    assert not any(map(gone, children))
     os.kill(process, signal.SIGKILL)
     events = wait_for(executor, of(ev.SlotDown))
     assert slot in [event.slot for event in events if isinstance(event, ev.SlotDown)]
-    wait_until(lambda: gone(child))
+    wait_until(lambda: all(map(gone, children)))
+
+
+@pytest.mark.parametrize("leaves", ["returning", "failing"])
+def test_what_an_attempt_leaves_behind_ends_before_the_next_one(
+    local_ray: None, tmp_path: Path, leaves: str
+) -> None:
+    (tmp_path / "leaving_task.py").write_text(LEAVING)
+    with closing(executor_of("leaving_task", tmp_path)) as executor:
+        (up,) = wait_for(executor, of(ev.SlotUp))
+        assert isinstance(up, ev.SlotUp)
+        executor.launch(ev.Launch(0, 1, up.slot, {"leaves": ""}, 1, 4.0))
+        events = wait_for(executor, of(ev.Finished))
+        (serves,) = [event.metrics["serves"] for event in events if isinstance(event, ev.Reported)]
+        assert not any(isinstance(event, ev.SlotDown) for event in events)
+        executor.launch(ev.Launch(1, 1, up.slot, {"leaves": leaves}, 1, 4.0))
+        events = wait_for(executor, of(ev.Finished if leaves == "returning" else ev.Failed))
+        left = [int(word) for word in (tmp_path / "left").read_text().split()]
+        left.append(int((tmp_path / "daemon").read_text()))
+        assert all(map(gone, left)), "by the end of the attempt"
+        commands = Path("/proc").glob("[0-9]*/cmdline")
+        assert not any(is_of(command, b"sleep\x001001") for command in commands)
+        assert ev.SlotDown in map(type, events)
+        wait_until(lambda: gone(int(serves)))
+    log = tmp_path / "checkpoints" / "logs" / "trial-00001-attempt-1.log"
+    assert "its training left processes behind, which were ended: " in log.read_text()
+
+
+def is_of(command: Path, words: bytes) -> bool:
+    try:
+        return words in command.read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.mark.thorough

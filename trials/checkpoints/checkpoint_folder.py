@@ -6,7 +6,6 @@ lists is whole.
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
@@ -14,8 +13,11 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fsspec.implementations.local import LocalFileSystem
+
 from trials.contract import Unit
-from trials.disk.whole_folders import MANIFEST
+from trials.disk.names import below, component, relative
+from trials.disk.whole_folders import MANIFEST, manifest_of
 
 TEMPORARY = ".writing-"
 """Begins the names of drafts, which are beside the checkpoints on a disk."""
@@ -88,9 +90,15 @@ class CheckpointFolder(ABC):
     def local(self, name: str) -> AbstractContextManager[Path]:
         """A folder of this machine with the checkpoint's files, for the length of the context."""
 
-    @abstractmethod
     def target(self, pointer: str) -> str | None:
-        """The name of the checkpoint that a pointer names; None if the pointer is missing."""
+        """The name of the checkpoint that a pointer names; None if the pointer is missing, or names
+        anything else."""
+        name = self._pointed(pointer)
+        return name if name is not None and is_checkpoint(name) else None
+
+    @abstractmethod
+    def _pointed(self, pointer: str) -> str | None:
+        """What a pointer says."""
 
     @abstractmethod
     def point(self, pointer: str, name: str) -> None:
@@ -109,7 +117,10 @@ class CheckpointFolder(ABC):
         for file in files:
             # Each store has errors of its own, and none of them may end a training.
             with suppress(Exception):
-                self._files.rm_file(self._inside(name, file))
+                inside = self._inside(name, file)
+                if isinstance(self._files, LocalFileSystem):
+                    below(Path(self._root), f"{name}/{file}")
+                self._files.rm_file(inside)
 
     def add(self, name: str, file: str, content: bytes) -> None:
         """Add a small file to a checkpoint."""
@@ -153,8 +164,15 @@ class CheckpointFolder(ABC):
             with suppress(FileNotFoundError, NotImplementedError):
                 self._files.rmdir(self._root)
 
-    def _inside(self, *names: str) -> str:
-        return "/".join([self._root, *names])
+    def is_link(self, name: str) -> bool:
+        """True if something in the folder only leads elsewhere. Removed is then the link."""
+        is_on_disk = isinstance(self._files, LocalFileSystem)
+        return is_on_disk and Path(self._inside(name)).is_symlink()
+
+    def _inside(self, name: str, file: str | None = None) -> str:
+        """The path of something in the folder, or of a file in there. Raises UnsafeName."""
+        inside = f"{self._root}/{component(name)}"
+        return inside if file is None else f"{inside}/{relative(file)}"
 
     def checkpoints(self) -> list[str]:
         """The names of all checkpoints, from old to new."""
@@ -187,10 +205,9 @@ class CheckpointFolder(ABC):
     def manifest(self, name: str) -> dict[str, Any]:
         """The manifest of a checkpoint; empty if it cannot be read."""
         try:
-            manifest: dict[str, Any] = json.loads(self.read(name, MANIFEST))
+            return manifest_of(self.read(name, MANIFEST))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return {}
-        return manifest
 
     def of_stretch(self, names: Collection[str], stretch: str) -> list[str]:
         """The checkpoints among `names` that belong to a stretch of a run."""

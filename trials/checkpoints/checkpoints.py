@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from trials.checkpoints.checkpoint_folder import order_of
+from trials.checkpoints.checkpoint_folder import is_checkpoint, order_of
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, Label, check, seal
 from trials.contract import Unit
@@ -199,7 +199,7 @@ class Checkpoints:
         if self._value_of(name) is not None:
             return name
         before = manifest.get("best_before")
-        if isinstance(before, str):
+        if isinstance(before, str) and is_checkpoint(before):
             return before
         return None
 

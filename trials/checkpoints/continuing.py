@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, order_of
-from trials.checkpoints.folders import folder_at, split
-from trials.checkpoints.manifests import CheckpointError, verify
+from trials.checkpoints.manifests import CheckpointError, place_of, verify
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +38,7 @@ def opened(source: Path | str) -> Iterator[OpenedCheckpoint]:
         CheckpointError: None of them can be used.
         FolderError: No installed library can read the URL.
     """
-    folder, name = split(source)
-    where = folder_at(folder)
+    where, name = place_of(source)
     complaints = []
     wanted = where.named(name)
     for candidate in _candidates(where, wanted):

@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from trials.checkpoints.checkpoint_folder import TEMPORARY, CheckpointFolder
 from trials.disk import drafts, trees, whole_folders
+from trials.disk.names import component
 from trials.disk.whole_files import whole_file
 from trials.disk.whole_folders import MANIFEST, flush_one, make_folder
 
@@ -28,7 +29,7 @@ class DiskFolder(CheckpointFolder):
         self._folder = folder
 
     def path(self, name: str) -> Path:
-        return self._folder / name
+        return self._folder / component(name)
 
     def names(self) -> list[str]:
         # Those with a manifest, and the empty ones, with which a removal ends.
@@ -46,18 +47,21 @@ class DiskFolder(CheckpointFolder):
 
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
         # The checkpoint is on the disk before a pointer names it.
-        whole_folders.put(draft, self._folder / name)
+        whole_folders.put(draft, self.path(name))
         for pointer in pointers:
             self._link(pointer, name)
         flush_one(self._folder)
 
     @contextmanager
     def local(self, name: str) -> Iterator[Path]:
-        yield self._folder / name
+        yield self.path(name)
 
     def remove(self, name: str) -> Exception | None:
         # The manifest last: what is left of a checkpoint is still seen as one, and removed later.
-        folder = self._folder / name
+        folder = self.path(name)
+        if folder.is_symlink():
+            folder.unlink(missing_ok=True)
+            return None
         if (folder / MANIFEST).is_file():
             for path in folder.iterdir():
                 if path.is_dir() and not path.is_symlink():
@@ -66,7 +70,7 @@ class DiskFolder(CheckpointFolder):
                     path.unlink(missing_ok=True)
         return trees.remove(folder)
 
-    def target(self, pointer: str) -> str | None:
+    def _pointed(self, pointer: str) -> str | None:
         path = self._folder / pointer
         return path.readlink().name if path.is_symlink() else None
 
@@ -89,7 +93,7 @@ class DiskFolder(CheckpointFolder):
 
     def write(self, file: str, text: str) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(self._folder / file) as unfinished:
+        with whole_file(self.path(file)) as unfinished:
             unfinished.write_text(text, "utf-8")
 
 

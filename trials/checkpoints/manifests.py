@@ -14,9 +14,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
 from trials.disk import trees, whole_folders
+from trials.disk.names import UnsafeName, component
 from trials.disk.whole_folders import MANIFEST
 
 FORMAT = 1
@@ -93,8 +95,8 @@ def seal(draft: Path, label: Label, best_before: str | None) -> None:
 def _publish_weights(draft: Path) -> None:
     """Give weights the permissions of the checkpoint: safetensors makes its files private."""
     permissions = draft.stat().st_mode & 0o666
-    for path in draft.rglob("*.safetensors"):
-        if not path.is_symlink():
+    for name, path in trees.files_in(draft).items():
+        if name.endswith(".safetensors"):
             path.chmod(permissions)
 
 
@@ -111,20 +113,35 @@ def verify(folder: Path, name: str | None = None, whole: bool = False) -> None:
     """
     name = name or str(folder)
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        files: dict[str, str] = dict(manifest["files"])
-        state: dict[str, str] = dict(manifest.get("state", {}))
+        manifest = whole_folders.manifest_of((folder / MANIFEST).read_bytes())
     except FileNotFoundError:
         raise CheckpointError(f"{name} is not a checkpoint: it has no {MANIFEST}") from None
-    except (ValueError, KeyError, TypeError):
+    except UnsafeName as error:
+        raise CheckpointError(f"{name} is damaged: in its {MANIFEST}, {error}") from None
+    except ValueError:
         raise CheckpointError(f"{name} is damaged: its {MANIFEST} cannot be read") from None
     written = manifest.get("format")
     if written != FORMAT:
         raise CheckpointError(f"{name} has format {written}; this program reads {FORMAT}")
-    expected = files | state if whole else files
+    files = manifest["files"]
+    expected = files | manifest["state"] if whole else files
     damage = whole_folders.damage(folder, expected)
     if damage is not None:
         raise CheckpointError(f"{name} is damaged: {damage}")
+
+
+def place_of(source: Path | str) -> tuple[CheckpointFolder, str]:
+    """The folder that a checkpoint is in, and its name there.
+
+    Raises:
+        CheckpointError: It is not the name of a checkpoint.
+        FolderError: No installed library can read the URL.
+    """
+    folder, name = split(source)
+    try:
+        return folder_at(folder), component(name)
+    except UnsafeName:
+        raise CheckpointError(f"{source} is not a checkpoint") from None
 
 
 def check(source: Path | str, whole: bool = False) -> None:
@@ -134,6 +151,6 @@ def check(source: Path | str, whole: bool = False) -> None:
         CheckpointError: It is missing or damaged.
         FolderError: No installed library can read the URL.
     """
-    folder, name = split(source)
-    with folder_at(folder).local(name) as files:
+    folder, name = place_of(source)
+    with folder.local(name) as files:
         verify(files, str(source), whole)

@@ -7,7 +7,7 @@ manifest it does not count. A pointer is a small file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,6 +15,7 @@ from fsspec.core import url_to_fs
 
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, FolderError, is_checkpoint
 from trials.disk import drafts, trees
+from trials.disk.names import UnsafeName, below
 from trials.disk.whole_folders import MANIFEST
 
 UPLOAD, DOWNLOAD = "hpsearch-upload-", "hpsearch-download-"
@@ -67,16 +68,20 @@ class StoreFolder(CheckpointFolder):
         source = self._inside(name)
         with drafts.temporary(DOWNLOAD) as folder:
             for path in self._files.find(source):
-                file = str(path)[len(source) :].lstrip("/")
-                target = folder / file
-                target.parent.mkdir(parents=True, exist_ok=True)
-                self._files.get_file(path, str(target))
+                file = str(path)[len(source) :].removeprefix("/")
+                with suppress(UnsafeName):  # not of a checkpoint, so none of its files is missing
+                    target = below(folder, file)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    self._files.get_file(path, str(target))
             _restore_links(folder, self.manifest(name))
             yield folder
 
     def remove(self, name: str) -> Exception | None:
         # The manifest first, so that a half removed checkpoint does not count.
         try:
+            if self.is_link(name):
+                self._files.rm_file(self._inside(name))
+                return None
             for path in (self._inside(name, MANIFEST), self._inside(name)):
                 if self._files.exists(path):
                     self._files.rm(path, recursive=True)
@@ -87,7 +92,7 @@ class StoreFolder(CheckpointFolder):
             return error
         return None
 
-    def target(self, pointer: str) -> str | None:
+    def _pointed(self, pointer: str) -> str | None:
         return self.text(pointer)
 
     def point(self, pointer: str, name: str) -> None:
@@ -101,6 +106,7 @@ class StoreFolder(CheckpointFolder):
 def _restore_links(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Make the links of a checkpoint, which a store does not hold."""
     for name, target in manifest.get("links", {}).items():
-        link = folder / name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(target)
+        with suppress(UnsafeName, FileExistsError):  # below another link, or a file
+            link = below(folder, name)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import threading
@@ -109,9 +108,9 @@ def read(place: Path) -> CacheEntry:
     """
     text = (place / MANIFEST).read_bytes()
     try:
-        manifest = json.loads(text)
-        digests, facts = dict(manifest["files"]), manifest["facts"]
-    except (ValueError, KeyError, TypeError):
+        manifest = whole_folders.manifest_of(text)
+        digests, facts = manifest["files"], manifest["facts"]
+    except (ValueError, KeyError):
         raise OSError(f"{place / MANIFEST} cannot be read") from None
     damage = whole_folders.damage(place, digests)
     if damage is not None:

@@ -24,6 +24,7 @@ from trials.data.row_layout import Layout
 from trials.data.samples import Samples
 from trials.data.workload import Batch
 from trials.devices.memory import is_out_of_memory
+from trials.foreign import line_of
 
 SEGMENTS = "segments"
 """The input with the number of each cell's sample in its row: from 1 on, and 0 for padding."""
@@ -187,9 +188,7 @@ def demand(model: transformers.PreTrainedModel, causal: bool, capacity: int) -> 
     except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
         if is_out_of_memory(error):
             raise
-        what = str(error).strip() or type(error).__name__
-        first = what.splitlines()[0]
-        raise _refusal(model, f"cannot read packed samples: {first}") from error
+        raise _refusal(model, f"cannot read packed samples: {line_of(error)}") from error
     finally:
         model.train(training)
     if not is_same:

@@ -12,6 +12,8 @@ import resource
 import sys
 from typing import TYPE_CHECKING
 
+from trials.foreign import MOST_OF_A_TRACEBACK, text_of
+
 if TYPE_CHECKING:
     import torch
 
@@ -40,7 +42,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, RuntimeError):
-        return _OUT_OF_MEMORY.search(str(error)) is not None
+        return _OUT_OF_MEMORY.search(text_of(error, MOST_OF_A_TRACEBACK)) is not None
     return False
 
 

@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from trials.contract import Pruned, TrialStopped
+from trials.foreign import in_words
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
@@ -124,7 +125,7 @@ class ConnectedRanks:
             self._store.set(key, json.dumps({"stopped": True}))
             raise
         except Exception as error:
-            what = f"{BY_FIRST}: {type(error).__name__}: {error}"
+            what = f"{BY_FIRST}: {in_words(error)}"
             self._store.set(key, json.dumps({"error": what}))
             raise
         self._store.set(key, json.dumps({"value": value}, default=str))

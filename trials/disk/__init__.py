@@ -2,6 +2,7 @@
 
 - `drafts`: folders in the making, each locked by the process that writes in it.
 - `log_file`: a log, which several processes may write.
+- `names`: names from outside, which are one component of a path, or refused.
 - `trees`: folders that users' programs fill: copied and removed, without following links.
 - `whole_files`: a file written beside its place and renamed.
 - `whole_folders`: a draft hashed, flushed to the disk and renamed; damage found later.

@@ -85,7 +85,8 @@ def _keep_inside(link: Path, source: Path, depth: int) -> None:
 def remove(root: Path) -> OSError | None:
     """Remove a folder with all that is in it, whatever the modes of its folders.
 
-    Returns: The reason why something is left; None if nothing is.
+    Returns: The reason why something is left; None if nothing is. A link is left, and what it leads
+        to as it is.
     """
     failure: OSError | None = None
     for _ in range(2):
@@ -102,9 +103,21 @@ def remove(root: Path) -> OSError | None:
 
 
 def _open_up(root: Path) -> None:
-    """Let the folders be listed and written."""
+    """Let the folders be listed and written, none of them through a link."""
     with suppress(OSError):
-        root.chmod(stat.S_IRWXU)
-        for path in entries(root):
-            if path.is_dir() and not path.is_symlink():
-                path.chmod(stat.S_IRWXU)
+        _allow(root)
+        for _, folders, _, here in os.fwalk(root):
+            for name in folders:
+                with suppress(OSError):
+                    _allow(name, here)
+
+
+def _allow(folder: Path | str, inside: int | None = None) -> None:
+    """Let a folder be listed and written. A link is an OSError, also one that takes the folder's
+    place meanwhile."""
+    path_only = getattr(os, "O_PATH", os.O_RDONLY)  # of Linux: needs no permission to read it
+    handle = os.open(folder, path_only | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=inside)
+    try:
+        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - not a path of ours
+    finally:
+        os.close(handle)

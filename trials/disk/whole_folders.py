@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from trials.disk import drafts, trees
+from trials.disk.names import UnsafeName, below, relative
+from trials.foreign import MOST_OF_A_TRACEBACK, text_of
 
 MANIFEST = "manifest.json"
 """The file of a sealed folder that names all others, written last."""
@@ -56,12 +58,29 @@ def is_disk_full(error: BaseException) -> bool:
     """True if an error says that a disk, or a user's share of it, is full."""
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return True
-    return os.strerror(errno.ENOSPC).lower() in str(error).lower()
+    return os.strerror(errno.ENOSPC).lower() in text_of(error, MOST_OF_A_TRACEBACK).lower()
 
 
 def seal(draft: Path, manifest: Mapping[str, Any]) -> None:
     """Write the manifest, after all other files."""
     (draft / MANIFEST).write_text(json.dumps(manifest, indent=1))
+
+
+def manifest_of(content: bytes) -> dict[str, Any]:
+    """The manifest that `seal` wrote, or somebody else.
+
+    Raises:
+        ValueError: It cannot be read, or what it names is not below its folder.
+    """
+    try:
+        manifest: dict[str, Any] = {"state": {}, "links": {}, **json.loads(content)}
+        for group in ("files", "state", "links"):
+            for name, value in manifest[group].items():
+                relative(name)
+                os.fsencode(value)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"it is not a manifest: {error}") from None
+    return manifest
 
 
 def put(draft: Path, target: Path, *, durable: bool = True) -> Path:
@@ -103,7 +122,10 @@ def damage(folder: Path, expected: Mapping[str, str]) -> str | None:
     Returns: The first difference; None if all files are as expected.
     """
     for file, digest in expected.items():
-        path = folder / file
+        try:
+            path = below(folder, file)
+        except UnsafeName as error:
+            return str(error)
         if path.is_symlink() or not path.is_file():
             return f"{file} is missing"
         if digest_of_file(path) != digest:

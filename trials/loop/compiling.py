@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import torch
 
 from trials.devices.memory import is_out_of_memory
+from trials.foreign import line_of
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class CompilableLoss:
             if not self.compiled or is_out_of_memory(error):
                 raise
             what = "torch.compile failed; the trial continues without it: %s"
-            log.warning(what, str(error).strip().partition("\n")[0])
+            log.warning(what, line_of(error))
         # After the except block the error and the tensors of its frames are gone.
         self.do_without()
         return work()

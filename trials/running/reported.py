@@ -11,9 +11,12 @@ from contextlib import suppress
 from typing import Any
 
 from trials.contract import Note
+from trials.foreign import code_of, plain
 
 LETTERS = 100
 """Letters of a value that a message repeats."""
+LONGEST_NAME = 500
+"""Letters of a metric's name."""
 MOST_RESOURCE = 2.0**53
 """The largest resource: above it a float cannot tell a number from the next one."""
 
@@ -22,9 +25,11 @@ def metric_name(of: object) -> str:
     """The name of a metric.
 
     Raises:
-        ValueError: A person cannot type it.
+        ValueError: A person cannot type it, or would not.
     """
-    name = str(of)
+    name = plain(str(of))
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"the name of a metric has {len(name)} letters, at most {LONGEST_NAME}")
     if not name.isprintable() or not name or name.startswith("$"):
         what = f"a metric cannot be named {name!r}: use letters, digits and marks such as _ or /"
         raise ValueError(what)
@@ -43,9 +48,9 @@ def number_of(name: str, value: Any) -> float:
     """
     # Any error that the value's own methods raise says that it is not a number.
     try:
-        plain = scalar_of(value)
-        number = float(plain) if _is_numeric(plain) else None
-        is_larger = number is not None and math.isinf(number) and plain not in (number, -number)
+        scalar = scalar_of(value)
+        number = float(scalar) if _is_numeric(scalar) else None
+        is_larger = number is not None and math.isinf(number) and scalar not in (number, -number)
     except OverflowError:
         number, is_larger = math.inf, True
     except Exception:  # noqa: BLE001
@@ -85,11 +90,7 @@ def _is_numeric(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # noqa: BLE001 - of somebody's class
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= LETTERS else f"{text[:LETTERS]}..."
+    return code_of(value, LETTERS)
 
 
 def numbers_of(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -115,18 +116,18 @@ def numbers_among(values: Mapping[str, Any]) -> dict[str, float]:
 def plain_note(note: Note) -> Note:
     """A note as it can be kept. Raises ValueError if a part of it is not what `Note` says."""
     try:
-        attributes = json.loads(json.dumps(dict(note.attributes), default=_plain))
+        attributes = json.loads(json.dumps(dict(note.attributes), default=_scalar))
     except (TypeError, ValueError, RecursionError):
         what = f"a note's attributes must be values that JSON has, not {_shown(note.attributes)}"
         raise ValueError(what) from None
     return Note(attributes, numbers_of(note.constraints), numbers_of(note.metrics))
 
 
-def _plain(value: Any) -> Any:
-    plain = scalar_of(value)
-    if plain is value:
+def _scalar(value: Any) -> Any:
+    scalar = scalar_of(value)
+    if scalar is value:
         raise TypeError
-    return plain
+    return scalar
 
 
 class Stopwatch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from trials.contract import (
 )
 from trials.devices.memory import is_out_of_memory
 from trials.disk.whole_folders import is_disk_full
+from trials.foreign import in_words, text_of, traceback_of
 from trials.running.reported import numbers_of, plain_note
 
 Ask = Callable[[Question], Mapping[str, Any]]
@@ -132,17 +132,20 @@ class Runner:
 
 def failure_of(error: BaseException) -> Failure:
     """The failure of a run by its error: diverged, out_of_memory, disk_full or error."""
-    details = "".join(traceback.format_exception(error))
-    text = traceback.format_exception_only(error)[-1].strip()
-    if isinstance(error, Diverged):
-        return Failure("diverged", str(error), details)
-    if isinstance(error, TaskError):
-        return Failure("error", str(error), details)
-    if isinstance(error, ProgramFailed):
-        last_lines = RuntimeError(f"{error}\n{error.details}")
-        return Failure(_kind_of(last_lines), str(error), error.details)
-    kind = _kind_of(error)
-    return Failure(kind, text if kind == "error" else text.splitlines()[0], details)
+    details = traceback_of(error)
+    try:
+        if isinstance(error, Diverged):
+            return Failure("diverged", text_of(error), details)
+        if isinstance(error, TaskError):
+            return Failure("error", text_of(error), details)
+        if isinstance(error, ProgramFailed):
+            last_lines = RuntimeError(f"{error}\n{error.details}")
+            return Failure(_kind_of(last_lines), text_of(error), error.details)
+        kind = _kind_of(error)
+    except Exception:  # noqa: BLE001 - of an attribute of theirs, such as `__class__`
+        kind = "error"
+    words = in_words(error)
+    return Failure(kind, words if kind == "error" else words.splitlines()[0], details)
 
 
 def _kind_of(error: BaseException) -> str:

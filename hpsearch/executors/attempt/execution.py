@@ -13,6 +13,7 @@ from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
+from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.control import Control
 from hpsearch.executors.attempt.thinning import Thinning
 from hpsearch.executors.attempt.worker_state import WorkerState
@@ -30,6 +31,7 @@ from trials.contract import (
     Severity,
 )
 from trials.disk.log_file import LogFile
+from trials.foreign import text_of
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner, failure_of
@@ -73,6 +75,8 @@ class Execution:
         self.reached: float | None = None
         """The resource of the last report that was sent; None before the first one."""
         self._runner: Runner | None = None
+        self.before: frozenset[int] | None = None
+        """The processes that its own process had started before it began to train, if it has."""
         self._thinning = Thinning(self._config.budget)
         self._changes: list[Finding] = []
         """In what its arithmetic differs from how its trial has computed so far."""
@@ -100,10 +104,11 @@ class Execution:
             self._began(began)
             self._runner = self._start(params, given)
             self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
+            self.before = worker_process.started()
             return self._drive(self._runner)
         except Pruned as verdict:
             assert self._runner is not None, "only a run gives itself up"
-            return replace(self._finished(self._runner, str(verdict)), pruned=True)
+            return replace(self._finished(self._runner, text_of(verdict)), pruned=True)
         # What a training job raises is its trial's failure.
         except BaseException as error:  # noqa: BLE001
             failure = failure_of(_cause(error))
@@ -259,5 +264,8 @@ def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
 
 
 def _cause(error: BaseException) -> BaseException:
-    cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, BaseException) else error
+    with suppress(Exception):  # of an attribute of theirs
+        cause = getattr(error, "cause", None)  # as Ray's have it
+        if isinstance(cause, BaseException):
+            return cause
+    return error

@@ -26,9 +26,12 @@ def note_end(
     config: WorkerConfig,
     reached: float | None,
     ending: ev.Finished | ev.Stopped | ev.Failed,
+    left: str | None = None,
 ) -> None:
-    """Note the end of an attempt, whose last report was at the resource `reached`. Only its study
-    knows the reason of a stop."""
+    """Note the end of an attempt, whose last report was at the resource `reached`, and what was
+    `left` of it. Only its study knows the reason of a stop."""
+    if left is not None:
+        log.note(left)
     at = "before its first report"
     if reached is not None:
         at = f"after its report at {reached:g} {config.budget.unit.value}"

@@ -87,7 +87,10 @@ class FollowerActor:
                 self._state, order, control, lambda _: None, lambda *_: None, None, ranks
             )
             ending = execution.run(data)
-            return ending if isinstance(ending, ev.Failed) else execution.settled(ending)
+            if not isinstance(ending, ev.Failed):
+                ending = execution.settled(ending)
+            worker_process.end_those_left(execution.before)
+            return ending
 
     @contextmanager
     def _printing(self, order: ev.Launch) -> Iterator[None]:

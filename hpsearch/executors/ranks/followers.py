@@ -24,6 +24,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors.attempt.execution import Ending
 from hpsearch.executors.ranks.follower import VISIBLE, Process, this_process
 from hpsearch.executors.worker import Worker
+from trials.foreign import line_of
 
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
@@ -96,7 +97,7 @@ class Followers:
                 self._worker.give_up(f"rank {rank}: no sign of life for {self._silent_s:g} s")
                 return
             except RayError as error:
-                self._worker.give_up(f"rank {rank} was lost: {_first_line(error)}")
+                self._worker.give_up(f"rank {rank} was lost: {line_of(error)}")
                 return
 
     def begin(self, order: ev.Launch, data: Any) -> Ranks:
@@ -154,7 +155,3 @@ def _is_consequence(failure: ev.Failed) -> bool:
     # Without the lines of the code that was running, which are indented.
     errors = [line for line in failure.details.splitlines() if not line.startswith(" ")]
     return any(_CONSEQUENCE.search(line) for line in [failure.text, *errors])
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

@@ -92,8 +92,9 @@ class Warp:
 
     def undone(self, warped: Floats) -> Floats:
         """The values that warp to these."""
-        steps = np.where(warped < 0, warped, np.expm1(np.maximum(warped, 0)))
-        return np.asarray(self.low + FLOOR * steps * (self.middle - self.low))
+        with np.errstate(over="ignore"):  # as above
+            steps = np.where(warped < 0, warped, np.expm1(np.maximum(warped, 0)))
+            return np.asarray(self.low + FLOOR * steps * (self.middle - self.low))
 
 
 class CurveReader:

@@ -101,6 +101,7 @@ class Outlook:
         total = float(squares.sum()) + DOUBTED * DOUBT**2
         return max(1.0, math.sqrt(total / (len(squares) + DOUBTED)))
 
+    @np.errstate(over="ignore")  # between losses at both ends of all floats
     def values(self, numbers: Sequence[int]) -> list[tuple[float, float, float, float]]:
         """The expectations of trials in full, in the objective's own unit: the value, its standard
         deviation, and the lower and the upper end of its 90% interval. They are neither worse than

@@ -1,29 +1,68 @@
-"""Copies of an SQLite database while programs write to it."""
+"""Copies of an SQLite database while programs write to it.
+
+A copy names the checkpoints that its original named at that moment. As a study goes on in the
+original, they go. So a copy keeps the revision of each study: until a study has gone on in the
+copy, too, what is gone of its checkpoints is no damage.
+"""
 
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import URL
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    MetaData,
+    Table,
+    inspect,
+    literal,
+    select,
+)
 
+from hpsearch.domain.records import StudyState
 from hpsearch.errors import Damaged, StoreUnreachable
 from hpsearch.store import schema, version
 from hpsearch.store.audit.invariants import Violation, violations
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, file_of, parse_url
 
+COPIED = Table(
+    "copied",
+    MetaData(),
+    Column("study_id", Integer, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+)
+"""In a copy alone: the studies as they were, and when it was made."""
 
-def copy(url: URL, to: Path) -> list[Violation]:
+
+@dataclass(frozen=True)
+class Copied:
+    """What is in a copy.
+
+    Args:
+        violations: Those of the database; none are looked for in one of another schema version.
+        running: The names of studies that ran, and go on in the original.
+    """
+
+    violations: list[Violation]
+    running: list[str]
+
+
+def copy(url: URL, to: Path) -> Copied:
     """Copy a database, of any schema version, to a path where nothing is.
 
     The copy is the database at one moment. With a write-ahead log no writer waits for it; with the
     rollback journal of a network file system, commits do.
-
-    Returns:
-        The violations in the copy, which are those of the database; none are looked for in one of
-        another schema version.
 
     Raises:
         Damaged: SQLite finds the copy damaged.
@@ -39,16 +78,39 @@ def copy(url: URL, to: Path) -> list[Violation]:
             raise missing
         connection.exec_driver_sql("VACUUM INTO ?", (str(to),))
     shutil.copymode(file, to)
-    return _checked(to)
+    copied = parse_url(f"sqlite:///{to}")
+    with closing(Database(copied, create=False)) as database:
+        with database.transaction("write") as connection:
+            _note_revisions(connection)
+        with database.transaction("read") as connection:
+            studies = schema.studies.c
+            running = select(studies.name).where(studies.state == StudyState.RUNNING)
+            names = connection.scalars(running.order_by(studies.name)).all()
+            return Copied(_violations(connection, copied), list(names))
 
 
-def _checked(copied: Path) -> list[Violation]:
-    url = parse_url(f"sqlite:///{copied}")
-    database = Database(url, create=False)
-    with closing(database), database.transaction("read") as connection:
-        found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
-        if found != ["ok"]:
-            raise Damaged(f"{found[0]} (in the copy)", "restore an earlier backup")
-        if version.stored_version(connection, url) != schema.VERSION:
-            return []
-        return violations(connection)
+def _note_revisions(connection: Connection) -> None:
+    studies = schema.studies.c
+    COPIED.drop(connection, checkfirst=True)  # of the copy that the original was made from
+    COPIED.create(connection)
+    now = select(studies.id, studies.revision, literal(time.time()))
+    connection.execute(COPIED.insert().from_select(list(COPIED.columns), now))
+
+
+def _violations(connection: Connection, url: URL) -> list[Violation]:
+    found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+    if found != ["ok"]:
+        raise Damaged(f"{found[0]} (in the copy)", "restore an earlier backup")
+    if version.stored_version(connection, url) != schema.VERSION:
+        return []
+    return violations(connection)
+
+
+def unchanged_since_copied(connection: Connection) -> Mapping[str, float]:
+    """When a database was copied, by each study that is as it was then; empty of an original."""
+    if not inspect(connection).has_table(COPIED.name):
+        return {}
+    studies = schema.studies.c
+    same = (COPIED.c.study_id == studies.id) & (COPIED.c.revision == studies.revision)
+    rows = connection.execute(select(studies.name, COPIED.c.at).where(same))
+    return dict(tuple(row) for row in rows)

@@ -198,6 +198,19 @@ def test_an_objective_may_prune_itself(tmp_path: Path) -> None:
     assert list(trial.reports) == [1.0]
 
 
+def test_an_objective_may_prune_itself_without_words(tmp_path: Path) -> None:
+    mute = "class Mute(optuna.TrialPruned):\n    def __str__(self):\n        raise SystemExit\n"
+    trial = one(tmp_path, f"trial.report(x, 1)\n{mute}raise Mute")
+    assert trial.state is State.PRUNED
+
+
+def test_names_of_a_type_of_the_objectives_own_are_plain_text(tmp_path: Path) -> None:
+    own = "class Own(str):\n    def __str__(self):\n        return self\n"
+    name = "trial.set_user_attr(Own('a'), 1)\ntrial.suggest_float(Own('z'), 0, 1)\nreturn x"
+    trial = one(tmp_path, own + name)
+    assert {type(each) for each in (*trial.user_attrs, *trial.params)} == {str}
+
+
 @pytest.mark.parametrize(
     ("rest", "kind", "says"),
     [
@@ -214,6 +227,9 @@ def test_an_objective_may_prune_itself(tmp_path: Path) -> None:
             "cannot be written down",
         ),
         ("trial.suggest_float('z', 0, float('inf'))", "error", "or finite bounds"),
+        ("trial.suggest_float(object(), 0, 1)", "error", "a name must be text"),
+        ("trial.set_user_attr(7, 1)", "error", "a name must be text"),
+        ("trial.set_constraint(None, 1)", "error", "a name must be text"),
     ],
 )
 def test_mistakes_of_an_objective_fail_its_trial(

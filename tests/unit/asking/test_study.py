@@ -276,6 +276,21 @@ def test_a_study_gives_up_whose_trials_all_fail_and_goes_on_when_it_is_resumed(
     assert loaded(sqlite_url).study.state is StudyState.FINISHED
 
 
+def test_why_a_trial_failed_is_cut_and_need_not_have_text(sqlite_url: str) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise self
+
+    with hpsearch.create(sqlite_url, SPEC) as study:
+        for failed in (Mute(), RuntimeError("x" * 20_000_000), "y" * 20_000_000):
+            trial = study.ask()
+            assert trial is not None
+            study.tell(trial, failed=failed)
+    told = [str(trial.error_text) for trial in loaded(sqlite_url).trials[:3]]
+    assert "Mute: (it has no text" in told[0]
+    assert max(map(len, told)) < 3_000
+
+
 def test_the_target_ends_a_study_also_for_those_who_come_later(sqlite_url: str) -> None:
     spec = spec_with(budget={**SPEC["budget"], "target": 0.5})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:

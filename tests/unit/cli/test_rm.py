@@ -75,6 +75,26 @@ def test_other_files_in_the_folder_are_left_and_said(run: Run, home: StudyFolder
     assert folder_at(home.folder).entries() == ["notes.txt"]
 
 
+def test_what_a_link_in_the_folder_leads_to_is_left_as_it_is_and_said(
+    run: Run, store: Store, tmp_path: Path
+) -> None:
+    home = run_study(store, surpassed("flowers", 2), f"{tmp_path}/studies")
+    other = tmp_path / "other" / "inner"
+    other.mkdir(parents=True)
+    (other / "notes.txt").write_text("mine")
+    for folder in (other, other.parent):
+        folder.chmod(0o750)
+    for name in ("trial-00001", "logs"):
+        folder_at(home.folder).remove(name)
+        (Path(home.folder) / name).symlink_to(other.parent)
+    said = run("rm", "flowers", "--yes")
+    assert said.code == 0, said.err
+    assert f"left as it is: what {home.folder}/trial-00001, a link, led to" in said.err
+    assert not Path(home.folder).exists()
+    assert (other / "notes.txt").read_text() == "mine"
+    assert [path.stat().st_mode & 0o777 for path in (other, other.parent)] == [0o750, 0o750]
+
+
 @pytest.mark.parametrize("marked", ["nothing", "another study"])
 def test_a_folder_without_its_mark_is_left_and_said(
     run: Run, store: Store, home: StudyFolder, marked: str

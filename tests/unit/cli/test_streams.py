@@ -162,3 +162,17 @@ def test_a_study_goes_on_when_its_messages_cannot_be_written(
     finally:
         root.handlers[:] = handlers
     assert study.history.study.state is StudyState.FINISHED
+
+
+def test_warnings_of_libraries_are_shown_to_those_alone_who_ask_for_them() -> None:
+    warn = (
+        "from hpsearch.cli.streams import guarded\nimport numpy, warnings\n"
+        "with guarded():\n    numpy.float64(1e308) * 10\n    warnings.warn('of a library')"
+    )
+    said = []
+    for options in ([], ["-W", "always"]):
+        command = [sys.executable, *options, "-c", warn]
+        said.append(subprocess.run(command, capture_output=True, text=True, check=True).stderr)
+    assert said[0] == ""
+    assert "overflow encountered" in said[1]
+    assert "of a library" in said[1]

@@ -36,7 +36,7 @@ from hpsearch.study_run.brain import build_study
 from hpsearch.study_run.on_ray import move_in
 from hpsearch.study_run.ownership import owning
 from hpsearch.study_run.workers import worker_config
-from support.files.checkpoints import saved
+from support.files.checkpoints import saved, three_saved
 from support.running.local_executor import LocalExecutor
 from support.studies.small import brain, spec_with
 from trials import tasks
@@ -470,3 +470,23 @@ def test_a_waiting_trial_without_its_state_is_damage_and_an_ended_one_is_not(
     (found,) = unusable(store)
     assert found.trial == left.number
     assert "state.pt is missing" in found.what
+
+
+def test_nothing_is_removed_where_the_folder_of_a_trial_is_a_link(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, paths = three_saved(tmp_path / "elsewhere")
+    home = tmp_path / "home"
+    sweeper = sweeper_of(home)
+    linked = home / "trial-00000"
+    linked.symlink_to(tmp_path / "elsewhere")
+    trials = [
+        Trial(0, State.COMPLETE, {}, checkpoint=str(linked / "step-1")),
+        Trial(1, State.COMPLETE, {}, checkpoint=str(home / "trial-00001" / "..")),
+    ]
+    _, beside = three_saved(home / "trial-00001")
+    sweeper.begin(trials)
+    sweeper.close()
+    for path in (*paths, *beside):
+        check(path, whole=True)
+    assert "trial-00000 is a link" in caplog.text

@@ -17,6 +17,7 @@ import torch
 from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
 from hpsearch.executors import worker as worker_module
 from hpsearch.executors.attempt import execution
 from hpsearch.executors.attempt.execution import RETIRED
@@ -302,3 +303,79 @@ def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path: Pat
     worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0), None)
     events = events_until(worker, ev.Failed)
     assert [event.start_up_s for event in events if isinstance(event, ev.Began)] in ([], [None])
+
+
+HOSTILE = """
+import sys
+
+class Mute(Exception):
+    def __str__(self):
+        raise SystemExit(3)
+    __repr__ = __str__
+
+class Hidden(Mute):
+    @property
+    def cause(self):
+        raise RuntimeError
+
+class Code:
+    def __repr__(self):
+        raise Mute
+
+def train(params, trial):
+    error = params["error"]
+    if error == "sys.exit":
+        sys.exit(Code())
+    if error == "long":
+        raise RuntimeError("x" * 20_000_000)
+    if error == "name":
+        trial.report(1, {"x" * 20_000_000: 1.0})
+    if error == "metric":
+        trial.report(1, {"loss": Code()})
+    if error == "chained":
+        try:
+            raise Mute
+        except Mute as first:
+            raise ValueError("after it") from first
+    raise {"mute": Mute, "hidden": Hidden}[error]
+"""
+
+
+def test_an_error_whose_text_cannot_be_had_or_is_endless_fails_its_trial_alone(
+    tmp_path: Path,
+) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=HOSTILE)
+    for number, error in enumerate(
+        ("mute", "hidden", "chained", "long", "name", "metric", "sys.exit")
+    ):
+        worker.launch(ev.Launch(number, 1, "w0", {"error": error}, seed=1, until=4.0), None)
+        failed = events_until(worker, ev.Failed)[-1]
+        assert failed.kind is ErrorKind.ERROR
+        assert 0 < len(failed.text) < 3_000, error
+        log = (tmp_path / "checkpoints" / "logs" / f"trial-0000{number}-attempt-1.log").read_text()
+        assert "in train" in log, error
+        assert len(log) < 30_000, error
+
+
+def test_what_stays_behind_a_stopped_trial_may_raise_anything(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = TASK.replace(
+        'trial.report(epoch, {"loss": 1 / epoch})',
+        """
+        try:
+            trial.report(epoch, {"loss": 1 / epoch})
+        except BaseException:
+            class Mute(Exception):
+                def __str__(self):
+                    raise SystemExit(3)
+                __repr__ = __str__
+            raise Mute
+""",
+    )
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=task)
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=1.0), None)
+    events_until(worker, ev.Reported)
+    worker.stop(ev.Stop(0, 1))
+    assert isinstance(events_until(worker, ev.Stopped)[-1], ev.Stopped)
+    assert "the stopped training function raised" in caplog.text

@@ -121,9 +121,8 @@ class AttemptFolder:
         drafts.discard(self._home)
         if folders.is_url(self._trial):
             return
-        trial = Path(self._trial)
-        if trial.is_dir() and not any(trial.iterdir()):
-            trial.rmdir()
+        with suppress(OSError):  # it is not empty, or a link to somewhere
+            Path(self._trial).rmdir()
 
 
 def _new_home(trial: Path | str, attempt: int) -> Path:

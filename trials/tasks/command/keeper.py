@@ -40,7 +40,7 @@ SETTLE_S = 1.0
 """The time that processes may take to be suspended, as where they wait for a disk."""
 AGAIN_S = 0.005
 """Between two looks at processes that were killed or suspended."""
-_PDEATHSIG, _CHILD_SUBREAPER = 1, 36
+_PDEATHSIG, CHILD_SUBREAPER = 1, 36
 """Options of prctl."""
 
 
@@ -192,7 +192,7 @@ def prctl(option: int, value: int) -> None:
 def main() -> None:
     """Keep the program that the arguments name."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    prctl(_CHILD_SUBREAPER, 1)
+    prctl(CHILD_SUBREAPER, 1)
     status = int(sys.argv[1])
     child = os.fork()
     if child:
@@ -201,7 +201,7 @@ def main() -> None:
         os.waitpid(child, 0)
         kill_below(os.getpid(), lambda: None)
         return
-    prctl(_CHILD_SUBREAPER, 1)
+    prctl(CHILD_SUBREAPER, 1)
     keeper = Keeper(status, sys.argv[2:])
     nothing = os.open(os.devnull, os.O_RDWR)
     for output in (1, 2):

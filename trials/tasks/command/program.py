@@ -21,8 +21,9 @@ PATIENCE_S = 5.0
 """The time that the keeper may take to suspend the program's processes, or to kill them."""
 
 Source = Literal["stdout", "stderr"]
-CLUSTERS = "RAY_"
-"""The beginning of variables with which a program would take itself for a part of the cluster."""
+CLUSTERS = ("RAY_", "HPSEARCH_RAY", "HPSEARCH_WORKER")
+"""The beginnings of variables with which a program would take itself for a part of the cluster, or
+end before its keeper has ended all of it."""
 
 
 class Program:

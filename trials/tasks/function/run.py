@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trials.contract import Finding, Item, Note, Report, Setup, TrialStopped
+from trials.foreign import code_of, in_words
 from trials.running.reported import numbers_among
 from trials.script import in_trial
 from trials.tasks.function.trial import FunctionCall, FunctionTrial, require_all_read
@@ -103,7 +104,7 @@ class FunctionRun:
         may_stop = is_trained or not self._call.is_first
         if isinstance(error, SystemExit):
             if error.code not in (None, 0):
-                what = f"the training function called sys.exit({error.code!r})"
+                what = f"the training function called sys.exit({code_of(error.code)})"
                 raise RuntimeError(what) from error
         elif error is not None and not (may_stop and isinstance(error, TrialStopped)):
             self.finished = "raised"
@@ -147,7 +148,7 @@ class FunctionRun:
         self._call.close()
         error = self._error
         if error is not None and not isinstance(error, TrialStopped):
-            log.warning("the stopped training function raised %r", error)
+            log.warning("the stopped training function raised %s", in_words(error))
         return True
 
     # In the function's thread:

@@ -29,6 +29,7 @@ from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
 from trials.descriptions.function import LIBRARIES
+from trials.foreign import in_words, text_of
 from trials.running.randomness import seed_everything
 from trials.script import ImportEnds, importing, parsed_arguments
 from trials.settings import nearest
@@ -119,7 +120,7 @@ def find(kind: str, base: Path) -> Function:
     try:
         signature.bind(None, None)
     except TypeError:
-        what = f"{name}{signature} cannot be called with (params, trial)"
+        what = f"{name}{text_of(signature)} cannot be called with (params, trial)"
         hint = f"write def {name}(params, trial)"
         if len(signature.parameters) == 1:  # as other libraries call them
             hint = f"{hint}, or name its library: {' or '.join(LIBRARIES)}"
@@ -175,7 +176,7 @@ def _imported(name: str, base: Path) -> ModuleType:
         if missing is not None and f"{name}.".startswith(f"{missing}."):
             what = f"no module named {missing!r}; it must be in {base} or be installed"
             raise _mistake(what) from None
-        what = f"importing {name} failed: {type(error).__name__}: {error}; fix the module"
+        what = f"importing {name} failed: {in_words(error)}; fix the module"
         raise _mistake(what) from error
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from trials.contract import TaskError
 from trials.descriptions.models import ADAPTER_CONFIG, KEY, Pretrained
+from trials.foreign import in_words, line_of, text_of
 
 log = logging.getLogger(__name__)
 
@@ -131,11 +132,9 @@ def write_description(model: Any, folder: Path) -> None:
 
 def _mistake(model: Pretrained, error: Exception) -> str:
     # transformers has no error of its own for code that is not trusted.
-    if not model.trusted and isinstance(error, ValueError) and KEY in str(error):
+    if not model.trusted and isinstance(error, ValueError) and KEY in text_of(error):
         what = f"{model.name!r} brings code of its own, which would run with your rights"
         return f"{what}; if you trust it, write {KEY}: true under task"
-    text = str(error).strip()
-    if not isinstance(error, OSError | ValueError | ImportError):
-        text = f"{type(error).__name__} {text}"
-    first_line = text.splitlines()[0].strip()
-    return f"{model.name!r} cannot be loaded: {first_line}; name a local folder or a hub id"
+    is_said = isinstance(error, OSError | ValueError | ImportError)
+    text = line_of(error) if is_said else in_words(error).splitlines()[0]
+    return f"{model.name!r} cannot be loaded: {text}; name a local folder or a hub id"

@@ -117,3 +117,19 @@ def test_folders_that_may_not_be_written_are_removed() -> None:
         command = [sys.executable, "-c", AS_A_USER, base, str(NOBODY)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_modes_are_never_changed_through_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    (outside / "inner").mkdir(parents=True)
+    for folder in (outside / "inner", outside):
+        folder.chmod(0o750)
+    link = tmp_path / "link"
+    link.symlink_to(outside)
+    file = tmp_path / "file"
+    file.write_text("x")
+    file.chmod(0o640)
+    for path in (link, file):
+        assert isinstance(trees.remove(path), OSError)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (outside, outside / "inner", file)]
+    assert modes == [0o750, 0o750, 0o640]

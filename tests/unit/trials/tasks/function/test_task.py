@@ -50,6 +50,15 @@ def test_a_module_that_fails_on_import_is_told(tmp_path, module):
     )
 
 
+def test_a_module_whose_error_has_no_text_is_told(tmp_path, module):
+    mute = "class Mute(Exception):\n    def __str__(self):\n        raise self\n\n"
+    base = module(f"{mute}raise Mute\n")
+    told = problem_of("their_training:train", base)
+    assert "importing their_training failed: their_training.Mute: (it has no text" in told
+    base = module("raise RuntimeError('x' * 20_000_000)\n")
+    assert len(problem_of("their_training:train", base)) < 3_000
+
+
 def test_an_unknown_key_of_a_function_task_is_told(tmp_path):
     (problem,) = tasks.inspect({"kind": "their_training:train", "arg": {}}, tmp_path)
     assert problem.where == "task.arg"

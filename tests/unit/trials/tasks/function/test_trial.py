@@ -70,6 +70,7 @@ def test_the_handle_tells_what_the_trial_is_given(tmp_path):
         ([(1, {"$loss": 1.0})], r"a metric cannot be named '\$loss'"),
         ([(1, {"": 1.0})], "a metric cannot be named ''"),
         ([(1, {"a\nb": 1.0})], "a metric cannot be named"),
+        ([(1, {"a" * 501: 1.0})], "the name of a metric has 501 letters, at most 500"),
         ([(1, {"\ud800": 1.0})], "a metric cannot be named"),
         ([(1, {"a": 10**400})], "metric 'a' is too large for a float"),
     ],

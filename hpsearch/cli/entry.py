@@ -1,0 +1,20 @@
+"""The program `hpsearch` from its first line: signals are heard while it is imported, too."""
+
+from __future__ import annotations
+
+import sys
+
+from hpsearch.cli import interrupts
+
+
+def main() -> None:
+    """Run the command line, see `hpsearch.cli.main.main`."""
+    try:
+        with interrupts.heard():
+            from hpsearch.cli.main import main as run
+
+            run()
+    except KeyboardInterrupt:
+        sys.exit(interrupts.EXIT_CODE)
+    finally:
+        interrupts.end_at_once()
