@@ -40,7 +40,7 @@ from hpsearch.executors.address import refuse_unreachable
 from hpsearch.executors.guardian import PAUSE_S, end_all, guard
 from hpsearch.executors.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
-from trials.foreign import line_of
+from trials.foreign import line_of, text_of
 
 ASK_S = 1.0  # how often the head is asked which nodes there are
 
@@ -50,6 +50,9 @@ a warning is logged."""
 
 START_S = 120.0  # how long joining a cluster, or starting one, may take
 GOODBYE_S = 10.0  # how long leaving it may take
+
+SLOW_START = "timed out during startup"
+"""In Ray's error where this machine has too much else to do."""
 
 SAVED = "everything up to the last reports is saved"
 
@@ -100,9 +103,18 @@ def _make_local(resources: Resources, mark: str | None) -> None:
     if isinstance(resources.workers, int):
         # An explicit number of workers is followed even where there are not as many cores.
         cpus = max(cpus, math.ceil(resources.workers * resources.processes * resources.cpu))
+    start = partial(ray.init, address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
     try:
         with _without_secrets(), _marked(mark):
-            ray.init(address="local", num_cpus=cpus, include_dashboard=False, **_quietly())
+            try:
+                start()
+            except Exception as error:
+                if SLOW_START not in text_of(error):
+                    raise
+                # Ray waits for half a minute, and its files are in memory now.
+                if mark is not None:
+                    end_all(mark, os.getpgid(0))
+                start()
     except Exception as error:  # each part of Ray has errors of its own
         hint = "try again; its logs are in /tmp/ray/session_latest/logs"
         raise Unreachable(f"Ray does not start here: {line_of(error)}", hint) from error

@@ -25,7 +25,7 @@ def test_a_report_of_hostile_texts_draws_its_charts_and_fetches_nothing(
         main(["report", "-o", str(to), "--storage", url])
     assert ended.value.code == 0
     page = visit(to.as_uri())
-    assert page.title == f"{reported_studies.EVIL}: study report"
+    assert page.title == f"{reported_studies.NAME}: study report"
     assert 'data-charts="drawn"' in page.html
     charts = len(re.findall(r"data-figure=", page.html))
     assert charts == 5

@@ -26,6 +26,8 @@ from hpsearch.store.store import Store
 from trials.contract import Finding, Severity
 
 EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
+NAME = "<img src=x onerror=\"document.title='taken'\">"
+"""A hostile study's: without a slash, which no database may hold there."""
 CLOSING = "</script></title></style></pre>"
 MARKDOWN = "| a | b |\n# head `code` ``` [link](javascript:x) @someone **bold** $x$ <b>"
 HOSTILE = (EVIL, CLOSING, MARKDOWN)
@@ -182,5 +184,5 @@ def hostile(url: str) -> str:
             report.metrics = {EVIL: report.value or 0.0}
         trials.append(trial)
     objective = {"metric": EVIL, "direction": "maximize"}
-    spec = spec_of(EVIL, space, objective=objective) + f"# {EVIL} {CLOSING}\n# ```\n"
-    return save(url, EVIL, trials, spec, reason=MARKDOWN, packages={EVIL: CLOSING})
+    spec = spec_of(NAME, space, objective=objective) + f"# {EVIL} {CLOSING}\n# ```\n"
+    return save(url, NAME, trials, spec, reason=MARKDOWN, packages={EVIL: CLOSING})

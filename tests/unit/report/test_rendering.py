@@ -16,7 +16,7 @@ from hpsearch.report.rendering import cell_in_markdown, code_span, fenced, in_ma
 from hpsearch.report.wording import foreign
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
-from support.studies.reported import BEGAN, EVIL, HOSTILE, MARKDOWN
+from support.studies.reported import BEGAN, HOSTILE, MARKDOWN, NAME
 
 
 class _Elements(HTMLParser):
@@ -45,7 +45,7 @@ def data(hostile_url: str) -> ReportData:
     store = Store.open(hostile_url)
     try:
         with store.reading() as connection:
-            return report_data(connection, find_study(connection, EVIL), BEGAN + 5_000)
+            return report_data(connection, find_study(connection, NAME), BEGAN + 5_000)
     finally:
         store.close()
 

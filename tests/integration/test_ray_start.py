@@ -1,0 +1,135 @@
+"""A local Ray that starts while signals come, while its head dies, or slowly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from support.patience import wait_until
+
+STUDY = """
+study: starts
+task: {kind: "starts:train"}
+space: {x: {type: float, low: 0.0, high: 1.0}}
+objective: {metric: loss, direction: minimize}
+budget: {trials: 2, per_trial: {epochs: 1}}
+resources: {workers: 1}
+"""
+
+CODE = """
+def train(params, trial):
+    trial.report(1, {"loss": params["x"]})
+"""
+
+PROGRAM = "from hpsearch.cli.entry import main; main()"
+
+SLOW = """
+import time
+import ray
+import ray._private.services as services
+from hpsearch.executors.ray_cluster import cluster
+from hpsearch.study_file.models import Resources
+
+ready, answer = time.monotonic() + 33, services.get_node
+
+
+def slow(*arguments, **options):
+    if time.monotonic() < ready:
+        time.sleep(1)
+        raise RuntimeError("the node has not registered")
+    return answer(*arguments, **options)
+
+
+services.get_node = slow
+with cluster(None, Resources(workers=1)) as thread:
+    print(len(thread.call(ray.nodes)), "node")
+"""
+
+
+def processes_of(folder: Path) -> dict[int, str]:
+    """The programs that run with a mark of their own, as all that a study starts does."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):  # it has ended, or is another user's
+                if f"STARTED_IN={folder}".encode() in (process / "environ").read_bytes():
+                    program, _, _ = (process / "cmdline").read_bytes().partition(b"\0")
+                    found[int(process.name)] = program.decode()
+    return found
+
+
+def part_of(folder: Path, name: str, command: subprocess.Popen[str]) -> int:
+    """The process of a part of the Ray that a command starts, as soon as there is one."""
+    found: list[int] = []
+
+    def has_begun() -> bool:
+        found[:] = [each for each, program in processes_of(folder).items() if name in program]
+        return bool(found) or command.poll() is not None
+
+    wait_until(has_begun)
+    assert found, command.communicate()
+    return found[0]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "starts.py").write_text(CODE)
+    return tmp_path
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "run", "study.yaml"],
+        cwd=folder,
+        env={**os.environ, "STARTED_IN": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("part", ["gcs_server", "raylet"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_ray_starts_ends_the_command_and_all_of_it(
+    study: Path, part: str, number: int
+) -> None:
+    with started(study) as command:
+        part_of(study, part, command)
+        command.send_signal(number)
+        said, _ = command.communicate()
+    assert command.returncode == 130, said
+    assert "Traceback" not in said
+    wait_until(lambda: not processes_of(study))
+
+
+@pytest.mark.thorough
+def test_a_head_that_dies_while_it_starts_ends_the_command_within_its_limit(study: Path) -> None:
+    with started(study) as command:
+        os.kill(part_of(study, "gcs_server", command), signal.SIGKILL)
+        said, _ = command.communicate()
+    assert command.returncode == 3, said
+    assert "Traceback" not in said
+    assert "try again" in said
+    wait_until(lambda: not processes_of(study))
+
+
+@pytest.mark.thorough
+def test_a_machine_on_which_ray_starts_slowly_gets_another_try(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW],
+        env={**os.environ, "STARTED_IN": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 node\n"
+    wait_until(lambda: not processes_of(tmp_path))
