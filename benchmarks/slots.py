@@ -226,8 +226,8 @@ def spec_of(folder: Path, slots: int, sampler: str) -> StudySpec:
 @contextmanager
 def on_ray(spec: StudySpec, folder: Path) -> Iterator[Executor]:
     """Real workers on a local Ray."""
+    from hpsearch.executors.cluster.ray_cluster import cluster
     from hpsearch.executors.ray import RayExecutor
-    from hpsearch.executors.ray_cluster import cluster
     from hpsearch.study_run.workers import worker_config
 
     with cluster(None, spec.resources):

@@ -4,10 +4,8 @@
 - `ranks`: several processes for one trial
 - `slot_needs`: the resources of a slot, and the wait for them
 - `shares`: the share of a cluster that each of several studies has
-- `awaited`: the same on `ray_thread`, a thread that waits for Ray while the main one hears signals
-- `guardian`: kills what a process has started once that has ended
-- `ray_cluster`: being part of a Ray cluster, and the nodes that its head knows
-- `address`: a check of a cluster's address
+- `awaited`: the same on a thread that waits for Ray while the main one hears signals
+- `cluster`: being part of a Ray cluster
 - `worker`: trains one attempt after another in a process; knows no cluster
 - `worker_process`: that process: its children end with it, and a notice to end reaches it
 - `first_report`: one attempt up to its first report, for a check
@@ -18,5 +16,5 @@
 import os
 
 # Ray reads this once, when it is imported. It would end a process that has not reached the head for
-# a minute; here `ray_cluster.HeadNode` decides how long is too long.
+# a minute; here `cluster.ray_cluster.HeadNode` decides how long is too long.
 os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(24 * 3600))

@@ -11,9 +11,9 @@ from functools import partial
 
 from hpsearch.domain import events as ev
 from hpsearch.errors import ClusterLost
+from hpsearch.executors.cluster.ray_cluster import GOODBYE_S, START_S, HeadNode
+from hpsearch.executors.cluster.ray_thread import RayThread
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import GOODBYE_S, START_S, HeadNode
-from hpsearch.executors.ray_thread import RayThread
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 

@@ -37,8 +37,8 @@ from hpsearch.errors import Unreachable
 from hpsearch.executors import worker_process
 from hpsearch.executors.attempt.execution import RETIRED
 from hpsearch.executors.attempt.printing import keep
+from hpsearch.executors.cluster.ray_cluster import SILENT_S, HeadNode, ask_head
 from hpsearch.executors.ranks.follower import FollowerActor, Process
-from hpsearch.executors.ray_cluster import SILENT_S, HeadNode, ask_head
 from hpsearch.executors.ray_rooms import Rooms
 from hpsearch.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
 from hpsearch.executors.shares import SETTLE_S, Shares

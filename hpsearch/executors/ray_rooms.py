@@ -11,7 +11,7 @@ from functools import partial
 import ray
 from ray.util.placement_group import PlacementGroup
 
-from hpsearch.executors.ray_cluster import HeadNode, ask_head
+from hpsearch.executors.cluster.ray_cluster import HeadNode, ask_head
 
 NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 

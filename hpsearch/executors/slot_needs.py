@@ -12,7 +12,7 @@ from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
 from hpsearch.errors import UserError
-from hpsearch.executors.ray_cluster import HeadNode
+from hpsearch.executors.cluster.ray_cluster import HeadNode
 from hpsearch.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
 

@@ -19,9 +19,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from hpsearch.executors.guardian import guard
+from hpsearch.executors.cluster.guardian import guard
 from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
 
+MARK = "HPSEARCH_WORKER"
+"""The environment variable that marks what a worker has started."""
 SETTLE_S = 1.0
 """The time that processes may take to end by themselves after their attempt."""
 KILL_S = 5.0
@@ -39,13 +41,16 @@ def let_children_die_with_us() -> None:
         return
     if os.getpgid(0) != os.getpid():
         os.setpgid(0, 0)
-    name, _, value = guard("HPSEARCH_WORKER", group=True).partition("=")
+    name, _, value = guard(MARK, group=True).partition("=")
     os.environ[name] = value
     prctl(CHILD_SUBREAPER, 1)
 
 
 def started() -> frozenset[int]:
-    """The processes that run below this one, without those that serve a library."""
+    """The processes that run below this one, without those that serve a library. None are known of
+    a process that has other work, too."""
+    if not os.environ.get(MARK, "").startswith(f"{os.getpid()}-"):
+        return frozenset()
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except (AttributeError, ChildProcessError):  # not on Linux; it has none, as is usual

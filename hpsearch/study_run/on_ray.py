@@ -51,7 +51,7 @@ def drive(
     for signal handlers."""
     # Imported here: only a driver needs a cluster.
     from hpsearch.executors.awaited import AwaitedExecutor
-    from hpsearch.executors.ray_cluster import cluster
+    from hpsearch.executors.cluster.ray_cluster import cluster
 
     spec, resources = run.spec, run.resources
     senders = Senders(store, spec.study, run.home.folder, run.trackers)

@@ -16,8 +16,8 @@ import pytest
 from hpsearch.domain import events as ev
 from hpsearch.driver.loop import Executor
 from hpsearch.executors.awaited import AwaitedExecutor
-from hpsearch.executors.ray_cluster import cluster
-from hpsearch.executors.ray_thread import RayThread
+from hpsearch.executors.cluster.ray_cluster import cluster
+from hpsearch.executors.cluster.ray_thread import RayThread
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.study_file.models import Resources

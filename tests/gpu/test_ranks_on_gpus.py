@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from hpsearch.domain import events as ev
+from hpsearch.executors.cluster.ray_cluster import cluster
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.running.executor_events import of, wait_for

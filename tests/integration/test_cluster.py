@@ -20,10 +20,11 @@ from ray.core.generated import autoscaler_pb2
 
 from hpsearch.domain import events as ev
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.executors import ray_cluster, slot_needs
+from hpsearch.executors import slot_needs
 from hpsearch.executors.attempt.execution import RETIRED
+from hpsearch.executors.cluster import ray_cluster
+from hpsearch.executors.cluster.ray_cluster import cluster
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
@@ -237,7 +238,7 @@ import os
 import sys
 from ray.cluster_utils import Cluster
 from hpsearch.domain import events as ev
-from hpsearch.executors import ray_cluster
+from hpsearch.executors.cluster import ray_cluster
 from hpsearch.executors.ray import RayExecutor
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
@@ -303,7 +304,7 @@ import sys
 from pathlib import Path
 from hpsearch.domain import events as ev
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
+from hpsearch.executors.cluster.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from trials.contract import Budget, Unit

@@ -15,8 +15,8 @@ import ray
 
 from hpsearch.domain import events as ev
 from hpsearch.executors.attempt.execution import RETIRED
+from hpsearch.executors.cluster.ray_cluster import cluster
 from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.ray_cluster import cluster
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until

@@ -23,7 +23,7 @@ from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.creation import warm_start
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
-from hpsearch.executors.address import refuse_unreachable
+from hpsearch.executors.cluster.address import refuse_unreachable
 from hpsearch.forecast import footprint, plan
 from hpsearch.forecast.plan import Capacity
 from hpsearch.forecast.sentence import sentence

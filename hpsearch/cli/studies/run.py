@@ -27,7 +27,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
-from hpsearch.executors.address import refuse_unreachable
+from hpsearch.executors.cluster.address import refuse_unreachable
 from hpsearch.live import LiveView
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study

@@ -25,6 +25,8 @@ Run = Callable[..., Any]
 Save = Callable[..., None]
 
 EVIL = "a\x1b[35mb\x9b35mc\x07\x7f[/d]"
+NAME = EVIL.replace("/", "")
+"""A study's: no database may hold a slash there."""
 SHOWN = r"a\x1b[35mb\x9b35mc\x07\x7f[/d]"
 STEERING = ("\x1b[35m", "\x9b", "\x07", "\x7f")
 
@@ -78,7 +80,7 @@ def evil_trials() -> list[Trial]:
 def test_control_characters_are_printed_as_escapes_wherever_they_stand(
     run: Run, save: Save, monkeypatch: pytest.MonkeyPatch, width: str
 ) -> None:
-    save(EVIL, evil_trials())
+    save(NAME, evil_trials())
     if width:
         monkeypatch.setenv("TTY_COMPATIBLE", "1")
         monkeypatch.setenv("COLUMNS", width)
@@ -86,7 +88,9 @@ def test_control_characters_are_printed_as_escapes_wherever_they_stand(
         said = run(*command)
         assert said.code == 0, (command, said.err)
         assert not any(code in said.out + said.err for code in STEERING), command
-        assert width == "60" or "--format" in command or SHOWN in said.out, command
+        names = (SHOWN, SHOWN.replace("/", ""))
+        is_cut = width == "60" or "--format" in command
+        assert is_cut or any(name in said.out for name in names), command
 
 
 def test_json_with_escapes_says_what_there_is(run: Run, save: Save) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from trials.contract import TaskError
 from trials.descriptions.models import ADAPTER_CONFIG, KEY, Pretrained
-from trials.foreign import in_words, line_of, text_of
+from trials.foreign import line_of, text_of
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +135,7 @@ def _mistake(model: Pretrained, error: Exception) -> str:
     if not model.trusted and isinstance(error, ValueError) and KEY in text_of(error):
         what = f"{model.name!r} brings code of its own, which would run with your rights"
         return f"{what}; if you trust it, write {KEY}: true under task"
-    is_said = isinstance(error, OSError | ValueError | ImportError)
-    text = line_of(error) if is_said else in_words(error).splitlines()[0]
+    text = line_of(error)
+    if not isinstance(error, OSError | ValueError | ImportError):
+        text = f"{type(error).__name__} {text}"
     return f"{model.name!r} cannot be loaded: {text}; name a local folder or a hub id"

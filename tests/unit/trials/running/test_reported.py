@@ -7,6 +7,7 @@ import datetime
 import math
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -18,7 +19,7 @@ import sympy
 import torch
 
 from support.running.function_runs import run_of
-from trials.contract import Note, Report
+from trials.contract import Budget, Note, Report, Setup, Unit
 from trials.running.reported import number_of, numbers_among, resource_of
 from trials.running.runner import Runner
 
@@ -164,7 +165,8 @@ class Reporting:
 
 def advanced(*items: Report | Note) -> tuple[list[Report], list[Note]]:
     notes: list[Note] = []
-    runner = Runner(Reporting(*items), None, None, note=notes.append)  # type: ignore[arg-type]
+    setup = Setup({}, 1, Budget(Unit.EPOCHS, 9.0, (9.0,)), Path("nowhere"))
+    runner = Runner(Reporting(*items), None, setup, note=notes.append)  # type: ignore[arg-type]
     return list(runner.advance(9.0)), notes
 
 

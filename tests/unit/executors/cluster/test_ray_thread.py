@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from hpsearch.errors import ClusterLost
-from hpsearch.executors.ray_thread import RayThread, any_is_stuck
+from hpsearch.executors.cluster.ray_thread import RayThread, any_is_stuck
 
 
 @pytest.fixture

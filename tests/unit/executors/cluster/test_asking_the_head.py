@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from ray.exceptions import GetTimeoutError, RaySystemError
 
-from hpsearch.executors import ray_cluster
-from hpsearch.executors.ray_cluster import ask_head
+from hpsearch.executors.cluster import ray_cluster
+from hpsearch.executors.cluster.ray_cluster import ask_head
 
 
 @pytest.fixture(autouse=True)

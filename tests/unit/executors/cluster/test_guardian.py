@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from hpsearch.executors.guardian import end_all, guard
+from hpsearch.executors.cluster.guardian import end_all, guard
 from support.patience import wait_until
 
 GUARDED = """
 import os, subprocess, sys, time
-from hpsearch.executors.guardian import guard
+from hpsearch.executors.cluster.guardian import guard
 
 name, _, value = guard("GUARDED", group=False).partition("=")
 os.environ[name] = value

@@ -36,9 +36,9 @@ from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost, Unreachable
-from hpsearch.executors.address import refuse_unreachable
-from hpsearch.executors.guardian import PAUSE_S, end_all, guard
-from hpsearch.executors.ray_thread import RayThread
+from hpsearch.executors.cluster.address import refuse_unreachable
+from hpsearch.executors.cluster.guardian import PAUSE_S, end_all, guard
+from hpsearch.executors.cluster.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
 from trials.foreign import line_of, text_of
 
