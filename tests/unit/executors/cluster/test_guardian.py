@@ -50,7 +50,8 @@ def test_marked_processes_end_with_it_and_others_stay(end: signal.Signals | None
             if end is not None:
                 guarded.send_signal(end)
             else:
-                guarded.communicate()
+                assert guarded.stdin is not None
+                guarded.stdin.close()  # the others have its output open
             wait_until(lambda: not runs(away) and not runs(below))
             assert runs(other)
         finally:
