@@ -183,7 +183,7 @@ def not_finite(spec: StudySpec, event: Reported) -> str | None:
     for objective in spec.objectives:
         value = event.metrics[objective.metric]
         if not math.isfinite(value):
-            return f"{objective.metric} became {value} at {event.resource:g}"
+            return f"{objective.metric} became {value} at {in_full(event.resource)}"
     return None
 
 

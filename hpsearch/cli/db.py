@@ -74,7 +74,7 @@ def backup_database(to: Path, storage: str) -> None:
     Raises:
         UserError: The file exists or cannot be written, the database is not an SQLite file, or it
             has problems; then the copy has them too.
-        Damaged: The copy is damaged; there is no file then.
+        Damaged: The copy is damaged, and was removed.
     """
     began = time.monotonic()
     url = parse_url(storage)

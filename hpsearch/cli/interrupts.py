@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 EXIT_CODE = 130
-"""Of a command that was told to end."""
+"""The exit code of a command that was told to end."""
 
 
 @contextmanager

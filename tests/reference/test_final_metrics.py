@@ -98,7 +98,7 @@ def ours(task, folder, settings, epochs):
 
 
 def on_trainer(run, make_model, rows, collate, folder, epochs, measure):
-    """What `measure` finds in models that the Trainer trained with the settings of a run."""
+    """The results of `measure` for models that the Trainer trained with the settings of a run."""
     settings = run._horizon._settings
     found = []
     for seed in SEEDS:

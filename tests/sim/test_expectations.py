@@ -1,4 +1,4 @@
-"""What is expected of trials that are complete: their results, outliers included."""
+"""Expectations of complete trials: their results, those of outliers too."""
 
 from __future__ import annotations
 

@@ -115,9 +115,11 @@ def _open_up(root: Path) -> None:
 def _allow(folder: Path | str, inside: int | None = None) -> None:
     """Let a folder be listed and written. A link is an OSError, also one that takes the folder's
     place meanwhile."""
-    path_only = getattr(os, "O_PATH", os.O_RDONLY)  # of Linux: needs no permission to read it
-    handle = os.open(folder, path_only | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=inside)
+    path_only = getattr(os, "O_PATH", None)  # of Linux: needs no permission to read it
+    how = os.O_RDONLY if path_only is None else path_only
+    handle = os.open(folder, how | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=inside)
     try:
-        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - not a path of ours
+        # Linux changes no mode by such a handle itself.
+        os.chmod(handle if path_only is None else f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101
     finally:
         os.close(handle)

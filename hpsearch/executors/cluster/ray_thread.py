@@ -1,8 +1,8 @@
 """The thread that uses Ray: the main thread hears signals, and waits for Ray with a limit.
 
-Ray waits for a head that is gone as long as it is let, and whoever waits there is deaf. So the main
-thread hands its calls to another one. That one lives for as long as its Ray: Linux ends the
-processes of a Ray together with the thread that has started them.
+A call of Ray may wait without end for a head that is gone, and its thread hears no signals
+meanwhile. So the main thread hands its calls to another one. That one lives for as long as its Ray:
+Linux ends the processes of a Ray together with the thread that has started them.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ COPIED = Table(
 
 @dataclass(frozen=True)
 class Copied:
-    """What is in a copy.
+    """The findings about a copy.
 
     Args:
         violations: Those of the database; none are looked for in one of another schema version.

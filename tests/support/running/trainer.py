@@ -23,7 +23,7 @@ ToInputs = Callable[[Batch], Inputs]
 
 @dataclass
 class Course:
-    """What happened in each step, and the weights at the end."""
+    """The record of each step, and the weights at the end."""
 
     rates: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)

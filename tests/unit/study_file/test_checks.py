@@ -74,7 +74,8 @@ MISTAKES = {
         "study.yaml:15: space.batch_size.choices[1]: 16 is listed twice; remove one",
     ),
     "equal choices": ("[16, 32, 64]", "[1, true]", "space.batch_size.choices[1]: true counts as equal to 1"),
-    "list as a choice": ("[16, 32, 64]", "[16, [32]]", "space.batch_size.choices[1]: must be a finite number, text,"),
+    "list as a choice of a number": ("[16, 32, 64]", "[16, [32]]", "space.batch_size.choices[1]: must be a whole number,"),
+    "infinite choice": ("[16, 32, 64]", "[16, .inf]", "space.batch_size.choices[1]: must be a finite number, text,"),
     "parameter without a type": (
         "{type: int, low: 0", "{low: 0",
         "space.freeze_layers: has no type; add type: float",

@@ -234,6 +234,8 @@ OF_SEVERAL_PARTS = {
     "a limit without bounds",
     "bound out of range",
     "choice out of range",
+    "infinite choice",
+    "list as a choice of a number",
     "choices twice",
     "choices twice, and more",
     "cost without a price",
@@ -453,7 +455,13 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
     searched = names[: draw(st.integers(1, len(names)))]
     unit = draw(st.sampled_from(["steps", "epochs", "samples", "seconds"]))
     part = {f.name: draw(task_value(f)) for f in task.fields.values() if f.required}
-    metric = draw(st.sampled_from(sorted(task.of_part(part).metrics or ())))
+    space = {name: draw(parameter_of(table[name])) for name in searched}
+    incomparable: frozenset[str] = frozenset()
+    if task.per_token is not None and len(space.get("model", {}).get("choices", ())) > 1:
+        incomparable, _ = task.per_token
+    metric = draw(
+        st.sampled_from(sorted((task.of_part(part).metrics or frozenset()) - incomparable))
+    )
     sampler = draw(st.sampled_from([CURVE_GP, *sorted(SAMPLERS.keys() - {"brute_force"})]))
     pruner = draw(st.sampled_from(["promotion", *sorted(PRUNERS.keys() - NEEDED.keys())]))
     optional = {
@@ -468,7 +476,7 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
         "study": draw(st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,20}", fullmatch=True)) + "_",
         "task": {"kind": task.kind, **part},
         "settings": {name: draw(value_of(table[name])) for name in names[len(searched) :]},
-        "space": {name: draw(parameter_of(table[name])) for name in searched},
+        "space": space,
         "objective": {
             "metric": metric,
             "direction": draw(st.sampled_from(["minimize", "maximize"])),

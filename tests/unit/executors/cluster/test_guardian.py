@@ -1,4 +1,4 @@
-"""What a process has started ends with it, whatever ends that one."""
+"""Processes end with the one that has started them, however that one ends."""
 
 from __future__ import annotations
 

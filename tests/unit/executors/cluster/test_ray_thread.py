@@ -15,7 +15,7 @@ from hpsearch.executors.cluster.ray_thread import RayThread, any_is_stuck
 
 @pytest.fixture
 def hangs() -> Iterator[threading.Event]:
-    """What a call waits for that does not come back before the test has ended."""
+    """An event that a call waits for: it is set once the test has ended."""
     event = threading.Event()
     yield event
     event.set()
