@@ -139,6 +139,18 @@ def _questions(file: str, count: int) -> Callable[[Path, Sources], None]:
     return write
 
 
+def _few(file: str, rows: slice) -> Callable[[Path, Sources], None]:
+    """Writes some questions of each of the first thirty intents, by name."""
+
+    def write(path: Path, sources: Sources) -> None:
+        frame = sources.banking77(file).sample(frac=1, random_state=0)
+        known = sorted(frame["category"].unique())[:30]
+        parts = [frame[frame["category"] == intent].iloc[rows] for intent in known]
+        pd.concat(parts).to_csv(path, index=False)
+
+    return write
+
+
 def _link_to_model(path: Path, sources: Sources) -> None:
     path.symlink_to(sources.model())
 
@@ -174,6 +186,16 @@ def _labelled(path: Path, sources: Sources, most: int | None = None) -> None:
             written[module] += 1
             rows.append((text, module))
     pd.DataFrame(rows[:most], columns=["text", "label"]).to_csv(path, index=False)
+
+
+def _of_most_modules(path: Path, sources: Sources, part: slice) -> None:
+    """Some sentences of each of the thirty modules that have most."""
+    of_module: dict[str, list[str]] = {}
+    for text, module in _sentences():
+        of_module.setdefault(module, []).append(text)
+    largest = sorted(of_module, key=lambda module: (-len(of_module[module]), module))[:30]
+    rows = [(text, module) for module in sorted(largest) for text in of_module[module][part]]
+    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
 
 
 def _documents(path: Path, sources: Sources) -> None:
@@ -281,9 +303,14 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "banking77-test-600.csv": _questions("test.csv", 600),
     "banking77-train-6000.csv": _questions("train.csv", 6000),
     "banking77-test-1000.csv": _questions("test.csv", 1000),
+    "intents-30x10.csv": _few("train.csv", slice(0, 10)),
+    "intents-30x25.csv": _few("train.csv", slice(0, 25)),
+    "intents-test.csv": _few("test.csv", slice(0, 5)),
     "minilm": _link_to_model,
     "sentences.csv": _labelled,
     "sentences-1200.csv": partial(_labelled, most=1200),
+    "modules-30x20.csv": partial(_of_most_modules, part=slice(0, 20)),
+    "modules-test.csv": partial(_of_most_modules, part=slice(20, 26)),
     "documents.csv": _documents,
     "tags.jsonl": _tagged,
     "digits.npz": _digits,

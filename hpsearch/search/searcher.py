@@ -24,9 +24,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.forecast import Outlook
+from hpsearch.search.ends import Ends
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
-from hpsearch.search.proposals import Proposals, forecast_of
+from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
@@ -43,6 +44,13 @@ MAY_WIN = 0.1
 """The least probability of turning out best with which a paused trial goes on after the last new
 one."""
 
+import os
+import numpy as np
+ENDS = int(os.environ.get("ENDS", "0"))
+MAY_WIN2 = float(os.environ.get("MAYWIN", "0.07"))
+CONTEND = float(os.environ.get("CONTEND", "0.1"))
+WEIGH = float(os.environ.get("WEIGH", "0"))
+SHARE = int(os.environ.get("SHARE", "0"))
 MOST_COMPARED = 64
 """The most paused trials that the forecast compares; `rough_order` chooses them."""
 
@@ -99,6 +107,8 @@ class Searcher:
             order, kind = (None, FrontRung) if self._several else (self._most_promising_first, Rung)
             earlier = history.study.warm_start
             self._rungs = Rungs(levels, self._total, eta, order, kind, earlier)
+            if SHARE and not self._several:
+                self._rungs.correlation = lambda index: self._ends(index)[1].correlation if self._rungs.rungs[index].scores else 0.75
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:
@@ -242,12 +252,63 @@ class Searcher:
         numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
         leader = outlook.leader(self._leaders(outlook))
         chances = outlook.chances(numbers, leader)
+        if ENDS and self._rungs._end.scores:
+            mine = np.array([self._beats(number) for number in numbers])
+            chances = np.where(mine < MAY_WIN2, 0.0, chances + 1.0) if ENDS == 2 else (mine if ENDS == 1 else np.maximum(mine, chances))
         first = int(chances.argmax())
         chance = float(chances[first])
-        if chance < MAY_WIN:
+        if chance < (MAY_WIN2 if ENDS else MAY_WIN):
             return None
         why = f"may still turn out the best, with a probability of {chance:.2f}"
         return trials[numbers[first]], Judgement(Verdict.CONTINUE, why)
+
+    def wanted(self, can_finish) -> float:
+        """Training that contenders and what runs need until their ends."""
+        if self._rungs is None or self._several:
+            return 0.0
+        trials = self._history.trials
+        total = 0.0
+        for number in self._history.open:
+            trial = trials[number]
+            if trial.role is Role.CONFIRM:
+                continue
+            rest = self._total - trial.trains_from
+            if trial.state is State.PAUSED:
+                if number not in self._waiting_now() or not can_finish(trial):
+                    continue
+                chance = self._beats(number)
+                if chance < CONTEND:
+                    continue
+                total += rest * min(1.0, chance * WEIGH) if WEIGH else rest
+            else:
+                total += rest
+        return total
+
+    def _waiting_now(self):
+        return set(self._rungs.waiting())
+
+    def _ends(self, index: int) -> tuple[list[int], Ends]:
+        rungs, trials = self._rungs, self._history.trials
+        rung = rungs.rungs[index]
+        numbers = [n for n, score in sorted(rung.scores.items()) if math.isfinite(score)]
+        names = [name for name in LOSSES[0] if name != self._spec.objective.metric]
+        losses = []
+        for n in numbers:
+            metrics = trials[n].reports[rungs._measured[index, n]].metrics
+            losses.append(next((metrics[name] for name in names if name in metrics), math.nan))
+        signals = [[rung.scores[n] for n in numbers]]
+        if all(map(math.isfinite, losses)):
+            signals.append(losses)
+        ends = rungs._end.scores
+        found = sorted((ends[n], place) for place, n in enumerate(numbers) if n in ends)
+        return numbers, Ends(rung.level / self._total, signals, [place for _, place in found])
+
+    def _beats(self, number: int) -> float:
+        for index, rung in enumerate(self._rungs.rungs):
+            if number in rung.waiting:
+                numbers, ends = self._ends(index)
+                return ends.beats(numbers.index(number))
+        return 0.0
 
     def continues(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""

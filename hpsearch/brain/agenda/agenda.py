@@ -36,6 +36,8 @@ from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
+import os
+KAPPA = float(os.environ.get("KAPPA", "0"))
 AskedFor = tuple[Role, dict[str, Any]]
 """A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
 ENQUEUED, and its parameters; missing ones are drawn."""
@@ -239,6 +241,13 @@ class Agenda:
             promotion = self._likeliest(room) or self._furthest(room)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
+        if KAPPA and self._searched >= 4:
+            able = self._able(room)
+            left = room.training_left()
+            if left is not None and KAPPA * self._searcher.wanted(able) + self._total > left:
+                work = self._likeliest(room)
+                if work is not None:
+                    return work
         can_start = room.can_start(self._searcher.first_stretch)
         return self._new_trial(room.now) if can_start else None
 

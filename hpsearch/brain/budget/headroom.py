@@ -89,6 +89,19 @@ class Headroom:
         left_s = self.spending.time.left(self.now)
         return self._expected_s(distance, pace) <= left_s - self._kept_seconds()
 
+    def training_left(self) -> float | None:
+        """The training that all slots are expected to get done in what is left; None if unlimited."""
+        pace = self._pace(None)
+        if not pace:
+            return None
+        found = []
+        if self.spending.time.limit_s is not None:
+            found.append((self.spending.time.left(self.now) - self._kept_seconds()) * max(1, self.slots) / pace)
+        left = self.spending.ledger.left(self.device)
+        if left is not None:
+            found.append((left - self._kept_gpu_seconds()) / gpu_share(self.gpus) / pace)
+        return min(found, default=None)
+
     def _expected_s(self, distance: float, pace: float) -> float:
         start_up_s = self.start_up.expected_s if self.begins else 0.0
         return start_up_s + distance * pace

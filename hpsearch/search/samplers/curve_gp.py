@@ -7,8 +7,8 @@ better than a random target a little below the best value seen, times the probab
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
-configurations only; the first proposals follow the additive recurrence of Roberts, "The
-Unreasonable Effectiveness of Quasirandom Sequences" (2018).
+configurations only. The first proposals are a scrambled sequence of Sobol's: Owen, "Scrambling
+Sobol' and Niederreiter-Xing Points" (1998).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
+from scipy.stats.qmc import Sobol
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -179,13 +180,10 @@ class CurveGPSampler(BaseSampler):
         return point
 
     def _shifted(self, number: int, seed: int) -> Floats:
-        d = self._encoding.parameters
-        ratio = 2.0
-        for _ in range(40):  # to the root of ratio**(d + 1) == ratio + 1
-            ratio = (1 + ratio) ** (1 / (d + 1))
-        shift = np.random.default_rng(seed).random(d)
-        steps = ratio ** -np.arange(1.0, d + 1)
-        point = np.asarray((shift + (number + 1) * steps) % 1.0)
+        sequence = Sobol(self._encoding.parameters, rng=np.random.default_rng(seed))
+        if number:  # scipy refuses to go on by none
+            sequence.fast_forward(number)
+        point = np.asarray(sequence.random()[0])
         if self._belief is None or number % 2 == 0:
             return point
         return np.asarray(self._belief.drawn(point[None])[0])
