@@ -42,7 +42,7 @@ from trials.running.runner import Runner, failure_of
 
 METRIC = "metrics."
 """Begins the name of a metric's column."""
-LEVELS = 18
+LEVELS = 9
 """A metric is recorded if a run has reported it at least so often."""
 DIGITS = 6
 """Significant digits of a metric."""

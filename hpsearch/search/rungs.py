@@ -99,6 +99,8 @@ class Rung:
         """By trial, the score that it reached the level with."""
         self.waiting: set[int] = set()
         """The trials that pause here."""
+        self.changes = 0
+        """The number of scores that have been entered."""
         self._placed: list[tuple[float, int]] = []
         self._arrived: list[tuple[float, int]] = []
         """The scores that are not among the placed ones yet; a study that is taken up has many."""
@@ -118,6 +120,7 @@ class Rung:
             del self._standing[self._place((before, number))]
         self._enter_number(number)
         self.scores[number] = score
+        self.changes += 1
         self._arrived.append((score, number))
 
     def _enter_number(self, number: int) -> None:
@@ -219,7 +222,8 @@ class Rungs:
         self.eta = eta
         self._total = total
         self._order = order
-        self._end = kind(total)
+        self.ended = kind(total)
+        """Those that have been trained in full."""
         self._assumed = [assumed(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
@@ -238,9 +242,13 @@ class Rungs:
         self._measured[index, number] = resource
         return index
 
+    def measured_at(self, index: int, number: int) -> float:
+        """The resource of the report of a trial that counts at a rung."""
+        return self._measured[index, number]
+
     def finish(self, number: int, score: Any) -> None:
         """Record the score of a trial at the full budget, which rungs are measured by."""
-        self._end.record(number, score)
+        self.ended.record(number, score)
 
     def arrive(self, index: int, number: int, score: Any) -> Judgement:
         """Record the score of a trial at a rung, and let it continue or pause there."""
@@ -272,6 +280,10 @@ class Rungs:
     def waiting(self) -> list[int]:
         """All trials that wait at a rung with a finite value, by number."""
         return sorted(number for rung in self.rungs for number in rung.able)
+
+    def waits_at(self, number: int) -> int:
+        """The index of the rung at which a trial waits."""
+        return next(at for at, rung in enumerate(self.rungs) if number in rung.waiting)
 
     def ahead(self, numbers: Sequence[int]) -> tuple[int, float]:
         """The first of some waiting trials, and the level at which they are compared: the highest
@@ -324,7 +336,7 @@ class Rungs:
     def correlation(self, index: int) -> float:
         """The rank correlation of a rung's values with those at the next level, as far as known."""
         rung = self.rungs[index]
-        following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self._end
+        following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self.ended
         numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
         found = _foretold(rung, following, numbers) if count else 0.0

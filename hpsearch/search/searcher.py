@@ -23,8 +23,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.search.chances import Chances
 from hpsearch.search.curve_model.forecast import Outlook
-from hpsearch.search.ends import Ends
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
@@ -40,19 +40,11 @@ from hpsearch.study_file.models import StudySpec
 
 HYPERBAND = {"hyperband", "HyperbandPruner"}
 
-MAY_WIN = 0.1
-"""The least probability of turning out best with which a paused trial goes on after the last new
-one."""
+MAY_WIN = 0.07
+"""The least probability of beating all complete trials with which a paused one may still win."""
 
-import os
-import numpy as np
-ENDS = int(os.environ.get("ENDS", "0"))
-MAY_WIN2 = float(os.environ.get("MAYWIN", "0.07"))
-CONTEND = float(os.environ.get("CONTEND", "0.1"))
-WEIGH = float(os.environ.get("WEIGH", "0"))
-SHARE = int(os.environ.get("SHARE", "0"))
 MOST_COMPARED = 64
-"""The most paused trials that the forecast compares; `rough_order` chooses them."""
+"""The most paused trials that are compared; `rough_order` chooses them."""
 
 LEADERS = 16
 """The number of leading trials whose expectation is kept up to date."""
@@ -94,6 +86,7 @@ class Searcher:
         self._rough = RoughOrder(history, spec.objectives[0].sign)
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
+        self._chances: Chances | None = None
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
         self._noted_at, _ = history.changed_since(0)
@@ -107,8 +100,9 @@ class Searcher:
             order, kind = (None, FrontRung) if self._several else (self._most_promising_first, Rung)
             earlier = history.study.warm_start
             self._rungs = Rungs(levels, self._total, eta, order, kind, earlier)
-            if SHARE and not self._several:
-                self._rungs.correlation = lambda index: self._ends(index)[1].correlation if self._rungs.rungs[index].scores else 0.75
+            if not self._several:
+                losses = [name for name in LOSSES[0] if name != spec.objective.metric]
+                self._chances = Chances(self._rungs, history, self._total, losses)
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:
@@ -239,76 +233,40 @@ class Searcher:
     ) -> tuple[Trial, Judgement] | None:
         """The likeliest winner of the paused trials that can be trained in full, if it is likely
         enough."""
-        if self._rungs is None:
+        rungs = self._rungs
+        able = [trial for trial in self._waiting() if can_finish(trial)]
+        if rungs is None or not able:
             return None
-        trials = self._history.trials
-        waiting = [trials[number] for number in self._rungs.waiting()]
-        able = [trial for trial in waiting if can_finish(trial)]
-        if not able:
+        if self._chances is None or not rungs.ended.scores:
+            return self._ahead(rungs, able)
+        chances = self._compared(able)
+        number = max(chances, key=lambda n: chances[n])
+        if chances[number] < MAY_WIN:
             return None
-        outlook = self._outlook()
-        if outlook is None:
-            return self._ahead(self._rungs, able)
+        why = f"may still turn out the best, with a probability of {chances[number]:.2f}"
+        return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
+
+    def wanted(self, can_finish: Callable[[Trial], bool]) -> float:
+        """The training that is left of all trials which run or wait for a slot, and of the paused
+        ones that may still win and can be trained in full."""
+        trials = [self._history.trials[number] for number in self._history.open]
+        wanting = [trial for trial in trials if trial.state is not State.PAUSED]
+        if self._chances is not None:
+            able = [trial for trial in self._waiting() if can_finish(trial)]
+            chances = self._compared(able)
+            wanting += [trial for trial in able if chances.get(trial.number, 0.0) >= MAY_WIN]
+        return sum(self._total - trial.trains_from for trial in wanting)
+
+    def _waiting(self) -> list[Trial]:
+        """The trials that wait at a rung with a finite value."""
+        numbers = [] if self._rungs is None else self._rungs.waiting()
+        return [self._history.trials[number] for number in numbers]
+
+    def _compared(self, able: Sequence[Trial]) -> dict[int, float]:
+        """By trial, the chances of the first of some paused ones."""
+        assert self._chances is not None, "of one objective, at rungs"
         numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
-        leader = outlook.leader(self._leaders(outlook))
-        chances = outlook.chances(numbers, leader)
-        if ENDS and self._rungs._end.scores:
-            mine = np.array([self._beats(number) for number in numbers])
-            chances = np.where(mine < MAY_WIN2, 0.0, chances + 1.0) if ENDS == 2 else (mine if ENDS == 1 else np.maximum(mine, chances))
-        first = int(chances.argmax())
-        chance = float(chances[first])
-        if chance < (MAY_WIN2 if ENDS else MAY_WIN):
-            return None
-        why = f"may still turn out the best, with a probability of {chance:.2f}"
-        return trials[numbers[first]], Judgement(Verdict.CONTINUE, why)
-
-    def wanted(self, can_finish) -> float:
-        """Training that contenders and what runs need until their ends."""
-        if self._rungs is None or self._several:
-            return 0.0
-        trials = self._history.trials
-        total = 0.0
-        for number in self._history.open:
-            trial = trials[number]
-            if trial.role is Role.CONFIRM:
-                continue
-            rest = self._total - trial.trains_from
-            if trial.state is State.PAUSED:
-                if number not in self._waiting_now() or not can_finish(trial):
-                    continue
-                chance = self._beats(number)
-                if chance < CONTEND:
-                    continue
-                total += rest * min(1.0, chance * WEIGH) if WEIGH else rest
-            else:
-                total += rest
-        return total
-
-    def _waiting_now(self):
-        return set(self._rungs.waiting())
-
-    def _ends(self, index: int) -> tuple[list[int], Ends]:
-        rungs, trials = self._rungs, self._history.trials
-        rung = rungs.rungs[index]
-        numbers = [n for n, score in sorted(rung.scores.items()) if math.isfinite(score)]
-        names = [name for name in LOSSES[0] if name != self._spec.objective.metric]
-        losses = []
-        for n in numbers:
-            metrics = trials[n].reports[rungs._measured[index, n]].metrics
-            losses.append(next((metrics[name] for name in names if name in metrics), math.nan))
-        signals = [[rung.scores[n] for n in numbers]]
-        if all(map(math.isfinite, losses)):
-            signals.append(losses)
-        ends = rungs._end.scores
-        found = sorted((ends[n], place) for place, n in enumerate(numbers) if n in ends)
-        return numbers, Ends(rung.level / self._total, signals, [place for _, place in found])
-
-    def _beats(self, number: int) -> float:
-        for index, rung in enumerate(self._rungs.rungs):
-            if number in rung.waiting:
-                numbers, ends = self._ends(index)
-                return ends.beats(numbers.index(number))
-        return 0.0
+        return self._chances.of(numbers)
 
     def continues(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
@@ -321,9 +279,8 @@ class Searcher:
             self._rungs.stop(trial.number)
 
     def _ahead(self, rungs: Rungs, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
-        """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
-        that no forecast compares. Of several objectives, first one that nothing beats at its
-        rung."""
+        """The waiting trial of which most is expected, or else that is ahead at a rung, if none has
+        been trained in full. Of several objectives, first one that nothing beats at its rung."""
         found = rungs.unbeaten([trial.number for trial in waiting]) if self._several else None
         if found is not None:
             number, level = found
@@ -331,7 +288,12 @@ class Searcher:
             return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
         if self._history.states[State.COMPLETE]:
             return None
-        number, level = rungs.ahead([trial.number for trial in waiting])
+        numbers = [trial.number for trial in waiting]
+        promising = None if self._several else self._most_promising_first(numbers)
+        if promising is not None:
+            why = "most is expected of it, and none is complete"
+            return self._history.trials[promising[0]], Judgement(Verdict.CONTINUE, why)
+        number, level = rungs.ahead(numbers)
         why = f"it is ahead of all that wait at {level:g}, and none is complete"
         return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
 

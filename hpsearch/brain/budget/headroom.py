@@ -81,6 +81,23 @@ class Headroom:
                 return False
         return self.in_time(distance, trial)
 
+    @property
+    def training_left(self) -> float | None:
+        """The training that all slots are expected to get done with what is left; None without a
+        limit, or as long as no pace is known."""
+        pace = self._pace(None)
+        if not pace:
+            return None
+        found = []
+        spending = self.spending
+        if spending.time.limit_s is not None:
+            left_s = spending.time.left(self.now) - self._kept_seconds()
+            found.append(left_s * max(1, self.slots))
+        left = spending.ledger.left(self.device)
+        if left is not None:
+            found.append((left - self._kept_gpu_seconds()) / gpu_share(self.gpus))
+        return min(found) / pace if found else None
+
     def in_time(self, distance: float, trial: Trial | None = None) -> bool:
         """True if this much training is expected to end before the wall-clock limit."""
         if self.spending.time.limit_s is None:
@@ -88,19 +105,6 @@ class Headroom:
         pace = self._pace(trial) or 0.0
         left_s = self.spending.time.left(self.now)
         return self._expected_s(distance, pace) <= left_s - self._kept_seconds()
-
-    def training_left(self) -> float | None:
-        """The training that all slots are expected to get done in what is left; None if unlimited."""
-        pace = self._pace(None)
-        if not pace:
-            return None
-        found = []
-        if self.spending.time.limit_s is not None:
-            found.append((self.spending.time.left(self.now) - self._kept_seconds()) * max(1, self.slots) / pace)
-        left = self.spending.ledger.left(self.device)
-        if left is not None:
-            found.append((left - self._kept_gpu_seconds()) / gpu_share(self.gpus) / pace)
-        return min(found, default=None)
 
     def _expected_s(self, distance: float, pace: float) -> float:
         start_up_s = self.start_up.expected_s if self.begins else 0.0
