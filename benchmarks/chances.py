@@ -1,13 +1,14 @@
-"""The reliability of the forecast's chances and intervals, on curves known to the end.
+"""The reliability of chances and of the forecast's intervals, on curves known to the end.
 
     python benchmarks/chances.py [--tasks FILE] [--data DIR] [--family lcbench,taskset,recorded|all]
                                  [--split develop|report|all] [--trials 10,16] [--workers 2,8]
                                  [--seeds 2] [--picture FILE] [--json FILE] [--quick]
 
 Studies run as in `anytime.py`, whose tasks and halves these are. At twelve moments of each, the
-forecast gives every paused trial a chance to end better than the leader. Such looks are gathered
-by that chance, and the share of them that truly ends better stands beside it: early in the study,
-in its first half, and late. The truth is the curve's end, also of trials that never went there.
+search gives every paused trial a chance to end better than all complete ones. Such looks are
+gathered by that chance, and the share of them that truly ends better stands beside it: early in
+the study, in its first half, and late. The truth is the curve's end, also of trials that never went
+there.
 
 The second table has the 90% intervals of trials that are not complete: how many of the true ends
 lie beyond each side, of which a twentieth should. --picture draws the first table (it needs
@@ -110,13 +111,11 @@ def watch_study(task: Task, terms: Terms, seed: int, seen: Seen) -> None:
         ]
         numbers = [trial.number for trial in trials]
         late = now > ends[-1] / 2
-        leader = outlook.leader(numbers)
-        best = end_of(leader, history.trials[leader].params)
-        paused = [t.number for t in trials if t.state is State.PAUSED and t.number != leader]
-        if paused:
-            for number, chance in zip(paused, outlook.chances(paused, leader), strict=True):
-                better = end_of(number, history.trials[number].params) < best
-                seen.looks.append(Look(task.family, late, float(chance), better))
+        complete = [t.number for t in trials if t.state is State.COMPLETE]
+        best = min(end_of(number, history.trials[number].params) for number in complete or [0])
+        for number, chance in study._searcher.chances().items() if complete else ():
+            better = end_of(number, history.trials[number].params) < best
+            seen.looks.append(Look(task.family, late, chance, better))
         for trial, (_, _, low, high) in zip(trials, outlook.values(numbers), strict=True):
             if trial.state is not State.COMPLETE:
                 end = end_of(trial.number, trial.params)

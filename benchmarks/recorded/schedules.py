@@ -93,7 +93,9 @@ def _train(params: Mapping[str, Any], trial: Any, schedule_of: Steps) -> None:
             schedule.step()
             trained = epoch + (step + 1) / steps
             while levels and trained >= levels[0] - 1e-9:
-                trial.report(levels.pop(0), _measured(model, features[unknown], labels[unknown], loss))
+                trial.report(
+                    levels.pop(0), _measured(model, features[unknown], labels[unknown], loss)
+                )
 
 
 def _measured(

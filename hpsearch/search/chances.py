@@ -10,9 +10,13 @@ import math
 from collections.abc import Iterable, Sequence
 
 from hpsearch.domain.history import History
+from hpsearch.domain.records import Trial
 from hpsearch.search.ends import Ends
+from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Rungs
 
+MOST_COMPARED = 64
+"""The most paused trials that are compared; a rough order chooses them."""
 MOST_ENDED = 64
 """The most complete trials that a rung is judged by: the best one, and others evenly by rank."""
 
@@ -22,17 +26,31 @@ class Chances:
 
     Args:
         rungs: Of one objective.
+        rough: The order by which the first trials are chosen.
         total: The full trial budget, in its unit.
         losses: Names of a validation loss; the first one that is reported counts.
     """
 
-    def __init__(self, rungs: Rungs, history: History, total: float, losses: Sequence[str]) -> None:
+    def __init__(
+        self,
+        rungs: Rungs,
+        history: History,
+        rough: RoughOrder,
+        total: float,
+        losses: Sequence[str],
+    ) -> None:
         self._rungs = rungs
         self._history = history
+        self._rough = rough
         self._total = total
         self._losses = losses
         self._known: dict[int, tuple[tuple[int, int], dict[int, int], Ends]] = {}
         """By rung: the history's clock, the place of each trial there, and its ends."""
+
+    def of_first(self, trials: Iterable[Trial]) -> dict[int, float]:
+        """By number, of the first few of some trials that pause at rungs."""
+        numbers = [trial.number for trial in trials]
+        return self.of(self._rough.first(MOST_COMPARED, numbers))
 
     def of(self, numbers: Iterable[int]) -> dict[int, float]:
         """By trial, all of which pause at rungs, the probability that it would end better than all

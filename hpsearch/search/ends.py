@@ -71,11 +71,6 @@ class Ends:
         ahead = (self._density(place) * self._behind).sum(axis=1) * STEP
         return float(self._weights @ ahead)
 
-    @property
-    def correlation(self) -> float:
-        """The correlation of what is shown at the rung with ends that is expected."""
-        return float(self._weights @ self._rho)
-
 
 def _prior(share: float) -> Floats:
     z = np.arctanh(CORRELATIONS)

@@ -23,28 +23,23 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.chances import Chances
+from hpsearch.search.chances import MOST_COMPARED, Chances
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
+from hpsearch.search.optuna_pruners import pruner_of
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
 from hpsearch.search.samplers.view import id_of, without_repeats
 from hpsearch.search.worth import Scoring, Worth
-from hpsearch.study_file import methods
 from hpsearch.study_file.levels import rung_levels, trial_budget
-from hpsearch.study_file.methods import ETA, PROMOTION, Method
+from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
-
-HYPERBAND = {"hyperband", "HyperbandPruner"}
 
 MAY_WIN = 0.07
 """The least probability of beating all complete trials with which a paused one may still win."""
-
-MOST_COMPARED = 64
-"""The most paused trials that are compared; `rough_order` chooses them."""
 
 LEADERS = 16
 """The number of leading trials whose expectation is kept up to date."""
@@ -55,9 +50,6 @@ may go on; of others the expectation is the one after their last report."""
 
 BATCH = 1_024
 """The number of trials whose expectations are computed at a time: their covariances take memory."""
-
-STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
-"""Pruners that guess their first and last step from finished trials unless they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +94,11 @@ class Searcher:
             self._rungs = Rungs(levels, self._total, eta, order, kind, earlier)
             if not self._several:
                 losses = [name for name in LOSSES[0] if name != spec.objective.metric]
-                self._chances = Chances(self._rungs, history, self._total, losses)
+                self._chances = Chances(self._rungs, history, self._rough, self._total, losses)
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:
-            self._pruner = methods.pruner(_with_known_steps(spec, history))
+            self._pruner = pruner_of(spec, history)
         self.proposals = Proposals(spec, history, storage, self._forecast)
         """Draws the parameters of new trials."""
         self.questions = Questions(history, storage, self.proposals)
@@ -239,7 +231,7 @@ class Searcher:
             return None
         if self._chances is None or not rungs.ended.scores:
             return self._ahead(rungs, able)
-        chances = self._compared(able)
+        chances = self._chances.of_first(able)
         number = max(chances, key=lambda n: chances[n])
         if chances[number] < MAY_WIN:
             return None
@@ -253,20 +245,19 @@ class Searcher:
         wanting = [trial for trial in trials if trial.state is not State.PAUSED]
         if self._chances is not None:
             able = [trial for trial in self._waiting() if can_finish(trial)]
-            chances = self._compared(able)
+            chances = self._chances.of_first(able)
             wanting += [trial for trial in able if chances.get(trial.number, 0.0) >= MAY_WIN]
         return sum(self._total - trial.trains_from for trial in wanting)
+
+    def chances(self) -> dict[int, float]:
+        """By paused trial, the probability that it would end better than all that have ended; of
+        the first few."""
+        return {} if self._chances is None else self._chances.of_first(self._waiting())
 
     def _waiting(self) -> list[Trial]:
         """The trials that wait at a rung with a finite value."""
         numbers = [] if self._rungs is None else self._rungs.waiting()
         return [self._history.trials[number] for number in numbers]
-
-    def _compared(self, able: Sequence[Trial]) -> dict[int, float]:
-        """By trial, the chances of the first of some paused ones."""
-        assert self._chances is not None, "of one objective, at rungs"
-        numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in able])
-        return self._chances.of(numbers)
 
     def continues(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
@@ -404,16 +395,3 @@ def _awaits_expectation(trial: Trial) -> bool:
 def _is_exempt(trial: Trial) -> bool:
     """True if a trial is measured in full: the defaults as a yardstick, a repeat as evidence."""
     return trial.role in (Role.DEFAULT, Role.CONFIRM)
-
-
-def _with_known_steps(spec: StudySpec, history: History) -> Method:
-    """The pruner with its first and last steps, which it would otherwise guess."""
-    method = spec.search.pruner
-    if method.kind not in STEPPED:
-        return method
-    scale = history.study.step_scale
-    levels = trial_budget(spec).report_at
-    known = {"min_resource": round(levels[0] * scale)}
-    if method.kind in HYPERBAND:
-        known["max_resource"] = round(levels[-1] * scale)
-    return Method(kind=method.kind, arguments={**known, **method.arguments})

@@ -94,5 +94,5 @@ def test_a_driver_that_takes_the_study_up_judges_as_the_one_before() -> None:
     again = brain(spec, simulation.history)._searcher._rungs
     assert known is not None
     assert again is not None
-    for one, other in zip([*known.rungs, known._end], [*again.rungs, again._end], strict=True):
+    for one, other in zip([*known.rungs, known.ended], [*again.rungs, again.ended], strict=True):
         assert (one.scores, one.gone_on) == (other.scores, other.gone_on)
