@@ -7,26 +7,21 @@ ends so far (`ends`): the objective there, and the validation loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from hpsearch.domain.history import History
-from hpsearch.domain.records import Trial
 from hpsearch.search.ends import Ends
-from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Rungs
 
-MOST_COMPARED = 64
-"""The most paused trials that are compared; a rough order chooses them."""
 MOST_ENDED = 64
 """The most complete trials that a rung is judged by: the best one, and others evenly by rank."""
 
 
-class Chances:
-    """The chances of one study's trials.
+class ChancesByEnds:
+    """The probabilities of one study's trials to end better than all that have ended.
 
     Args:
         rungs: Of one objective.
-        rough: The order by which the first trials are chosen.
         total: The full trial budget, in its unit.
         losses: Names of a validation loss; the first one that is reported counts.
     """
@@ -35,30 +30,24 @@ class Chances:
         self,
         rungs: Rungs,
         history: History,
-        rough: RoughOrder,
         total: float,
         losses: Sequence[str],
     ) -> None:
         self._rungs = rungs
         self._history = history
-        self._rough = rough
         self._total = total
         self._losses = losses
         self._known: dict[int, tuple[tuple[int, int], dict[int, int], Ends]] = {}
         """By rung: the history's clock, the place of each trial there, and its ends."""
 
-    def of_first(self, trials: Iterable[Trial]) -> dict[int, float]:
-        """By number, of the first few of some trials that pause at rungs."""
-        numbers = [trial.number for trial in trials]
-        return self.of(self._rough.first(MOST_COMPARED, numbers))
-
-    def of(self, numbers: Iterable[int]) -> dict[int, float]:
-        """By trial, all of which pause at rungs, the probability that it would end better than all
-        that have ended; 1 if none has."""
+    def raised(self, chances: Mapping[int, float]) -> dict[int, float]:
+        """Chances of trials, all of which pause at rungs, that are at least those by ends."""
+        if not self._rungs.ended.scores:
+            return dict(chances)
         found = {}
-        for number in numbers:
+        for number, chance in chances.items():
             places, ends = self._at(self._rungs.waits_at(number))
-            found[number] = ends.beats(places[number])
+            found[number] = max(chance, ends.beats(places[number]))
         return found
 
     def _at(self, index: int) -> tuple[dict[int, int], Ends]:

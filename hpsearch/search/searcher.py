@@ -23,7 +23,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.chances import MOST_COMPARED, Chances
+from hpsearch.search.chances import ChancesByEnds
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
@@ -39,7 +39,10 @@ from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
 MAY_WIN = 0.07
-"""The least probability of beating all complete trials with which a paused one may still win."""
+"""The least probability of turning out best with which a paused trial may still win."""
+
+MOST_COMPARED = 64
+"""The most paused trials that are compared; `rough_order` chooses them."""
 
 LEADERS = 16
 """The number of leading trials whose expectation is kept up to date."""
@@ -78,7 +81,7 @@ class Searcher:
         self._rough = RoughOrder(history, spec.objectives[0].sign)
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
-        self._chances: Chances | None = None
+        self._by_ends: ChancesByEnds | None = None
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
         self._noted_at, _ = history.changed_since(0)
@@ -94,7 +97,7 @@ class Searcher:
             self._rungs = Rungs(levels, self._total, eta, order, kind, earlier)
             if not self._several:
                 losses = [name for name in LOSSES[0] if name != spec.objective.metric]
-                self._chances = Chances(self._rungs, history, self._rough, self._total, losses)
+                self._by_ends = ChancesByEnds(self._rungs, history, self._total, losses)
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:
@@ -229,9 +232,9 @@ class Searcher:
         able = [trial for trial in self._waiting() if can_finish(trial)]
         if rungs is None or not able:
             return None
-        if self._chances is None or not rungs.ended.scores:
+        chances = self.chances(able)
+        if not chances:
             return self._ahead(rungs, able)
-        chances = self._chances.of_first(able)
         number = max(chances, key=lambda n: chances[n])
         if chances[number] < MAY_WIN:
             return None
@@ -243,21 +246,27 @@ class Searcher:
         ones that may still win and can be trained in full."""
         trials = [self._history.trials[number] for number in self._history.open]
         wanting = [trial for trial in trials if trial.state is not State.PAUSED]
-        if self._chances is not None:
-            able = [trial for trial in self._waiting() if can_finish(trial)]
-            chances = self._chances.of_first(able)
-            wanting += [trial for trial in able if chances.get(trial.number, 0.0) >= MAY_WIN]
+        able = [trial for trial in self._waiting() if can_finish(trial)]
+        chances = self.chances(able)
+        wanting += [trial for trial in able if chances.get(trial.number, 0.0) >= MAY_WIN]
         return sum(self._total - trial.trains_from for trial in wanting)
-
-    def chances(self) -> dict[int, float]:
-        """By paused trial, the probability that it would end better than all that have ended; of
-        the first few."""
-        return {} if self._chances is None else self._chances.of_first(self._waiting())
 
     def _waiting(self) -> list[Trial]:
         """The trials that wait at a rung with a finite value."""
         numbers = [] if self._rungs is None else self._rungs.waiting()
         return [self._history.trials[number] for number in numbers]
+
+    def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:
+        """By number, the probability that a trial which waits at a rung turns out the best: to beat
+        the leader by the forecast, or all that have ended by how its rung has told of ends,
+        whichever is greater. Of the first few; nothing where nothing is expected of any."""
+        outlook = self._outlook() if waiting else None
+        if outlook is None:
+            return {}
+        numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in waiting])
+        leader = outlook.leader(self._leaders(outlook))
+        found = dict(zip(numbers, outlook.chances(numbers, leader).tolist(), strict=True))
+        return found if self._by_ends is None else self._by_ends.raised(found)
 
     def continues(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
@@ -270,8 +279,9 @@ class Searcher:
             self._rungs.stop(trial.number)
 
     def _ahead(self, rungs: Rungs, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
-        """The waiting trial of which most is expected, or else that is ahead at a rung, if none has
-        been trained in full. Of several objectives, first one that nothing beats at its rung."""
+        """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
+        that no forecast compares. Of several objectives, first one that nothing beats at its
+        rung."""
         found = rungs.unbeaten([trial.number for trial in waiting]) if self._several else None
         if found is not None:
             number, level = found
@@ -279,12 +289,7 @@ class Searcher:
             return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
         if self._history.states[State.COMPLETE]:
             return None
-        numbers = [trial.number for trial in waiting]
-        promising = None if self._several else self._most_promising_first(numbers)
-        if promising is not None:
-            why = "most is expected of it, and none is complete"
-            return self._history.trials[promising[0]], Judgement(Verdict.CONTINUE, why)
-        number, level = rungs.ahead(numbers)
+        number, level = rungs.ahead([trial.number for trial in waiting])
         why = f"it is ahead of all that wait at {level:g}, and none is complete"
         return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
 

@@ -282,6 +282,11 @@ class Posterior:
         variance = np.maximum(self._model.variance - explained, 1e-10)
         return mean, np.sqrt(variance)
 
+    def joint(self, points: Points) -> tuple[Floats, Floats]:
+        """(m,) The mean and (m, m) the covariance of the noiseless values at m points."""
+        mean, whitened = self._seen_from(points)
+        return mean, np.asarray(self._model.covariance(points, points) - whitened.T @ whitened)
+
     def _seen_from(self, points: Points) -> tuple[Floats, Floats]:
         """(m,) The mean at m points, and (n, m) the evidence on them, whitened."""
         cross = self._model.covariance(self._points, points)

@@ -38,8 +38,10 @@ def test_a_rung_that_misleads_is_found_out_though_only_the_best_there_have_ended
     rng = np.random.default_rng(1)
     shown, ends = drawn(rng, 30, 0.0)
     chosen = sorted(range(30), key=lambda place: shown[place])[:12]
-    assert Ends(1 / 3, [shown], []).correlation > 0.7
-    assert Ends(1 / 3, [shown], in_order(ends, chosen)).correlation < 0.5
+    ended = in_order(ends, chosen)
+    last = max(range(30), key=lambda place: shown[place])
+    agreeing = Ends(1 / 3, [shown], sorted(chosen, key=lambda place: shown[place]))
+    assert Ends(1 / 3, [shown], ended).beats(last) > 3 * agreeing.beats(last)
 
 
 def test_the_signal_that_has_told_of_ends_counts() -> None:
