@@ -36,7 +36,7 @@ from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
-KEPT = 0.6
+KEPT = 0.4
 """The share of the training that trials under way may still need which is kept free for them before
 new ones are tried (measured: docs/search.md)."""
 FEWEST = 4
