@@ -1,7 +1,7 @@
 """Trials whose network has collapsed: one answers with the majority class for good, so that its
 objective stays at the value of a guess, and its losses at those of one.
 
-Recorded curves tell how patient to be. Of 1,189 classifiers that were trained in full, many of them
+Recorded curves tell how patient to be. Of 1,585 classifiers that were trained in full, many of them
 with a long warm-up, these rules stop none that would have ended in the better half.
 """
 
@@ -71,11 +71,11 @@ def _same(spec: StudySpec, trial: Trial, resource: float) -> list[ReportRecord]:
     """The latest reports after the warm-up, ascending, that show one and the same value; none if
     the trial has shown a better one."""
     sign, begins = spec.objective.sign, _warmup(spec, trial) * spec.budget.per_trial.total
-    reports = _by(trial, resource)
-    value = _value(reports[-1])
-    if not math.isfinite(value) or any(sign * _value(each) < sign * value for each in reports):
+    value = _value(trial.reports[resource])
+    shown = [sign * _value(each) for each in trial.reports.values()]  # also by a lost attempt
+    if not math.isfinite(value) or any(score < sign * value for score in shown):
         return []
-    latest = takewhile(lambda each: each.value == value, reversed(reports))
+    latest = takewhile(lambda each: each.value == value, reversed(_by(trial, resource)))
     return [each for each in latest if each.resource >= begins][::-1]
 
 
