@@ -1,8 +1,8 @@
 """Trials whose network has collapsed: one answers with the majority class for good, so that its
 objective stays at the value of a guess, and its losses at those of one.
 
-Recorded curves tell how patient to be. Of the classifiers in `benchmarks/recorded`, these rules stop
-none that ends in the better half, were it trained in full.
+Recorded curves tell how patient to be. Of the classifiers in `benchmarks/recorded`, trained in full,
+these rules stop none that ends in the better half.
 """
 
 from __future__ import annotations
