@@ -1,8 +1,8 @@
 """Trials whose network has collapsed: one answers with the majority class for good, so that its
 objective stays at the value of a guess, and its losses at those of one.
 
-Recorded curves tell how patient to be. Of the classifiers in `benchmarks/recorded`, trained in full,
-these rules stop none that ends in the better half.
+Recorded curves tell how patient to be: of the classifiers in `benchmarks/recorded`, trained in
+full, these rules stop none that ends in the better half.
 """
 
 from __future__ import annotations
@@ -69,12 +69,11 @@ def _warmup(spec: StudySpec, trial: Trial) -> float:
 
 def _same(spec: StudySpec, trial: Trial, resource: float) -> list[ReportRecord]:
     """The latest reports after the warm-up, ascending, that show one and the same value; none if
-    the trial has shown a better one."""
-    sign, begins = spec.objective.sign, _warmup(spec, trial) * spec.budget.per_trial.total
-    value = _value(trial.reports[resource])
-    shown = [sign * _value(each) for each in trial.reports.values()]  # also by a lost attempt
-    if not math.isfinite(value) or any(score < sign * value for score in shown):
+    that is not the best that the trial has shown, also in an attempt that was lost."""
+    value = trial.reports[resource].value
+    if value is None or value != trial.value:
         return []
+    begins = _warmup(spec, trial) * spec.budget.per_trial.total
     latest = takewhile(lambda each: each.value == value, reversed(_by(trial, resource)))
     return [each for each in latest if each.resource >= begins][::-1]
 

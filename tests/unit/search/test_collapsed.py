@@ -210,9 +210,8 @@ def test_a_driver_that_takes_the_study_up_judges_the_same_and_its_rungs_stand_th
 
 def test_a_trial_that_learnt_later_in_a_lost_attempt_is_not_stopped_when_it_redoes_it() -> None:
     watched = Watched(study())
-    watched.train(*[GUESS] * 5, LEARNT)
+    watched.train(*[GUESS] * 4, LEARNT)
     searcher = watched.searcher()
-    for epoch in (4, 5, 6, 7):
-        watched.trial.reports[8.0] = ReportRecord(watched.trial.number, 8.0, 0.6, dict(LEARNT))
+    for epoch in range(1, 9):
         judgement = watched.assess(searcher, epoch, GUESS).judgement
         assert judgement.verdict is not Verdict.STOP
