@@ -33,7 +33,7 @@ MOVES = MoveTable(
         State.RUNNING: {
             State.COMPLETE: "its budget is used, or it stopped improving",
             State.PAUSED: "waits at a rung for its turn",
-            State.PRUNED: "the pruner or a person stops it",
+            State.PRUNED: "the search or a person stops it",
             State.FAILED: "it diverged, ran out of memory or time, or raised",
             State.QUEUED: "its worker was lost or interrupted",
         },

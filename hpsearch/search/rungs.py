@@ -34,6 +34,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from hpsearch.domain.facts import EarlierStudy
+from hpsearch.domain.records import Trial
 from hpsearch.ranking.trust import rank_correlation, unrestricted
 
 
@@ -321,6 +322,12 @@ class Rungs:
         """Note that a trial has ended at the rung where it waited."""
         for rung in self.rungs:
             rung.stop(number)
+
+    def take_back(self, trial: Trial) -> None:
+        """Note that a trial has ended past its rung: its place there is free again."""
+        if trial.rung is not None:
+            self.rungs[trial.rung].waiting.add(trial.number)
+            self.stop(trial.number)
 
     # ------------------------------------------------------------------------------------- choosing
 

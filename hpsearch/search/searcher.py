@@ -24,6 +24,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.chances import ChancesByEnds
+from hpsearch.search.collapsed import collapse
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
@@ -128,11 +129,16 @@ class Searcher:
                 judgement = self._judged_at_the_end(rungs, trial, judgement)
             reached = [each for each in (trial.rung, index) if each is not None]
             trial.rung = max(reached, default=None)
+            if not self._several:
+                ended = collapse(self._spec, self._history, rungs, trial, report.resource)
+                if ended is not None:
+                    rungs.take_back(trial)
+                    judgement = ended
         return Assessment(worth, judgement, self.until(trial), self.stretch(trial))
 
     def until(self, trial: Trial) -> float:
         """The resource up to which a trial may train before it must wait for a judgement."""
-        if _is_exempt(trial):
+        if trial.role.in_full:
             return self._total
         if self._rungs is not None:
             ahead = self._rungs.level_after(trial.rung, trial.resource)
@@ -169,7 +175,7 @@ class Searcher:
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
         resource = report.resource
         unpruned = isinstance(self._pruner, NopPruner)
-        if unpruned or _is_exempt(trial) or resource >= self._total:
+        if unpruned or trial.role.in_full or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
         frozen = self._storage.get_trial(id_of(trial, self._storage, self._history))
@@ -192,7 +198,7 @@ class Searcher:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
-        if _is_exempt(trial):
+        if trial.role.in_full:
             rung.record(number, score)
             rung.excuse(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
@@ -363,14 +369,14 @@ class Searcher:
             if index is not None:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
-                if _is_exempt(trial):
+                if trial.role.in_full:
                     rung.excuse(number)
             elif resource >= self._total:
                 rungs.finish(number, score)
-        if trial.rung is not None and trial.state in (State.PAUSED, State.PRUNED):
+        if trial.rung is not None and trial.state is State.PAUSED:
             rungs.rungs[trial.rung].waiting.add(number)
-            if trial.state is State.PRUNED:
-                rungs.stop(number)
+        elif trial.state is State.PRUNED:
+            rungs.take_back(trial)
 
 
 def _expected(
@@ -395,8 +401,3 @@ def _entered(rungs: Rungs, trial: Trial, resource: float) -> int | None:
 def _awaits_expectation(trial: Trial) -> bool:
     """True if a trial on record may have reported since its expectation was noted."""
     return not trial.state.terminal or trial.expected is None
-
-
-def _is_exempt(trial: Trial) -> bool:
-    """True if a trial is measured in full: the defaults as a yardstick, a repeat as evidence."""
-    return trial.role in (Role.DEFAULT, Role.CONFIRM)

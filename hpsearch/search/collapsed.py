@@ -1,0 +1,102 @@
+"""Trials whose network has collapsed: one answers with the majority class for good, so that its
+objective stays at the value of a guess, and its losses at those of one.
+
+Recorded curves tell how patient to be: of the classifiers in `benchmarks/recorded`, trained in
+full, these rules stop none that ends in the better half.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain, takewhile
+from statistics import median
+
+from hpsearch.domain.history import History
+from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.search.proposals import LOSSES
+from hpsearch.search.rungs import COMPARED, Judgement, Rungs, Verdict
+from hpsearch.study_file.models import StudySpec
+
+BEFORE, OVER, FEWEST = 1 / 3, 1 / 6, 3
+"""The share of the full budget before which no trial is stopped, the share over which its value
+must have stayed the same, and the number of its reports that must show it."""
+
+LEARNT, WORSE = 1 / 2, 1 / 4
+"""The least share of the other trials that are better than a guess, and the most that are worse:
+where more are, the value has been learnt."""
+
+BELOW = 0.99
+"""A loss below this share of that of a guess is learning."""
+
+
+def collapse(
+    spec: StudySpec, history: History, rungs: Rungs, trial: Trial, resource: float
+) -> Judgement | None:
+    """The end of a trial that has collapsed by its report at a resource; None for one that has not.
+
+    It is compared with the latest trials at the highest rung that it has reached, by what they had
+    shown by then.
+    """
+    total, sign = spec.budget.per_trial.total, spec.objective.sign
+    if trial.rung is None or trial.role.in_full or not total * BEFORE <= resource < total:
+        return None
+    same = _same(spec, trial, resource)
+    if len(same) < FEWEST or resource - same[0].resource < OVER * total:
+        return None
+    guess, rung = sign * _value(same[0]), rungs.rungs[trial.rung]
+    others = [_by(history.trials[n], resource) for n in rung.latest(COMPARED, rung.scores)]
+    others = [reports for reports in others if reports and reports[0].trial != trial.number]
+    scores = [sign * _value(reports[-1]) for reports in others]
+    better = sum(score < guess for score in scores)
+    worse = sum(score > guess for score in scores)
+    if better < max(FEWEST, LEARNT * len(others)) or worse > WORSE * len(others):
+        return None
+    guesses = [[each for each in some if each.value == same[0].value] for some in others]
+    if sum(map(bool, guesses)) < FEWEST - 1 or _learns(spec, same, list(chain(*guesses))):
+        return None
+    why = (
+        f"has learnt nothing: {spec.objective.metric} {_value(same[0]):.4g} since "
+        f"{same[0].resource:g}, as by guessing, where {better} of {len(others)} others have learnt"
+    )
+    return Judgement(Verdict.STOP, why)
+
+
+def _warmup(spec: StudySpec, trial: Trial) -> float:
+    """The share of the full budget in which the learning rate rises, as far as it is known."""
+    value = trial.params.get("warmup", spec.settings.get("warmup"))
+    return value if isinstance(value, (int, float)) and 0 <= value < 1 else 0.0
+
+
+def _same(spec: StudySpec, trial: Trial, resource: float) -> list[ReportRecord]:
+    """The latest reports after the warm-up, ascending, that show one and the same value; none if
+    that is not the best that the trial has shown, also in an attempt that was lost."""
+    value = trial.reports[resource].value
+    if value is None or value != trial.value:
+        return []
+    begins = _warmup(spec, trial) * spec.budget.per_trial.total
+    latest = takewhile(lambda each: each.value == value, reversed(_by(trial, resource)))
+    return [each for each in latest if each.resource >= begins][::-1]
+
+
+def _by(trial: Trial, resource: float) -> list[ReportRecord]:
+    """The reports of a trial up to a resource, ascending."""
+    reports = trial.reports
+    return [reports[at] for at in sorted(at for at in reports if at <= resource)]
+
+
+def _value(report: ReportRecord) -> float:
+    return math.nan if report.value is None else report.value
+
+
+def _learns(spec: StudySpec, same: list[ReportRecord], guesses: list[ReportRecord]) -> bool:
+    """True if a loss has fallen below that of a guess."""
+    for name in chain(*LOSSES):
+        own, usual = _finite(same, name), _finite(guesses, name)
+        if own and usual and min(own) < BELOW * median(usual):
+            return True
+    return False
+
+
+def _finite(reports: list[ReportRecord], name: str) -> list[float]:
+    values = [report.metrics.get(name, math.nan) for report in reports]
+    return [value for value in values if math.isfinite(value)]
