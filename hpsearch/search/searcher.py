@@ -22,7 +22,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
-from hpsearch.domain.records import ReportRecord, Trial
+from hpsearch.domain.records import IN_FULL, ReportRecord, Trial
 from hpsearch.search.curve_model.forecast import Outlook
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
@@ -379,8 +379,9 @@ def _awaits_expectation(trial: Trial) -> bool:
 
 
 def _is_exempt(trial: Trial) -> bool:
-    """True if a trial is measured in full: the defaults as a yardstick, a repeat as evidence."""
-    return trial.role in (Role.DEFAULT, Role.CONFIRM)
+    """True if a trial is measured in full: the defaults as a yardstick, a repeat as evidence, and
+    one of which somebody wants that."""
+    return trial.role in (Role.DEFAULT, Role.CONFIRM) or IN_FULL in trial.system_attrs
 
 
 def _with_known_steps(spec: StudySpec, history: History) -> Method:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     cast,
     exists,
+    or_,
     select,
 )
 
@@ -123,6 +124,14 @@ def _compared(
         rows += connection.execute(chosen.where(trials.c.number.in_(repeated)))
     found = {row.number: row for row in rows}
     return [TrialRow(params={}, **row._mapping) for row in found.values()]
+
+
+def waiting_trials(connection: Connection, study: StudyHead) -> list[TrialRow]:
+    """The trials that wait at a rung with a checkpoint, or did when the study ended without them:
+    `brain.retention` bounds their number."""
+    state, waited = trials.c.state, State.PAUSED.value
+    waits = or_(state == waited, and_(state == State.PRUNED.value, trials.c.left_as == waited))
+    return rows_of(connection, trials_of(study).where(waits, trials.c.checkpoint.is_not(None)))
 
 
 def _is_repeat(of: FromClause = trials) -> ColumnElement[bool]:
