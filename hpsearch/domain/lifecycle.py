@@ -45,7 +45,7 @@ MOVES = MoveTable(
         State.COMPLETE: {},
         State.PRUNED: {
             State.PAUSED: "its study ended without it and has more budget now",
-            State.QUEUED: "its study ended before a slot was free and goes on, or it is to be trained in full",
+            State.QUEUED: "its study ended before a slot was free and goes on, or it is wanted",
         },
         State.FAILED: {
             State.QUEUED: "its node is set aside, or its study gave up and is resumed",

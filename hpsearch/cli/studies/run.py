@@ -121,12 +121,8 @@ def resume_study(
     recipient_of(options.notify)
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
-        if (
-            budget
-            and finish is None
-            and options.changes_nothing_else
-            and _runs_elsewhere(store, name)
-        ):
+        only_raises = budget and finish is None and options.changes_nothing_else
+        if only_raises and _runs_elsewhere(store, name):
             raise_budget(store, name, budget)
             return
         refuse_if_held(store, name)
@@ -145,9 +141,8 @@ def resume_study(
             _note_finish(spec, history, finish)
         elif study.state is StudyState.FINISHED and not budget and not known_good:
             note(f"study {name} has already ended: {study.reason}")
-            note(
-                f"to continue it, raise a limit: {for_database(options.storage, f'resume {name}')} --trials N"
-            )
+            resume = for_database(options.storage, f"resume {name}")
+            note(f"to continue it, raise a limit: {resume} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
         address = options.address
