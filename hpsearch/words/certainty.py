@@ -84,7 +84,7 @@ def may_still_win(found: Unfinished, command: str) -> str:
         against = f"the best complete trial, {best.trial.number}, has {number(value)}"
     others = f", as may {count(found.others, 'other')}" if found.others else ""
     return (
-        f"trial {row.number}, which paused at {at}, may still win{others}: "
+        f"trial {row.number}, which stopped at {at}, may still win{others}: "
         f"{expected(row)} is expected of it, and {against}; train it to the end with: {command}"
     )
 

@@ -127,10 +127,11 @@ def _compared(
 
 
 def waiting_trials(connection: Connection, study: StudyHead) -> list[TrialRow]:
-    """The trials that wait at a rung with a checkpoint, or did when the study ended without them:
-    `brain.retention` bounds their number."""
-    state, waited = trials.c.state, State.PAUSED.value
-    waits = or_(state == waited, and_(state == State.PRUNED.value, trials.c.left_as == waited))
+    """The trials that wait with a checkpoint, at a rung or cut short, or did when the study ended
+    without them: `brain.retention` bounds their number."""
+    state, waiting = trials.c.state, (State.PAUSED.value, State.QUEUED.value)
+    left = and_(state == State.PRUNED.value, trials.c.left_as.in_(waiting))
+    waits = or_(state.in_(waiting), left)
     return rows_of(connection, trials_of(study).where(waits, trials.c.checkpoint.is_not(None)))
 
 
