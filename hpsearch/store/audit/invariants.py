@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Outcome, Trial
+from hpsearch.domain.records import IN_FULL, Outcome, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
 from hpsearch.store.schema import studies, tallies
@@ -96,8 +96,9 @@ def the_last_attempt_leads_to_the_state(trial: Trial, _: StudyTrials) -> Iterato
 
 
 def nothing_follows_an_attempt_that_ended_its_trial(trial: Trial, _: StudyTrials) -> Iterator[str]:
+    was_wanted = {Outcome.PRUNED} if IN_FULL in trial.system_attrs else set()
     for attempt in trial.attempts[:-1]:
-        if attempt.outcome is not None and attempt.outcome not in CONTINUED:
+        if attempt.outcome is not None and attempt.outcome not in {*CONTINUED, *was_wanted}:
             ended = f"attempt {attempt.number} ended {attempt.outcome}"
             yield f"{ended}, and yet another one followed"
 

@@ -18,9 +18,7 @@ def rungs(epochs: int = 9, **search: Any) -> str | None:
     return _search(spec).get("rungs")
 
 
-def in_full(
-    measured: dict[str, float], capacity: Capacity | None = LAPTOP, **changes: Any
-) -> str:
+def in_full(measured: dict[str, float], capacity: Capacity | None = LAPTOP, **changes: Any) -> str:
     budget = {"trials": 9, "per_trial": {"epochs": 9}, **changes.pop("budget", {})}
     return _full_training(spec_with(budget=budget, **changes), measured, capacity)
 
