@@ -1,4 +1,4 @@
-"""What `best` says of trials that were not trained to the end, and what `resume` refuses of them."""
+"""What `best` says of trials that were not trained to the end, and what `resume` refuses."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_trial_that_was_cut_short_may_win_too_and_a_study_may_have_none_comple
 
 def test_the_command_raises_a_limit_that_leaves_too_little(run: Run, save: Save) -> None:
     save("flowers", [complete(0, 0.9, gpu_seconds=60.0), paused(1, 0.8, 0.95)], GPU_HOURS)
-    assert "hpsearch resume flowers --finish 1 --gpu-hours 0.0801\n" in run("best").err
+    assert "hpsearch resume flowers --finish 1 --gpu-hours 0.08\n" in run("best").err
 
 
 @pytest.mark.parametrize(
