@@ -43,7 +43,7 @@ CONTINUED = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED, Outcome.FAILED)
 where the study gave up and was resumed."""
 
 WANTED_AFTER = (Outcome.PAUSED, Outcome.PRUNED)
-"""The same of a trial that somebody wanted trained in full; it waits for a slot after one of these."""
+"""The same of a trial that somebody wanted trained in full, also while it waits for a slot."""
 
 
 @dataclass(frozen=True, slots=True)
