@@ -6,7 +6,7 @@ from collections import Counter
 
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.phase import MOVES, Phase
-from hpsearch.domain.records import Trial
+from hpsearch.domain.records import IN_FULL, Trial
 from hpsearch.study_file.models import StudySpec
 
 PATIENCE = {ErrorKind.ERROR: 3, ErrorKind.LOST: 3}
@@ -26,6 +26,7 @@ class StudyProgress:
         """The reason why nothing starts any more; None while work may start."""
         self._objective = spec.objective
         self._target = spec.budget.target
+        self._total = spec.budget.per_trial.total
         self._worked = worked
         self._failures: Counter[ErrorKind] = Counter()
         self._latest_failure: dict[ErrorKind, str] = {}
@@ -55,8 +56,11 @@ class StudyProgress:
         self.end_at_target(trial)
 
     def end_at_target(self, trial: Trial) -> None:
-        """End the study if the value of a trial reaches the target."""
+        """End the study if the value of a trial reaches the target; not before its end where it is
+        to be trained in full."""
         value = trial.value
+        if IN_FULL in trial.system_attrs and trial.resource < self._total:
+            return
         if self._target is None or value is None or trial.violation > 0:
             return
         if self._objective.sign * (value - self._target) <= 0:

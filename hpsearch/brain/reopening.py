@@ -11,18 +11,26 @@ that were lost until then count against no trial.
 
 from __future__ import annotations
 
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
-from hpsearch.domain.records import StudyState, Trial
+from hpsearch.domain.records import IN_FULL, StudyState, Trial
+from hpsearch.errors import UserError
 
 
 def reopen(history: History) -> None:
-    """Let trials of a study that finished or gave up wait again; no other study changes."""
+    """Let trials of a study that finished or gave up wait again; no other study changes, and none
+    that goes on for one trial alone."""
     study = history.study
     gave_up = study.state is StudyState.FAILED
     if not gave_up and study.state is not StudyState.FINISHED:
         return
+    if any(trial.goes_on_alone for trial in history.trials):
+        return
     for trial in history.trials:
+        if trial.system_attrs.get(IN_FULL):
+            trial.system_attrs = {**trial.system_attrs, IN_FULL: False}
+            history.touch(trial)
         to = _back_to(trial, gave_up)
         if gave_up and (to is not None or trial.state is State.FAILED):
             trial.forgiven = len(trial.attempts)
@@ -37,6 +45,43 @@ def reopen(history: History) -> None:
     if gave_up and study.race is not None:
         study.race = None
         history.touch_study()
+
+
+def train_in_full(history: History, number: int, *, has_checkpoint: bool) -> None:
+    """Let one trial wait for a slot, and train to its end without being judged; before `reopen`.
+
+    Raises:
+        UserError: There is no such trial, or it cannot go on.
+    """
+    trial = to_finish(history, number)
+    if trial.state in (State.PAUSED, State.PRUNED):
+        trial.state = MOVES.move(trial.state, State.QUEUED)
+        trial.left_as = trial.ended = None
+    if not has_checkpoint:
+        trial.checkpoint = trial.checkpoint_resource = None
+    alone = history.study.state is StudyState.FINISHED
+    trial.system_attrs = {**trial.system_attrs, IN_FULL: alone}
+    history.touch(trial)
+
+
+def to_finish(history: History, number: int) -> Trial:
+    """The trial with a number, which may be trained to its end. Raises UserError if there is none,
+    or it cannot go on."""
+    name, known = history.study.name, len(history.trials)
+    others = f"see those that can go on: hpsearch trials {name} --where \"state = 'pruned'\""
+    if not 0 <= number < known:
+        has = f"it has trials 0 to {known - 1}" if known else "it has none yet"
+        raise UserError(f"study {name} has no trial {number}", has)
+    trial = history.trials[number]
+    if trial.state is State.COMPLETE:
+        raise UserError(f"trial {number} of {name} is complete already", others)
+    if trial.state is State.FAILED:
+        why = f"trial {number} of {name} failed ({trial.error_kind}: {trial.error_text})"
+        raise UserError(why, others)
+    if trial.role is Role.CONFIRM:
+        why = f"trial {number} of {name} repeats trial {trial.repeats}, for which nothing is asked"
+        raise UserError(why, others)
+    return trial
 
 
 def _back_to(trial: Trial, gave_up: bool) -> State | None:

@@ -31,11 +31,6 @@ class Role(enum.StrEnum):
     CONFIRM = "confirm"
     """It repeats another trial in full, on a fresh seed."""
 
-    @property
-    def in_full(self) -> bool:
-        """True if its trials are measured in full: a yardstick, or evidence."""
-        return self in (Role.DEFAULT, Role.CONFIRM)
-
 
 class RequestKind(enum.StrEnum):
     """The kinds of request to a running study."""

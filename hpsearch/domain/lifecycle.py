@@ -40,11 +40,12 @@ MOVES = MoveTable(
         State.PAUSED: {
             State.RUNNING: "promoted to the next rung",
             State.PRUNED: "the study ends without it",
+            State.QUEUED: "somebody wants it trained in full",
         },
         State.COMPLETE: {},
         State.PRUNED: {
             State.PAUSED: "its study ended without it and has more budget now",
-            State.QUEUED: "its study ended before a slot was free and has more budget now",
+            State.QUEUED: "its study ended before a slot was free and goes on, or it is wanted",
         },
         State.FAILED: {
             State.QUEUED: "its node is set aside, or its study gave up and is resumed",

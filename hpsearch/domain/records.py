@@ -69,6 +69,9 @@ ELSEWHERE = {"elsewhere": True}
 CONSTRAINT = "constraints:"
 """The beginning of the names of a trial's system attributes for its excess over each limit; the
 metric follows, as in Optuna."""
+IN_FULL = "in_full"
+"""The system attribute of a trial that somebody wants trained in full: true if its study had
+finished, so that nothing else goes on."""
 THINNED = "thinned"
 """The system attribute of a trial that has lost reports to `hpsearch db tidy`: how many stayed."""
 
@@ -249,6 +252,18 @@ class Trial:
         if self.checkpoint is None:
             return 0.0
         return self.resource if self.checkpoint_resource is None else self.checkpoint_resource
+
+    @property
+    def goes_all_the_way(self) -> bool:
+        """True if it is measured in full: the defaults as a yardstick, a repeat as evidence, and one
+        of which somebody wants that."""
+        return self.role in (Role.DEFAULT, Role.CONFIRM) or IN_FULL in self.system_attrs
+
+    @property
+    def goes_on_alone(self) -> bool:
+        """True if nothing but this trial goes on, until it is trained in full."""
+        waits = self.state in (State.QUEUED, State.RUNNING)
+        return waits and self.system_attrs.get(IN_FULL, False)
 
     @property
     def was_asked(self) -> bool:

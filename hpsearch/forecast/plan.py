@@ -10,13 +10,14 @@ from rich.console import RenderableType
 from hpsearch.forecast import footprint
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
-from hpsearch.study_file.methods import PROMOTION
+from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import Limit, PerTrial, Resources, StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.validation import shown
 from hpsearch.terminal.tables import Width, table
 from hpsearch.words.numbers import NOTHING, count, duration, number, pairs, size
 from trials.contract import Unit
+from trials.descriptions.description import ASK
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ def plan(
     rows = {
         **_search(spec),
         **_limits(spec, rehearsal),
+        "full training": _full_training(spec, rehearsal, capacity),
         **_machine(spec, rehearsal, capacity),
         **_disk(spec, rehearsal, capacity),
     }
@@ -81,9 +83,26 @@ def _search(spec: StudySpec) -> dict[str, str]:
     if spec.constraints:
         limits = [_limit(metric, limit) for metric, limit in spec.constraints.items()]
         facts["limits"] = ", ".join(limits)
-    if pruner.kind == PROMOTION:
-        facts["rungs"] = f"{', '.join(map(number, rung_levels(spec)))} {unit}"
+    if rungs := _rungs(spec):
+        facts["rungs"] = rungs
     return facts
+
+
+def _rungs(spec: StudySpec) -> str | None:
+    """``at 1 and 3 of 9 epochs; one trial in 3 goes on from each at first``; None without rungs.
+
+    More go on where a rung is found to foretell little, or is known to by earlier studies.
+    """
+    pruner, per_trial = spec.search.pruner, spec.budget.per_trial
+    levels = rung_levels(spec) if pruner.kind == PROMOTION else ()
+    *before, last = [number(level) for level in levels if level < per_trial.total] or [""]
+    if not last:
+        return None
+    named = f"{', '.join(before)} and {last}" if before else last
+    each = "each" if before else "it"
+    share = f"one trial in {pruner.arguments.get('eta', ETA)} goes on from {each}"
+    how = f"{share} at first" if spec.search.warm_start is None else f"at least {share}"
+    return f"at {named} of {number(per_trial.total)} {per_trial.unit.value}; {how}"
 
 
 def _limit(metric: str, limit: Limit) -> str:
@@ -131,6 +150,42 @@ def _time(total: float, unit: Unit, rehearsal: Mapping[str, float]) -> str:
         seconds = total * rehearsal["step_seconds"]
         return f" (about {duration(seconds)} on one worker, at the longest batch)"
     return ""
+
+
+def pace_of(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
+    """Seconds that one worker trains for one unit of the budget; None if it is not known."""
+    unit = spec.budget.per_trial.unit
+    if unit is Unit.SECONDS:
+        return 1.0
+    if "reported_at" in measured:
+        return measured["reported_after_s"] / measured["reported_at"]
+    return measured.get("step_seconds") if unit is Unit.STEPS else None
+
+
+def _full_training(
+    spec: StudySpec, measured: Mapping[str, float], capacity: Capacity | None
+) -> str:
+    """The time and money of one full training, or what it would take to know them."""
+    pace, budget = pace_of(spec, measured), spec.budget
+    if pace is None and spec.task["kind"] == ASK.kind:
+        return "its time is not known: a trial that was asked for must report first"
+    if pace is None:
+        return "its time is not known: a first report would tell, and none has arrived"
+    seconds = budget.per_trial.total * pace + measured.get("start_up_seconds", 0.0)
+    parts = [f"about {duration(seconds)}"]
+    gpus = spec.resources.stated_gpus
+    hours = seconds / 3600 * (gpus or 1.0)
+    may_have = spec.resources.gpu == "auto" and (capacity is None or capacity.gpus)
+    if gpus or may_have:
+        parts.append(f"{number(hours)} GPU hours")
+    elif budget.gpu_hours is not None:
+        parts.append(f"{number(hours)} hours of compute time")
+    prices = budget.cost_per_gpu_hour
+    if prices is not None:
+        each = sorted(prices.values()) if isinstance(prices, dict) else [prices]
+        ends = dict.fromkeys(number(hours * price) for price in (each[0], each[-1]))
+        parts.append(f"a cost of {' to '.join(ends)}")
+    return ", ".join(parts)
 
 
 def _machine(

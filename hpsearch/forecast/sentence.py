@@ -9,7 +9,6 @@ from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.words.numbers import count, duration, number, size
-from trials.contract import Unit
 
 
 def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
@@ -21,7 +20,7 @@ def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> st
     """
     on = f"on {count(workers, 'worker')}"
     disk = _disk(spec, measured, workers)
-    pace = _pace(spec, measured)
+    pace = plan.pace_of(spec, measured)
     start_up_s = measured.get("start_up_seconds", 0.0)
     prices = spec.budget.cost_per_gpu_hour
     cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
@@ -35,16 +34,6 @@ def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> st
     total_s = measured.get("process_seconds", 0.0) + work_s
     about = "about" if _is_expected(spec) else "at most about"
     return f"the study will take {about} {duration(total_s)} {on}{disk}: {_basis(spec, measured)}"
-
-
-def _pace(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
-    """Seconds that one worker trains for one unit of the budget; None if it is not known."""
-    unit = spec.budget.per_trial.unit
-    if unit is Unit.SECONDS:
-        return 1.0
-    if "reported_at" in measured:
-        return measured["reported_after_s"] / measured["reported_at"]
-    return measured.get("step_seconds") if unit is Unit.STEPS else None
 
 
 def _is_expected(spec: StudySpec) -> bool:

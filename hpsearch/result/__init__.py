@@ -3,5 +3,6 @@ rendered by terminal, pages, documents and agents.
 
 `study_result` the result as one object
 `reading`      the result, read from the database
+`unfinished`   trials that were not trained to the end and might still win
 `comparison`   trials side by side: the parameters in which they differ, the levels they share
 """

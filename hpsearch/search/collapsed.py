@@ -38,7 +38,7 @@ def collapse(
     shown by then.
     """
     total, sign = spec.budget.per_trial.total, spec.objective.sign
-    if trial.rung is None or trial.role.in_full or not total * BEFORE <= resource < total:
+    if trial.rung is None or trial.goes_all_the_way or not total * BEFORE <= resource < total:
         return None
     same = _same(spec, trial, resource)
     if len(same) < FEWEST or resource - same[0].resource < OVER * total:

@@ -138,7 +138,7 @@ class Searcher:
 
     def until(self, trial: Trial) -> float:
         """The resource up to which a trial may train before it must wait for a judgement."""
-        if trial.role.in_full:
+        if trial.goes_all_the_way:
             return self._total
         if self._rungs is not None:
             ahead = self._rungs.level_after(trial.rung, trial.resource)
@@ -175,7 +175,7 @@ class Searcher:
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
         resource = report.resource
         unpruned = isinstance(self._pruner, NopPruner)
-        if unpruned or trial.role.in_full or resource >= self._total:
+        if unpruned or trial.goes_all_the_way or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
         frozen = self._storage.get_trial(id_of(trial, self._storage, self._history))
@@ -198,7 +198,7 @@ class Searcher:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
-        if trial.role.in_full:
+        if trial.goes_all_the_way:
             rung.record(number, score)
             rung.excuse(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
@@ -369,7 +369,7 @@ class Searcher:
             if index is not None:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
-                if trial.role.in_full:
+                if trial.goes_all_the_way:
                     rung.excuse(number)
             elif resource >= self._total:
                 rungs.finish(number, score)

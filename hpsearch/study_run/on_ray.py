@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from hpsearch.brain.reopening import to_finish, train_in_full
 from hpsearch.checkpoint_folders import StudyFolder, folders_of, settle
 from hpsearch.creation.environment import environment
 from hpsearch.domain.history import History
@@ -23,6 +24,7 @@ from hpsearch.study_run.brain import build_study
 from hpsearch.study_run.ownership import owning
 from hpsearch.study_run.workers import worker_config
 from hpsearch.tracking.processes import Senders, sending
+from trials.checkpoints.folders import is_there, is_url
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class StudyRun:
     address: str | None = None  # of a Ray cluster; None for a local one
     enqueue: Sequence[Mapping[str, Any]] = ()  # configurations to try next
     trackers: Sequence[NamedTracker] = ()  # their packages are installed
+    finish: int | None = None  # a trial to train to its end
 
 
 def drive(
@@ -87,6 +90,8 @@ def settle_in(
     history.study.spec = run.spec.text  # it may have another budget now
     history.study.enqueued += map(dict, run.enqueue)
     _forget_asked(history)
+    if run.finish is not None:
+        train_in_full(history, run.finish, has_checkpoint=can_continue(history, run.finish))
     history.add_environment(runs_on)
 
 
@@ -106,6 +111,13 @@ def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> 
         history.touch_study()
         store.commit(record.id, history.drain(), lease)
     home.claim()
+
+
+def can_continue(history: History, number: int) -> bool:
+    """True if a trial that is to be trained to its end has its checkpoint still. Raises UserError
+    if there is no such trial, or it cannot go on."""
+    checkpoint = to_finish(history, number).checkpoint
+    return checkpoint is not None and (is_url(checkpoint) or is_there(checkpoint))
 
 
 def _forget_asked(history: History) -> None:

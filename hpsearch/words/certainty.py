@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
 from hpsearch.result.study_result import StudyResult
+from hpsearch.result.unfinished import Unfinished
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
@@ -69,6 +70,23 @@ def how_sure(result: StudyResult) -> list[str]:
         return []
     sentences = [luck(result.best), rivals(result), gain(result), caveat(result.trust)]
     return [sentence for sentence in sentences if sentence is not None]
+
+
+def may_still_win(found: Unfinished, command: str) -> str:
+    """The trial that was not trained to the end and might still win, and the command for it."""
+    row, per_trial = found.trial, found.spec.budget.per_trial
+    at = f"{number(row.resource)} of {number(per_trial.total)} {per_trial.unit.value}"
+    best = found.best
+    if best is None:
+        against = "no trial is complete"
+    else:
+        value = best.value if best.confirmed is None else best.confirmed.mean
+        against = f"the best complete trial, {best.trial.number}, has {number(value)}"
+    others = f", as may {count(found.others, 'other')}" if found.others else ""
+    return (
+        f"trial {row.number}, which stopped at {at}, may still win{others}: "
+        f"{expected(row)} is expected of it, and {against}; train it to the end with: {command}"
+    )
 
 
 def _trials(numbers: Sequence[int]) -> str:

@@ -4,6 +4,7 @@ others."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +36,29 @@ def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplac
     assert "has already started 20 trials" in workplace.call(
         "resume", "toy", "--trials", "3", code=2
     )
+
+
+@pytest.mark.thorough
+def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace: Workplace) -> None:
+    workplace.call("run", "study.yaml")
+    said = workplace.call("best", "toy")
+    (command,) = re.findall(r"train it to the end with: hpsearch (resume toy --finish (\d+))", said)
+    typed, number = command
+    before = workplace.rows("SELECT state, count(*) FROM trials GROUP BY state ORDER BY state")
+    told = workplace.call(*typed.split())
+    assert re.search(rf"trial {number} trains on from \d of 9 epochs", told)
+    assert f"trial {number} is complete, with " in told
+    (complete, pruned), last = (
+        [count for _, count in rows]
+        for rows in (
+            before,
+            workplace.rows("SELECT state, count(*) FROM trials GROUP BY state ORDER BY state"),
+        )
+    )
+    assert last == [complete + 1, pruned - 1]
+    assert f"may still win: trial {number}" not in workplace.call("best", "toy")
+    assert "is complete already" in workplace.call(*typed.split(), code=2)
+    assert "no problems found" in workplace.call("db", "check")
 
 
 @pytest.mark.thorough

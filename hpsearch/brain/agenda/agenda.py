@@ -94,6 +94,8 @@ class Agenda:
         """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
         self._total = spec.budget.per_trial.total
+        self._alone = [trial.number for trial in history.trials if trial.goes_on_alone]
+        """The trials that a finished study goes on for, and for nothing else."""
 
     def put_back(self, trial: Trial) -> None:
         """Let a queued trial wait for the next free slot, before anything new."""
@@ -143,6 +145,8 @@ class Agenda:
         queued = self._from_queue(room)
         if queued is not None:
             return queued
+        if self._alone:
+            return None
         self.follow(room)
         match self._progress.phase:
             case Phase.SEARCHING:
@@ -155,6 +159,8 @@ class Agenda:
 
     def why_empty(self) -> str:
         """The reason why `next` has nothing to hand out though nothing runs."""
+        if self._alone and not self._queue:
+            return f"trial {self._alone[-1]} was asked for, and has ended"
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:
@@ -233,7 +239,10 @@ class Agenda:
             self._queue.remove(number)
             if not trial.attempts:
                 return Work(trial, DecisionKind.START, "asked for while the study ran")
-            gave_up = trial.attempts[-1].outcome is Outcome.FAILED
+            before = trial.attempts[-1].outcome
+            if before in (Outcome.PAUSED, Outcome.PRUNED):
+                return Work(trial, DecisionKind.PROMOTE, "somebody wants it trained in full")
+            gave_up = before is Outcome.FAILED
             why = "its study had given up" if gave_up else "its last attempt was cut short"
             return Work(trial, DecisionKind.RETRY, why)
         return None

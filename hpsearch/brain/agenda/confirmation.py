@@ -27,7 +27,7 @@ from hpsearch.brain.budget.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Trial, sign_of
+from hpsearch.domain.records import IN_FULL, Trial, sign_of
 from hpsearch.ranking.contenders import Contenders, first_of, guess_of, has_learnt
 from hpsearch.ranking.in_order import InOrder
 from hpsearch.ranking.repeats import Repeats, runs_of
@@ -137,11 +137,13 @@ class Confirmation:
         return min(self.runs, missing + self._seeds)
 
     def room_for(self, trial: Trial, room: Headroom) -> Headroom:
-        """The part of the budget for a trial: also what is kept back, if the trial is a repeat, or
-        leads and is not complete. The repeats would otherwise go to others that are behind it."""
+        """The part of the budget for a trial: also what is kept back, if the trial is a repeat, is
+        wanted in full, or leads and is not complete. The repeats would otherwise go to others that
+        are behind it."""
         if not room.kept:
             return room
-        if trial.role is Role.CONFIRM or self._contenders.leads(trial):
+        is_wanted = trial.role is Role.CONFIRM or IN_FULL in trial.system_attrs
+        if is_wanted or self._contenders.leads(trial):
             return room.without_reserve()
         return room
 

@@ -111,11 +111,25 @@ def run(
 
 
 @command(app, rich_help_panel=SEARCH)
-def resume(name: StudyName, options: RunOptions, limits: BudgetLimits) -> None:
+def resume(
+    name: StudyName,
+    options: RunOptions,
+    limits: BudgetLimits,
+    finish: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=0,
+            max=LARGEST_COUNT,
+            help="A trial that paused or was stopped, to train to its end. A finished study goes "
+            "on for it alone.",
+        ),
+    ] = None,
+) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""
     from hpsearch.cli.studies.run import resume_study
 
-    resume_study(name, options, limits)
+    resume_study(name, options, limits, finish=finish)
 
 
 @app.command(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 from rich.console import RenderableType
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, for_database, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.documents.trials import best_documents, listed
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
+from hpsearch.result.unfinished import unfinished
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
-from hpsearch.words.certainty import how_sure
+from hpsearch.words.certainty import how_sure, may_still_win
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -40,6 +42,8 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         result = study_result(connection, study, wanted.top or 1, where=wanted.where)
+        is_said = format_ is Format.TABLE and wanted.where is None
+        may_win = unfinished(connection, result) if is_said else None
         if format_ is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
@@ -54,6 +58,10 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         show(*_tables(result, wanted))
         for line in how_sure(result):
             note(line)
+        if may_win is not None:
+            words = ["resume", shlex.quote(study.name), "--finish", str(may_win.trial.number)]
+            command = for_database(storage, " ".join([*words, *may_win.options]))
+            note(may_still_win(may_win, command))
     else:
         note(_nothing(study, wanted))
 

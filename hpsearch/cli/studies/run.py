@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
@@ -10,8 +9,8 @@ from pathlib import Path
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
+from hpsearch.cli.opening import for_database
 from hpsearch.cli.options import (
-    DEFAULT_STORAGE,
     BudgetLimits,
     RunOptions,
     refuse_priority,
@@ -24,12 +23,13 @@ from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.cluster.address import refuse_unreachable
 from hpsearch.live import LiveView
-from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
+from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
@@ -44,6 +44,7 @@ from hpsearch.study_run.ownership import refuse_if_held
 from hpsearch.study_run.signals import stopped_by_signals
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.processes import install, missing, refuse_missing
+from hpsearch.words.numbers import number as number_text
 from trials.descriptions.description import ASK
 
 OF_OTHER_PARTS = ("task.validation:", "task.test:")
@@ -84,7 +85,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
             refuse_if_held(store, spec.study)
             raise StudyExists(
                 f"study {spec.study} is already in {store.display_url}",
-                f"continue it with: {_suggested(options, f'resume {spec.study}')} "
+                f"continue it with: {for_database(options.storage, f'resume {spec.study}')} "
                 "- or give the new study another name",
             )
         store.refuse_read_only()
@@ -96,18 +97,23 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
 
 
 def resume_study(
-    name: str, options: RunOptions, limits: BudgetLimits, base: Path | None = None
+    name: str,
+    options: RunOptions,
+    limits: BudgetLimits,
+    base: Path | None = None,
+    finish: int | None = None,
 ) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
     The limits replace those of the study file. A study that runs elsewhere goes on
     there, with more budget. `base` is the folder of its data and modules from now on; None for the
-    one on record.
+    one on record. The trial `finish` is trained to its end.
 
     Raises:
         SpecError: The new budget is not valid.
         StudyNotFound: No study of that name is in the database.
         StudyHeld: Another driver owns it.
+        UserError: The trial to finish is not there, cannot go on, or did not come to its end.
         Interrupted: It was stopped by a signal or a request, with everything saved.
     """
     worker_count(options.workers)
@@ -115,7 +121,8 @@ def resume_study(
     recipient_of(options.notify)
     budget = limits.given
     with closing(Store.open(options.storage, create=False)) as store:
-        if budget and options.changes_nothing_else and _runs_elsewhere(store, name):
+        only_raises = budget and finish is None and options.changes_nothing_else
+        if only_raises and _runs_elsewhere(store, name):
             raise_budget(store, name, budget)
             return
         refuse_if_held(store, name)
@@ -130,15 +137,43 @@ def resume_study(
         known_good = configurations(options.enqueue or (), spec)
         _refuse_too_few(spec, history, is_raised="trials" in budget, enqueues=bool(known_good))
         home = folder_of(spec, study, options.checkpoints)
-        if study.state is StudyState.FINISHED and not budget and not known_good:
+        if finish is not None:
+            _note_finish(spec, history, finish)
+        elif study.state is StudyState.FINISHED and not budget and not known_good:
             note(f"study {name} has already ended: {study.reason}")
-            note(
-                f"to continue it, raise a limit: {_suggested(options, f'resume {name}')} --trials N"
-            )
+            resume = for_database(options.storage, f"resume {name}")
+            note(f"to continue it, raise a limit: {resume} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
-        study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, trackers)
+        address = options.address
+        study_run = on_ray.StudyRun(spec, home, resources, address, known_good, trackers, finish)
         _drive(store, study_run, lambda: history, options)
+        if finish is not None:
+            _refuse_unfinished(history, finish)
+
+
+def _note_finish(spec: StudySpec, history: History, number: int) -> None:
+    """Say from where a trial is trained to its end. Raises UserError if it cannot be."""
+    if on_ray.can_continue(history, number):
+        total = spec.budget.per_trial.total
+        at = f"{number_text(history.trials[number].trains_from)} of {number_text(total)}"
+        note(f"trial {number} trains on from {at} {spec.budget.per_trial.unit.value}")
+    else:
+        note(f"trial {number} has no checkpoint, so it trains from the start")
+
+
+def _refuse_unfinished(history: History, number: int) -> None:
+    """Raise UserError if a trial that was to be trained to its end was not."""
+    trial = history.trials[number]
+    if trial.state is State.COMPLETE:
+        note(f"trial {number} is complete, with {number_text(trial.value)}")
+        return
+    if trial.state is State.FAILED:
+        raise UserError(f"trial {number} failed ({trial.error_kind}: {trial.error_text})")
+    raise UserError(
+        f"trial {number} was not trained to its end: {history.study.reason}",
+        "raise the limit in the same command, with --gpu-hours, --cost or --wall-clock",
+    )
 
 
 def _is_stored(storage: str, name: str) -> bool:
@@ -151,13 +186,6 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
     with store.reading() as connection:
         study = find_study(connection, name)
     return study.driver is not None or (study.is_asked and study.state is StudyState.RUNNING)
-
-
-def _suggested(options: RunOptions, command: str) -> str:
-    """A command for the same database, to suggest to the user; without the password."""
-    if options.storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
-        return f"hpsearch {command}"
-    return f"hpsearch {command} --storage {display(parse_url(options.storage))}"
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
@@ -181,7 +209,7 @@ def _drive(
     """
     log_as_notes()
     name = study_run.spec.study
-    resume = _suggested(options, f"resume {name}")
+    resume = for_database(options.storage, f"resume {name}")
     with ExitStack() as while_driven:
         metrics = None
         if options.metrics is not None:
@@ -211,12 +239,12 @@ def _drive(
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
     if study.state is StudyState.FAILED:
-        trials = _suggested(options, f"trials {name}")
+        trials = for_database(options.storage, f"trials {name}")
         raise UserError(
             f"study {name} gave up: {study.reason}", f"see what happened with: {trials}"
         )
     note(f"study {name} has ended: {study.reason}")
-    print_result(store, name, partial(_suggested, options))
+    print_result(store, name, partial(for_database, options.storage))
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:

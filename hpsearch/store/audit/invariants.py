@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Outcome, Trial
+from hpsearch.domain.records import IN_FULL, Outcome, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
 from hpsearch.store.schema import studies, tallies
@@ -41,6 +41,9 @@ LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
 CONTINUED = (Outcome.LOST, Outcome.INTERRUPTED, Outcome.PAUSED, Outcome.FAILED)
 """How an attempt may have ended that another one of the same trial followed; after one that failed,
 where the study gave up and was resumed."""
+
+WANTED_AFTER = (Outcome.PAUSED, Outcome.PRUNED)
+"""The same of a trial that somebody wanted trained in full, also while it waits for a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +94,16 @@ def only_a_complete_trial_was_completed(trial: Trial, _: StudyTrials) -> Iterato
 def the_last_attempt_leads_to_the_state(trial: Trial, _: StudyTrials) -> Iterator[str]:
     outcome = trial.attempts[-1].outcome if trial.attempts else None
     legal = LAST_OUTCOMES.get(trial.state)
+    if trial.state is State.QUEUED and IN_FULL in trial.system_attrs and outcome in WANTED_AFTER:
+        return
     if outcome is not None and legal is not None and outcome not in legal:
         yield f"it is {trial.state}, but its last attempt ended {outcome}"
 
 
 def nothing_follows_an_attempt_that_ended_its_trial(trial: Trial, _: StudyTrials) -> Iterator[str]:
+    continued = {*CONTINUED, *WANTED_AFTER} if IN_FULL in trial.system_attrs else CONTINUED
     for attempt in trial.attempts[:-1]:
-        if attempt.outcome is not None and attempt.outcome not in CONTINUED:
+        if attempt.outcome is not None and attempt.outcome not in continued:
             ended = f"attempt {attempt.number} ended {attempt.outcome}"
             yield f"{ended}, and yet another one followed"
 

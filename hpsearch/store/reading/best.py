@@ -16,6 +16,7 @@ from sqlalchemy import (
     and_,
     cast,
     exists,
+    or_,
     select,
 )
 
@@ -123,6 +124,15 @@ def _compared(
         rows += connection.execute(chosen.where(trials.c.number.in_(repeated)))
     found = {row.number: row for row in rows}
     return [TrialRow(params={}, **row._mapping) for row in found.values()]
+
+
+def waiting_trials(connection: Connection, study: StudyHead) -> list[TrialRow]:
+    """The trials that wait with a checkpoint, at a rung or cut short, or did when the study ended
+    without them: `brain.retention` bounds their number."""
+    state, waiting = trials.c.state, (State.PAUSED.value, State.QUEUED.value)
+    left = and_(state == State.PRUNED.value, trials.c.left_as.in_(waiting))
+    waits = or_(state.in_(waiting), left)
+    return rows_of(connection, trials_of(study).where(waits, trials.c.checkpoint.is_not(None)))
 
 
 def _is_repeat(of: FromClause = trials) -> ColumnElement[bool]:

@@ -85,7 +85,8 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
     assert "no mistakes found" in err
     for told in (
         "maximize accuracy",
-        "0.3333, 1, 3 epochs",
+        "at 0.3333 and 1 of 3 epochs",
+        "full training",
         "12 trials of 3 epochs = 36 epochs",
         "at most 0.5 hours",
         "at most 2 h",
