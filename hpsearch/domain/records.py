@@ -255,8 +255,8 @@ class Trial:
 
     @property
     def goes_all_the_way(self) -> bool:
-        """True if it is measured in full: the defaults as a yardstick, a repeat as evidence, and one
-        of which somebody wants that."""
+        """True if it is measured in full: the defaults as a yardstick, a repeat as evidence, and
+        what somebody wants to be."""
         return self.role in (Role.DEFAULT, Role.CONFIRM) or IN_FULL in self.system_attrs
 
     @property

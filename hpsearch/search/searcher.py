@@ -234,33 +234,21 @@ class Searcher:
     ) -> tuple[Trial, Judgement] | None:
         """The likeliest winner of the paused trials that can be trained in full, if it is likely
         enough."""
-        rungs = self._rungs
-        able = [trial for trial in self._waiting() if can_finish(trial)]
-        if rungs is None or not able:
+        if self._rungs is None:
+            return None
+        trials = self._history.trials
+        waiting = [trials[number] for number in self._rungs.waiting()]
+        able = [trial for trial in waiting if can_finish(trial)]
+        if not able:
             return None
         chances = self.chances(able)
         if not chances:
-            return self._ahead(rungs, able)
+            return self._ahead(self._rungs, able)
         number = max(chances, key=lambda n: chances[n])
         if chances[number] < MAY_WIN:
             return None
         why = f"may still turn out the best, with a probability of {chances[number]:.2f}"
-        return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
-
-    def wanted(self, can_finish: Callable[[Trial], bool]) -> float:
-        """The training that is left of all trials which run or wait for a slot, and of the paused
-        ones that may still win and can be trained in full."""
-        trials = [self._history.trials[number] for number in self._history.open]
-        wanting = [trial for trial in trials if trial.state is not State.PAUSED]
-        able = [trial for trial in self._waiting() if can_finish(trial)]
-        chances = self.chances(able)
-        wanting += [trial for trial in able if chances.get(trial.number, 0.0) >= MAY_WIN]
-        return sum(self._total - trial.trains_from for trial in wanting)
-
-    def _waiting(self) -> list[Trial]:
-        """The trials that wait at a rung with a finite value."""
-        numbers = [] if self._rungs is None else self._rungs.waiting()
-        return [self._history.trials[number] for number in numbers]
+        return trials[number], Judgement(Verdict.CONTINUE, why)
 
     def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:
         """By number, the probability that a trial which waits at a rung turns out the best: to beat

@@ -3,7 +3,7 @@
 A trial that was cut short comes first, in every phase. Then:
 
 - While the study is *searching*, a promotion, and then a new configuration. When too little of the
-  budget is left to train a new one in full beside those that may still turn out the best, these go
+  budget is left to train a new one in full, paused trials that may still turn out the best go
   before it: first those that can be trained in full, then the others, as far as the budget lasts.
 - While it is *finishing*, because all configurations have been tried or a new one would not even
   reach the highest rung, paused trials that may still win and can be trained in full. Where no
@@ -35,12 +35,6 @@ from hpsearch.errors import UserError
 from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
-
-KEPT = 0.4
-"""The share of the training that trials under way may still need which is kept free for them before
-new ones are tried (measured: docs/search.md)."""
-FEWEST = 4
-"""The number of trials that are tried before that."""
 
 AskedFor = tuple[Role, dict[str, Any]]
 """A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
@@ -250,22 +244,12 @@ class Agenda:
     def _search(self, room: Headroom) -> Work | None:
         """A promotion, or else a new trial."""
         promotion = self._promotion(room)
-        if promotion is None and not self._has_room_for_new(room):
+        if promotion is None and not room.reaches(self._total):
             promotion = self._likeliest(room) or self._furthest(room)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         can_start = room.can_start(self._searcher.first_stretch)
         return self._new_trial(room.now) if can_start else None
-
-    def _has_room_for_new(self, room: Headroom) -> bool:
-        """True if a new trial can be trained in full beside the trials that are under way, of whose
-        training a share is kept free: some of them will fall behind."""
-        left = room.training_left
-        if self._searched < FEWEST or left is None or not room.reaches(self._total):
-            return room.reaches(self._total)
-        if left >= KEPT * self._total * len(self._history.open) + self._total:
-            return True
-        return left >= KEPT * self._searcher.wanted(self._able(room)) + self._total
 
     def _finish(self, room: Headroom, running: int) -> Work | None:
         """A paused trial that may win, or else the first repeats."""

@@ -81,23 +81,6 @@ class Headroom:
                 return False
         return self.in_time(distance, trial)
 
-    @property
-    def training_left(self) -> float | None:
-        """The training that all slots are expected to get done with what is left; None without a
-        limit, or as long as no pace is known."""
-        pace = self._pace(None)
-        if not pace:
-            return None
-        found = []
-        spending = self.spending
-        if spending.time.limit_s is not None:
-            left_s = spending.time.left(self.now) - self._kept_seconds()
-            found.append(left_s * max(1, self.slots))
-        left = spending.ledger.left(self.device)
-        if left is not None:
-            found.append((left - self._kept_gpu_seconds()) / gpu_share(self.gpus))
-        return min(found) / pace if found else None
-
     def in_time(self, distance: float, trial: Trial | None = None) -> bool:
         """True if this much training is expected to end before the wall-clock limit."""
         if self.spending.time.limit_s is None:
