@@ -11,6 +11,7 @@ than attempts before them, the time that those took is converted by the paces on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
@@ -25,8 +26,9 @@ from hpsearch.study_file.models import StudySpec
 FEWEST, PRUNED_FEWEST = 3, 10
 """The fewest trials at rest that an estimate is made from; more are needed under a pruner of
 Optuna, which trains its first ones in full."""
-RACE = 3
-"""The least number of trials that are trained in full by the end of a search."""
+RACE = 2.0
+"""The number of trials that are trained in full by the end of a search of so many trials is at
+least this multiple of the root of all: what is left may not win."""
 TAIL = 0.25
 """The share of a full training for which the other workers wait for the last one, on average."""
 REPEATED = 0.5
@@ -175,7 +177,7 @@ class TimeLeft:
 
     def _race_s(self, trials: int) -> float:
         """Seconds of training a few more trials in full than the rungs let through."""
-        more = min(RACE, trials) - trials * self._shares()[-1]
+        more = min(RACE * math.sqrt(trials), trials) - trials * self._shares()[-1]
         above = self._total - self._levels[0]
         return max(0.0, more) * (above * self._pace + self._start_up_s)
 
