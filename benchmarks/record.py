@@ -51,6 +51,11 @@ COUNTS = {
     "minilm-banking77": (64, 30),
     "text-lora": (22, 0),
     "text-slow": (39, 0),
+    "images-few": (40, 0),
+    "lora-intents": (40, 0),
+    "minilm-few-rows": (40, 0),
+    "minilm-two-epochs": (40, 0),
+    "scratch-warmup": (40, 0),
 }
 """The same of single workloads: more where training takes little, fewer where it takes long."""
 NAMES = frozenset(SHARES.values())

@@ -6,6 +6,7 @@ module knows and that are missing. The same sources give the same files:
 
 - `banking77-*.csv`: questions to a bank with their intents (`--data`)
 - `minilm`: a link to a pretrained model (`--minilm`)
+- `intents-*.csv`: some questions of each of thirty intents
 - `sentences.csv`, `sentences-1200.csv`, `documents.csv`, `tags.jsonl`: sentences of the docstrings
   in Python's standard library, which differ between versions of Python: labelled with their module,
   without labels, and with a tag for each word
@@ -188,16 +189,6 @@ def _labelled(path: Path, sources: Sources, most: int | None = None) -> None:
     pd.DataFrame(rows[:most], columns=["text", "label"]).to_csv(path, index=False)
 
 
-def _of_most_modules(path: Path, sources: Sources, part: slice) -> None:
-    """Some sentences of each of the thirty modules that have most."""
-    of_module: dict[str, list[str]] = {}
-    for text, module in _sentences():
-        of_module.setdefault(module, []).append(text)
-    largest = sorted(of_module, key=lambda module: (-len(of_module[module]), module))[:30]
-    rows = [(text, module) for module in sorted(largest) for text in of_module[module][part]]
-    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
-
-
 def _documents(path: Path, sources: Sources) -> None:
     texts = [text for text, _ in _sentences()[:DOCUMENTS]]
     pd.DataFrame({"text": texts}).to_csv(path, index=False)
@@ -309,8 +300,6 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "minilm": _link_to_model,
     "sentences.csv": _labelled,
     "sentences-1200.csv": partial(_labelled, most=1200),
-    "modules-30x20.csv": partial(_of_most_modules, part=slice(0, 20)),
-    "modules-test.csv": partial(_of_most_modules, part=slice(20, 26)),
     "documents.csv": _documents,
     "tags.jsonl": _tagged,
     "digits.npz": _digits,
