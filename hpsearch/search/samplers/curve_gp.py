@@ -3,7 +3,8 @@
 The model (`model`) learns from the curves of trials (`curves`). Candidates are drawn over the whole
 space and around the best trials. All are scored at one random horizon by the probability of being
 better than a random target a little below the best value seen, times the probability of not failing
-(`survival`); the best one that is untried is proposed. One proposal in seven is drawn at random.
+(`survival`); the best one that is untried is proposed. Half of the first proposals are drawn at
+random, and one in seven of later ones.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
@@ -56,8 +57,10 @@ SHIFTS = 8
 """The most points for one of the first proposals, until one keeps the study's requirements."""
 BLOCKS = 64
 """The most times that UNIFORM candidates are drawn, until as many keep the requirements."""
-BLIND = 0.15
-"""The share of proposals that are drawn at random, because the model can be wrong."""
+BLIND, BLIND_AT_FIRST, BLIND_ENDS = 0.15, 0.5, 4.0
+"""The share of proposals that are drawn at random, because the model can be wrong: at least and at
+most, and in between BLIND_ENDS by the number of trials that have ended. A model that has seen few
+ends follows what early reports say, which may mislead (measured: docs/search.md)."""
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
@@ -145,7 +148,7 @@ class CurveGPSampler(BaseSampler):
         score = _improvement(rng, outlook, features)
         if belief is not None:
             score = score + belief.weighed(points, _spread(outlook.curves), len(outlook.curves))
-        if rng.random() < BLIND:
+        if rng.random() < _blind(outlook.curves):
             score = _anywhere(rng, len(points), len(uniform))
         failures = self._failures()
         if failures is not None:
@@ -274,6 +277,12 @@ def _spread(curves: Sequence[ShownCurve]) -> Floats:
     count = len(curves)
     ranks = np.linspace(0, count - 1, min(count, MOST_SHOWN)).round()
     return np.array([curves[int(rank)].point for rank in ranks])
+
+
+def _blind(curves: Sequence[ShownCurve]) -> float:
+    """The share of proposals to draw at random after these curves."""
+    ended = sum(curve.shares[-1] >= 1.0 and math.isfinite(curve.best) for curve in curves)
+    return min(BLIND_AT_FIRST, max(BLIND, BLIND_ENDS / (ended + 1)))
 
 
 def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -> Floats:
