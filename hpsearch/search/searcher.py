@@ -23,18 +23,18 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.chances import ChancesByEnds
 from hpsearch.search.collapsed import collapse
 from hpsearch.search.curve_model.forecast import Outlook
+from hpsearch.search.ends import ChancesByEnds
 from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
-from hpsearch.search.optuna_pruners import pruner_of
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
 from hpsearch.search.rough_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
 from hpsearch.search.samplers.view import id_of, without_repeats
 from hpsearch.search.worth import Scoring, Worth
+from hpsearch.study_file import methods
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
@@ -102,7 +102,9 @@ class Searcher:
             for trial in history.trials:
                 self._recall(self._rungs, trial)
         else:
-            self._pruner = pruner_of(spec, history)
+            scale, levels = history.study.step_scale, self._report_levels
+            steps = round(levels[0] * scale), round(levels[-1] * scale)
+            self._pruner = methods.pruner(methods.with_known_steps(pruner, *steps))
         self.proposals = Proposals(spec, history, storage, self._forecast)
         """Draws the parameters of new trials."""
         self.questions = Questions(history, storage, self.proposals)

@@ -153,6 +153,21 @@ def for_questions(method: Method) -> Method:
     return Method(kind="tpe") if method.kind == CURVE_GP else method
 
 
+HYPERBAND = {"hyperband", "HyperbandPruner"}
+STEPPED = {"successive_halving", "SuccessiveHalvingPruner", *HYPERBAND}
+"""Pruners that guess their first and last step from finished trials unless they are given."""
+
+
+def with_known_steps(method: Method, first: int, last: int) -> Method:
+    """A pruner with its first and last steps, which it would otherwise guess."""
+    if method.kind not in STEPPED:
+        return method
+    known = {"min_resource": first}
+    if method.kind in HYPERBAND:
+        known["max_resource"] = last
+    return Method(kind=method.kind, arguments={**known, **method.arguments})
+
+
 def pruner(method: Method) -> Any:
     """The Optuna pruner that a study file names; not `promotion`, which needs the rungs."""
     import optuna.pruners

@@ -6,7 +6,7 @@ import pytest
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.search.chances import MOST_ENDED, ChancesByEnds
+from hpsearch.search.ends import MOST_ENDED, ChancesByEnds
 from hpsearch.search.rungs import Rungs
 from support.studies.small import history_for, spec_with
 
