@@ -258,10 +258,10 @@ def test_data_that_does_not_come_with_anything_is_asked_for(
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.stem)
-def test_the_study_files_report_often_enough(study: Path) -> None:
+def test_the_study_files_report_often_enough(study: Path, bench: Any) -> None:
     spec = load(study)
     assert spec.study == study.stem
-    assert len(trial_budget(spec).report_at) >= 18
+    assert len(trial_budget(spec).report_at) >= bench("recorded.recording").LEVELS
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
