@@ -1,10 +1,12 @@
-"""Training code of the workloads `table-restarts` and `table-cooldown`: a perceptron on digits as a
+"""Training code of `table-restarts`, `table-cooldown` and `table-warmup`: a perceptron on digits as a
 table, whose reports on the way say little of the end because of its schedule.
 
 - `restarts`: the rate falls in cosines and begins anew (Loshchilov and Hutter 2017). Before each
   restart the model is good, and after one it is bad.
 - `cooldown`: the rate stays high and falls in a line at the end (Hägele et al. 2024). The higher it
   is, the worse is the model until then, and often the better afterwards.
+- `warmup`: the rate rises for up to nine tenths of all steps, and falls after that. The longer it
+  rises, the later the model learns.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from torch import nn
 
 ROWS = 150
 """Rows to train on; the others are for validation."""
-
 
 Steps = Callable[[torch.optim.Optimizer, int], torch.optim.lr_scheduler.LRScheduler]
 """Makes the schedule of an optimizer for so many steps."""

@@ -13,16 +13,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from hpsearch.domain.history import History
+from hpsearch.ranking.trust import ranks
+from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.rungs import Rungs
 
-Floats = NDArray[np.float64]
-
 CORRELATIONS = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96])
+"""Of ranks at a rung with those of ends: one of these holds."""
 SHARES = (0.05, 0.11, 0.33, 0.67, 0.9)
 """Of the full budget, at which a rung may lie."""
 USUAL = (0.35, 0.5, 0.82, 0.93, 0.97)
@@ -34,12 +33,13 @@ GRID = np.linspace(-5.0, 5.0, 81)
 """Normal scores of ends."""
 STEP = float(GRID[1] - GRID[0])
 TINY = 1e-300
+"""The least probability, so that its logarithm is finite."""
 MOST_ENDED = 64
 """The most complete trials that a rung is judged by: the best one, and others evenly by rank."""
 
 
 class Ends:
-    """What is foretold at one rung.
+    """The chances to end best, as one rung foretells them.
 
     Args:
         share: Of the full budget, at which the rung lies.
@@ -51,11 +51,11 @@ class Ends:
         self, share: float, signals: Sequence[Sequence[float]], ended: Sequence[int]
     ) -> None:
         shown = np.array([_normal_scores(values) for values in signals])
-        self._rho = np.tile(CORRELATIONS, len(shown))
-        self._means = np.repeat(shown, len(CORRELATIONS), axis=0) * self._rho[:, None]
-        self._deviations = np.sqrt(1.0 - self._rho**2)[:, None]
+        rho = np.tile(CORRELATIONS, len(shown))[:, None]
+        self._means = np.repeat(shown, len(CORRELATIONS), axis=0) * rho
+        self._deviations = np.sqrt(1.0 - rho**2)
         log_weights = np.log(np.tile(_prior(share), len(shown)))
-        behind = np.ones((len(self._rho), len(GRID)))
+        behind = np.ones((len(rho), len(GRID)))
         for place in reversed(ended):
             joint = self._density(place) * behind
             total = np.maximum(joint.sum(axis=1) * STEP, TINY)
@@ -98,16 +98,18 @@ class ChancesByEnds:
         self._total = total
         self._losses = losses
         self._known: dict[int, tuple[tuple[int, int], dict[int, int], Ends]] = {}
-        """By rung: the history's clock, the place of each trial there, and its ends."""
+        """By rung: how often scores have changed there and at the end, the place of each trial at
+        the rung, and what it foretells."""
 
     def raised(self, chances: Mapping[int, float]) -> dict[int, float]:
-        """Chances of trials, all of which pause at rungs, that are at least those by ends."""
-        if not self._rungs.ended.scores:
-            return dict(chances)
-        found = {}
+        """Chances of trials, all of which pause at rungs, that are at least those by ends. A rung
+        that no complete trial has a score at tells nothing."""
+        found = dict(chances)
         for number, chance in chances.items():
-            places, ends = self._at(self._rungs.waits_at(number))
-            found[number] = max(chance, ends.beats(places[number]))
+            index = self._rungs.waits_at(number)
+            if not self._rungs.rungs[index].scores.keys().isdisjoint(self._rungs.ended.scores):
+                places, ends = self._at(index)
+                found[number] = max(chance, ends.beats(places[number]))
         return found
 
     def _at(self, index: int) -> tuple[dict[int, int], Ends]:
@@ -139,6 +141,7 @@ class ChancesByEnds:
 
 
 def _prior(share: float) -> Floats:
+    """(correlations,) The probability of each before any trial has ended."""
     z = np.arctanh(CORRELATIONS)
     centre = math.atanh(float(np.interp(share, SHARES, USUAL)))
     weights = np.exp(-0.5 * ((z - centre) / SPREAD) ** 2) * np.gradient(z)
@@ -147,7 +150,7 @@ def _prior(share: float) -> Floats:
 
 
 def _normal_scores(values: Sequence[float]) -> Floats:
-    return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
+    return np.asarray(ndtri((np.array(ranks(values)) - 0.5) / len(values)))
 
 
 def _some(ended: list[tuple[float, int]]) -> list[tuple[float, int]]:

@@ -3,8 +3,8 @@
 The model (`model`) learns from the curves of trials (`curves`). Candidates are drawn over the whole
 space and around the best trials. All are scored at one random horizon by the probability of being
 better than a random target a little below the best value seen, times the probability of not failing
-(`survival`); the best one that is untried is proposed. Half of the first proposals are drawn at
-random, and one in seven of later ones.
+(`survival`); the best one that is untried is proposed. One proposal in seven is drawn at random,
+and half of them until eight trials have ended, unless priors or earlier studies tell where to look.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
@@ -25,7 +25,6 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from scipy.special import log_ndtr
-from scipy.stats.qmc import Sobol
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -148,13 +147,20 @@ class CurveGPSampler(BaseSampler):
         score = _improvement(rng, outlook, features)
         if belief is not None:
             score = score + belief.weighed(points, _spread(outlook.curves), len(outlook.curves))
-        if rng.random() < _blind(outlook.curves):
+        if rng.random() < self._blind(outlook.curves):
             score = _anywhere(rng, len(points), len(uniform))
         failures = self._failures()
         if failures is not None:
             score = _among_the_safe(score, failures.survival(features))
         order = np.argsort(-score, kind="stable")
         return self._first_untried(points[order])
+
+    def _blind(self, curves: Sequence[ShownCurve]) -> float:
+        """The share of proposals to draw at random after these curves."""
+        if self._belief is not None or self._forecast.earlier:
+            return BLIND
+        ended = sum(curve.shares[-1] >= 1.0 and math.isfinite(curve.best) for curve in curves)
+        return min(BLIND_AT_FIRST, max(BLIND, BLIND_ENDS / (ended + 1)))
 
     def _first_untried(self, points: Floats) -> Floats:
         """The first of (n, parameters) points that is untried, or else the very first."""
@@ -183,6 +189,8 @@ class CurveGPSampler(BaseSampler):
         return point
 
     def _shifted(self, number: int, seed: int) -> Floats:
+        from scipy.stats.qmc import Sobol  # takes longer to import than all else here
+
         sequence = Sobol(self._encoding.parameters, rng=np.random.default_rng(seed))
         if number:  # scipy refuses to go on by none
             sequence.fast_forward(number)
@@ -277,12 +285,6 @@ def _spread(curves: Sequence[ShownCurve]) -> Floats:
     count = len(curves)
     ranks = np.linspace(0, count - 1, min(count, MOST_SHOWN)).round()
     return np.array([curves[int(rank)].point for rank in ranks])
-
-
-def _blind(curves: Sequence[ShownCurve]) -> float:
-    """The share of proposals to draw at random after these curves."""
-    ended = sum(curve.shares[-1] >= 1.0 and math.isfinite(curve.best) for curve in curves)
-    return min(BLIND_AT_FIRST, max(BLIND, BLIND_ENDS / (ended + 1)))
 
 
 def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -> Floats:

@@ -44,6 +44,13 @@ def test_as_long_as_none_has_ended_nothing_is_added() -> None:
     assert shown.chance(number, 0.02) == 0.02
 
 
+def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing() -> None:
+    shown = Shown()
+    number = shown.trial(0.3)
+    shown.rungs.finish(99, 0.1)
+    assert shown.chance(number, 0.02) == 0.02
+
+
 def test_the_greater_chance_counts() -> None:
     shown = Shown()
     shown.trial(0.1, end=0.1)
