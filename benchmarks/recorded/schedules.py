@@ -1,5 +1,5 @@
-"""Training code of `table-restarts`, `table-cooldown` and `table-warmup`: a perceptron on digits as a
-table, whose reports on the way say little of the end because of its schedule.
+"""Training code of `table-restarts`, `table-cooldown` and `table-warmup`: a perceptron on digits as
+a table, whose reports on the way say little of the end because of its schedule.
 
 - `restarts`: the rate falls in cosines and begins anew (Loshchilov and Hutter 2017). Before each
   restart the model is good, and after one it is bad.
