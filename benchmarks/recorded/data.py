@@ -51,7 +51,7 @@ MODULES = (
     "doctest",
     "inspect",
 )
-"""The modules whose sentences are told apart, in `sentences.csv`."""
+"""The labels in `sentences.csv`."""
 MOST_SENTENCES = 300
 """Of one module."""
 LEFT_OUT = frozenset(
@@ -140,12 +140,12 @@ def _questions(file: str, count: int) -> Callable[[Path, Sources], None]:
     return write
 
 
-def _few(file: str, rows: slice) -> Callable[[Path, Sources], None]:
-    """Writes some questions of each of the first thirty intents, by name."""
+def _few(file: str, rows: slice, intents: int = 30) -> Callable[[Path, Sources], None]:
+    """Writes some questions of each of the first intents, by name."""
 
     def write(path: Path, sources: Sources) -> None:
         frame = sources.banking77(file).sample(frac=1, random_state=0)
-        known = sorted(frame["category"].unique())[:30]
+        known = sorted(frame["category"].unique())[:intents]
         parts = [frame[frame["category"] == intent].iloc[rows] for intent in known]
         pd.concat(parts).to_csv(path, index=False)
 
@@ -296,6 +296,8 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "banking77-test-1000.csv": _questions("test.csv", 1000),
     "intents-30x10.csv": _few("train.csv", slice(0, 10)),
     "intents-30x25.csv": _few("train.csv", slice(0, 25)),
+    "intents-77x13.csv": _few("train.csv", slice(0, 13), 77),
+    "intents-77-test.csv": _few("test.csv", slice(0, 3), 77),
     "intents-test.csv": _few("test.csv", slice(0, 5)),
     "minilm": _link_to_model,
     "sentences.csv": _labelled,
@@ -306,4 +308,4 @@ MAKERS: dict[str, Callable[[Path, Sources], None]] = {
     "cancer.csv": _bundled("load_breast_cancer"),
     "diabetes.csv": _bundled("load_diabetes"),
 }
-"""What writes each file that a study file may name."""
+"""The writer of each file that a study file may name."""

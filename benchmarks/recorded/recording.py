@@ -92,7 +92,7 @@ class Workload:
         return len(self.config("").budget.report_at)
 
     def config(self, checkpoints: str) -> WorkerConfig:
-        """What a worker of the study is given."""
+        """The configuration of a worker of the study."""
         return worker_config(self.spec, checkpoints)
 
     def configuration(self, trial: int) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Recorder:
         return True
 
     def _train(self, entry: Entry) -> dict[str, Any]:
-        """What a run reported, with how it ended."""
+        """The reports of a run, with how it ended."""
         fastest = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
         checkpoints = tempfile.mkdtemp(prefix="recording-", dir=fastest)
         config = self._workload.config(checkpoints)

@@ -224,7 +224,7 @@ class Rungs:
         self._total = total
         self._order = order
         self.ended = kind(total)
-        """Those that have been trained in full."""
+        """The trials that were trained in full."""
         self._assumed = [assumed(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""

@@ -113,7 +113,7 @@ class TimeLeft:
         return lambda device: 1 / (self._paces.mean(device) or 1.0) / average
 
     def _used(self, now: float, rate: Callable[[str | None], float]) -> float:
-        """What all attempts have used of something that a worker uses at a rate."""
+        """The use by all attempts of something that a worker uses at a rate."""
         search, repeats = (_held_s(each, now, rate) for each in (self._search, self._repeats))
         return search * self._scale + repeats
 

@@ -1,4 +1,4 @@
-"""What `best` says of trials that were not trained to the end, and what `resume` refuses."""
+"""Words of `best` on trials that were not trained to the end, and refusals of `resume`."""
 
 from __future__ import annotations
 

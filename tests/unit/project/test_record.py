@@ -343,7 +343,7 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
 
 
 def is_free(locks: Path) -> bool:
-    """Whether no process is training a run."""
+    """True if no process is training a run."""
     with locks.open("ab") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

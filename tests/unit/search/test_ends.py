@@ -11,7 +11,7 @@ from hpsearch.search.ends import Ends
 def drawn(
     rng: np.random.Generator, count: int, correlation: float
 ) -> tuple[list[float], list[float]]:
-    """What trials show, and how they end."""
+    """The values that trials show, and their ends."""
     shown = rng.normal(size=count)
     ends = correlation * shown + np.sqrt(1 - correlation**2) * rng.normal(size=count)
     return list(shown), list(ends)
