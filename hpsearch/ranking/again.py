@@ -18,18 +18,21 @@ what intervals hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpsearch.ranking import student
 from hpsearch.ranking.repeats import BEHIND, Repeats
 
-SHARE = 0.6
+SHARE = 0.65
 """The share of the spread among the best third of trials that seeds make."""
 FREEDOM = 3
 """The degrees of freedom that this share counts for."""
-FEWEST = 4
-"""The fewest trials whose spread tells of seeds; three at least count as the best third."""
+FEWEST, LEAST = 4, 3
+"""The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
+FARTHEST = 1e150
+"""Scores that are farther apart than this have squares that no float holds."""
 
 
 @dataclass(frozen=True)
@@ -65,30 +68,28 @@ class Told:
 NOTHING = Told()
 
 
-def third_of(count: int) -> int:
-    """The number of trials in the best third of so many; 0 if they are too few."""
-    return max(3, math.ceil(count / 3)) if count >= FEWEST else 0
+def spread_of(count: int, best: Callable[[int], Iterable[float]]) -> Spread | None:
+    """The spread of the best third of a study's trials, or of all if those are equal; None if they
+    are too few, or all equal.
 
-
-def spread_of(scores: Iterable[float]) -> Spread | None:
-    """The spread of the best third of scores, or of all if that has none; None without any."""
-    ordered = sorted(scores)
-    for count in (third_of(len(ordered)), len(ordered)):
-        found = deviation_of(ordered[:count])
-        if found is not None and len(ordered) >= FEWEST:
-            return found
-    return None
-
-
-def deviation_of(scores: Sequence[float]) -> Spread | None:
-    """The mean and the standard deviation of ascending scores; None if they are equal."""
-    if not scores or scores[0] == scores[-1]:
+    Args:
+        count: The number of its trials.
+        best: The scores of so many of the best ones.
+    """
+    if count < FEWEST:
         return None
-    away = [score - scores[0] for score in scores]
-    middle = math.fsum(away) / len(away) if math.isfinite(away[-1]) else math.inf
-    squares = math.fsum((each - middle) ** 2 for each in away) if middle < 1e150 else math.inf
-    deviation = math.sqrt(squares / (len(away) - 1))
-    return Spread(scores[0] + middle, deviation) if 0 < deviation < math.inf else None
+    third = max(LEAST, math.ceil(count / 3))
+    return _deviation(best(third)) or _deviation(best(count))
+
+
+def _deviation(scores: Iterable[float]) -> Spread | None:
+    """The mean and the standard deviation of scores; None if they are equal, or too far apart."""
+    known = list(scores)
+    first = min(known)
+    away = [score - first for score in known]
+    if not 0 < max(away) < FARTHEST:
+        return None
+    return Spread(first + statistics.fmean(away), statistics.stdev(away))
 
 
 class Seeds:

@@ -37,6 +37,10 @@ REACH = NormalDist().inv_cdf(1 - BEHIND)
 """The standard deviations that a 90% interval reaches to either side."""
 
 
+EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
+"""The fields of a trial for its expectation."""
+
+
 class Candidate(RepeatedTrial, Protocol):
     """A trial that can be ranked: a `records.Trial`, or a row that has these columns."""
 
@@ -101,8 +105,8 @@ class Ranking:
         places = [trial for trial in everyone if counts(trial)]
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
-            spread = spread_of(sign * standing(trial) for trial in places)
-            self._seeds = Seeds(self.repeats, spread)
+            scores = sorted(sign * standing(trial) for trial in places)
+            self._seeds = Seeds(self.repeats, spread_of(len(scores), lambda most: scores[:most]))
         else:
             self._seeds = seeds(self.repeats)
         means = self.repeats.means
@@ -197,6 +201,20 @@ def expectation(trial: Candidate) -> float | None:
     """The value that is expected of a trial in full; None if it is unknown or not finite."""
     expected = trial.expected
     return expected if expected is not None and math.isfinite(expected) else None
+
+
+def expectation_of(again: Again | None) -> dict[str, float | None]:
+    """What comes of a trial when it is trained again, as the fields of its expectation."""
+    found = dict.fromkeys(EXPECTED)
+    if again is not None:
+        found["expected"], found["expected_low"], found["expected_high"] = (
+            again.mean,
+            again.low,
+            again.high,
+        )
+        if again.low is not None and again.high is not None:
+            found["expected_deviation"] = (again.high - again.low) / (2 * REACH)
+    return found
 
 
 def likely_range(trial: Candidate) -> tuple[float, float]:
