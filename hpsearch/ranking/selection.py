@@ -237,9 +237,7 @@ def counts(trial: Candidate) -> bool:
     return trial.value is not None and math.isfinite(trial.value)
 
 
-def _mark_ties(
-    ranked: Sequence[Ranked[Of]], ranking: Ranking, sign: float
-) -> list[Ranked[Of]]:
+def _mark_ties(ranked: Sequence[Ranked[Of]], ranking: Ranking, sign: float) -> list[Ranked[Of]]:
     marked = list(ranked[:1])
     for place in ranked[1:]:
         if _may_be_equal(place, ranked[0], ranking):
@@ -275,9 +273,7 @@ def _has_shown(one: Ranked[Of], first: Ranked[Of], ranking: Ranking, sign: float
     return is_as_good or _near(one.value, (0.0, 0.0), first, ranking)
 
 
-def _near(
-    value: float, reaches: tuple[float, float], first: Ranked[Of], ranking: Ranking
-) -> bool:
+def _near(value: float, reaches: tuple[float, float], first: Ranked[Of], ranking: Ranking) -> bool:
     """True if the difference between a value and the first trial may be chance, by the sides of
     their intervals that face each other."""
     middle = _mean(first)

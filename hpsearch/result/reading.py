@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
-from hpsearch.result.study_result import StudyResult
 from hpsearch.ranking.selection import counts
+from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, with_again
 from hpsearch.store.reading.queries import StudyHead, default_trial, seen_at
 from hpsearch.store.reading.trust import study_trust

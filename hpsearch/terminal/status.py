@@ -14,7 +14,7 @@ from hpsearch.study_file.models import StudyBudget
 from hpsearch.terminal.panel import Picture, counted
 from hpsearch.terminal.tables import NUMERIC, Head, Width, best_value, fact_table, table
 from hpsearch.words.certainty import weakest_rung
-from hpsearch.words.estimates import BUDGET_WORDS, by_device, may_change
+from hpsearch.words.estimates import BUDGET_WORDS, by_device
 from hpsearch.words.numbers import (
     NOTHING,
     count,
@@ -132,7 +132,7 @@ def _best(summary: StudySummary) -> str:
         return NOTHING
     found = summary.best.trial
     text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
-    if summary.best.confirmed is None and may_change(found):
+    if "again" in best_value(summary):
         text += f" (its best value so far: {number(found.value)})"
     return text
 

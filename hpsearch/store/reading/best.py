@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,11 +31,13 @@ from hpsearch.ranking.selection import Ranked, Ranking, counts, expectation_of, 
 from hpsearch.store.reading.names import WITH_LATEST
 from hpsearch.store.reading.queries import (
     StudyHead,
+    TrialDetail,
     TrialRow,
     compiled_for,
     each_trial,
     rows_of,
     study_heads,
+    trial_detail,
     trials_of,
 )
 from hpsearch.store.schema import RANKED, special, studies, trials
@@ -101,6 +103,15 @@ def best_trials(
     whole = rows_of(connection, trials_of(study).where(trials.c.number.in_(numbers)))
     by_number = {row.number: row for row in whole}
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
+
+
+def details_again(
+    connection: Connection, study: StudyHead, numbers: Iterable[int]
+) -> list[TrialDetail]:
+    """Everything known of trials, as `with_again`. Raises UserError if no trial has a number."""
+    found = [trial_detail(connection, study, number) for number in numbers]
+    with_again(connection, study, [each.trial for each in found])
+    return found
 
 
 def with_again(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> None:
