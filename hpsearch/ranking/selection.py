@@ -105,12 +105,12 @@ class Ranking:
         places = [trial for trial in everyone if counts(trial)]
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
-            scores = sorted(sign * standing(trial) for trial in places)
+            scores = sorted(sign * standing(trial) for trial in places if trial.violation == 0)
             self._seeds = Seeds(self.repeats, spread_of(len(scores), lambda most: scores[:most]))
         else:
             self._seeds = seeds(self.repeats)
         means = self.repeats.means
-        self._range = range_of(metric, [*map(standing, places), *means.values()])
+        self._metric = metric
         self._repeated = [
             (sign * standing(trial), sign * means[trial.number])
             for trial in places
@@ -132,7 +132,7 @@ class Ranking:
         below, above = self.reaches(trial, fresh=True)
         if not below and not above:
             return Again(mean, None, None, runs)
-        lowest, highest = self._range
+        lowest, highest = range_of(self._metric, [mean, *self.repeats.means.values()])
         return Again(mean, max(mean - below, lowest), min(mean + above, highest), runs)
 
     def reaches(self, trial: Candidate, *, fresh: bool) -> tuple[float, float]:

@@ -231,14 +231,12 @@ def best_of_each(
             if study_id in asked and asked[study_id].direction == direction:
                 compared[study_id][row.number] = row
                 complete.add(study_id)
-    for statement in (_REPEATS, _REPEATED):
-        for study_id, row in _rows_by_study(connection, statement):
-            compared[study_id][row.number] = row
+    repeated = {study_id for study_id, _ in _rows_by_study(connection, _REPEATS)}
     found: dict[int, Ranked[TrialRow] | None] = {}
     for study_id, head in asked.items():
-        if study_id in complete:
+        if study_id in complete - repeated:
             ranked = rank(compared[study_id].values(), head.direction, head.metric)
-        else:  # nothing keeps the limits, or nothing can be ranked
+        else:  # repeats change the order, nothing keeps the limits, or nothing can be ranked
             ranked = best_trials(connection, head, 1)
         found[study_id] = next(iter(ranked), None)
     return found
