@@ -247,7 +247,9 @@ def held(task: Recorded, seed: int, seeds: int) -> tuple[list[bool], list[bool]]
     confirm = Confirm(top=3, seeds=seeds) if seeds else None
     search = spec.search.model_copy(update={"confirm": confirm})
     if seed % 2:  # half of the studies train every trial in full
-        search = search.model_copy(update={"pruner": search.pruner.model_copy(update={"kind": "none"})})
+        search = search.model_copy(
+            update={"pruner": search.pruner.model_copy(update={"kind": "none"})}
+        )
     budget = spec.budget.model_copy(update={"trials": trials})
     spec = spec.model_copy(update={"seed": seed, "budget": budget, "search": search})
     history = simulate(spec, curves, WORKERS)
@@ -276,7 +278,15 @@ def recorded_rows(studies: int) -> list[dict[str, Any]]:
             for task in tasks:
                 found = [held(task, seed, seeds) for seed in range(studies)]
                 winners, ties = ([hit for each in part for hit in each] for part in zip(*found))
-                shares.append((task.name, len(winners), np.mean(winners), len(ties), np.mean(ties or [math.nan])))
+                shares.append(
+                    (
+                        task.name,
+                        len(winners),
+                        np.mean(winners),
+                        len(ties),
+                        np.mean(ties or [math.nan]),
+                    )
+                )
             row = {
                 "half": half,
                 "repeats": seeds,

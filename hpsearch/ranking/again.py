@@ -54,6 +54,8 @@ class Spread:
 
     mean: float
     deviation: float
+    worst: float = 0.0
+    """The worst score of all its trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +70,31 @@ class Told:
 NOTHING = Told()
 
 
-def spread_of(count: int, best: Callable[[int], Iterable[float]]) -> Spread | None:
+def spread_of(
+    count: int, best: Callable[[int], Iterable[float]], worst: float = 0.0
+) -> Spread | None:
     """The spread of the best third of a study's trials, or of all if those are equal; None if they
     are too few, or all equal.
 
     Args:
         count: The number of its trials.
         best: The scores of so many of the best ones.
+        worst: The worst score.
     """
     if count < FEWEST:
         return None
     third = max(LEAST, math.ceil(count / 3))
-    return _deviation(best(third)) or _deviation(best(count))
+    return _deviation(best(third), worst) or _deviation(best(count), worst)
 
 
-def _deviation(scores: Iterable[float]) -> Spread | None:
+def _deviation(scores: Iterable[float], worst: float) -> Spread | None:
     """The mean and the standard deviation of scores; None if they are equal, or too far apart."""
     known = list(scores)
     first = min(known)
     away = [score - first for score in known]
     if not 0 < max(away) < FARTHEST:
         return None
-    return Spread(first + statistics.fmean(away), statistics.stdev(away))
+    return Spread(first + statistics.fmean(away), statistics.stdev(away), worst)
 
 
 class Seeds:
@@ -103,6 +108,8 @@ class Seeds:
 
     def __init__(self, repeats: Repeats, spread: Spread | None, told: Told = NOTHING) -> None:
         self._spread = spread
+        self.worst = () if spread is None else (spread.worst,)
+        """The worst score of the study's trials, if that is known."""
         squares, freedom = repeats.squares, repeats.freedom
         if spread is not None:
             shares = FREEDOM * SHARE**2 + told.squares

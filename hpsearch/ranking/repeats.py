@@ -77,6 +77,8 @@ class Repeats:
             self.means[number] = math.fsum(values) / count
         self.freedom = sum(self.runs.values()) - len(self.runs)
         """Degrees of freedom of the pooled deviation."""
+        self.seen = [value for values in runs.values() for value in values]
+        """The values of all runs."""
         away = (value - self.means[number] for number, values in runs.items() for value in values)
         self.squares = math.fsum(each**2 for each in away)
         """The squared deviations of all runs from the means of their trials, summed."""

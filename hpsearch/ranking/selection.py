@@ -106,7 +106,9 @@ class Ranking:
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
             scores = sorted(sign * standing(trial) for trial in places if trial.violation == 0)
-            self._seeds = Seeds(self.repeats, spread_of(len(scores), lambda most: scores[:most]))
+            worst = scores[-1] if scores else 0.0
+            spread = spread_of(len(scores), lambda most: scores[:most], worst)
+            self._seeds = Seeds(self.repeats, spread)
         else:
             self._seeds = seeds(self.repeats)
         means = self.repeats.means
@@ -132,7 +134,8 @@ class Ranking:
         below, above = self.reaches(trial, fresh=True)
         if not below and not above:
             return Again(mean, None, None, runs)
-        lowest, highest = range_of(self._metric, [mean, *self.repeats.means.values()])
+        worst = (self._sign * score for score in self._seeds.worst)
+        lowest, highest = range_of(self._metric, [mean, *self.repeats.seen, *worst])
         return Again(mean, max(mean - below, lowest), min(mean + above, highest), runs)
 
     def reaches(self, trial: Candidate, *, fresh: bool) -> tuple[float, float]:

@@ -135,15 +135,17 @@ def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow])
 def _spread(connection: Connection, study: StudyHead) -> Spread | None:
     sign = sign_of(study.direction)
     ranked = and_(trials.c.study_id == study.id, RANKED, trials.c.violation == 0)
-    count = connection.scalar(select(func.count()).select_from(trials).where(ranked)) or 0
     standing = trials.c.standing
-    in_order = standing.desc() if study.direction == "maximize" else standing.asc()
+    is_maximised = study.direction == "maximize"
+    furthest = func.min(standing) if is_maximised else func.max(standing)
+    count, worst = connection.execute(select(func.count(), furthest).where(ranked)).one()
+    in_order = standing.desc() if is_maximised else standing.asc()
     scores = select(standing).where(ranked).order_by(in_order)
 
     def best(most: int) -> list[float]:
         return [sign * score for score in connection.scalars(scores.limit(most))]
 
-    return spread_of(count, best)
+    return spread_of(count, best, sign * (worst or 0.0))
 
 
 def _told_earlier(connection: Connection, study: StudyHead) -> Told:
