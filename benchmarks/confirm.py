@@ -34,6 +34,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -269,31 +270,23 @@ def held(task: Recorded, seed: int, seeds: int) -> tuple[list[bool], list[bool]]
 
 
 def recorded_rows(studies: int) -> list[dict[str, Any]]:
-    """For each half and number of repeats, the shares of intervals that hold, by workload."""
+    """For each half and number of repeats, the shares of intervals that hold: the means over
+    workloads, and those of each."""
     rows = []
-    for half in SPLITS:
+    for half in SPLITS[:2]:
         tasks = [t for t in split(recorded_tasks(), half) if any(len(r) > 1 for r in t._file.runs)]
         for seeds in (0, 3, 5):
-            shares = []
+            row: dict[str, Any] = {"half": half, "repeats": seeds, "workloads": {}}
             for task in tasks:
                 found = [held(task, seed, seeds) for seed in range(studies)]
-                winners, ties = ([hit for each in part for hit in each] for part in zip(*found))
-                shares.append(
-                    (
-                        task.name,
-                        len(winners),
-                        np.mean(winners),
-                        len(ties),
-                        np.mean(ties or [math.nan]),
-                    )
-                )
-            row = {
-                "half": half,
-                "repeats": seeds,
-                "winner": float(np.mean([share[2] for share in shares])),
-                "ties": float(np.nanmean([share[4] for share in shares])),
-                "workloads": {share[0]: [float(x) for x in share[1:]] for share in shares},
-            }
+                shares = {}
+                for name, part in (("winner", 0), ("ties", 1)):
+                    hits = [hit for each in found for hit in each[part]]
+                    shares[name] = fmean(hits) if hits else math.nan
+                row["workloads"][task.name] = shares
+            for name in ("winner", "ties"):
+                known = [shares[name] for shares in row["workloads"].values()]
+                row[name] = fmean([share for share in known if not math.isnan(share)])
             rows.append(row)
             print(f"{half:8}  {seeds:7}  {row['winner']:6.1%}  {row['ties']:6.1%}", flush=True)
     return rows
