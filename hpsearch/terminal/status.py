@@ -159,7 +159,8 @@ def remark(summary: StudySummary) -> str:
         return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
     if summary.state is Standing.ABANDONED:
         return f": its driver died; continue with: hpsearch resume {head.name}"
-    return f": {head.reason}" if head.reason else ""
+    is_more = head.reason and head.reason != head.state.value
+    return f": {head.reason}" if is_more else ""
 
 
 LABELS = BUDGET_WORDS | {"trials": "budget"}
