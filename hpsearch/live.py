@@ -150,7 +150,7 @@ class LiveView:
         trials = counted(_counts(study))
         if trials and study.spec.budget.trials is not None:
             tried = len(study.history.trials) - repeats
-            trials += f"; {tried} of {study.spec.budget.trials} trials"
+            trials += f": {tried} of {study.spec.budget.trials}"
             trials += f" and {count(repeats, 'repeat')}" * bool(repeats)
         best = _leading(study)
         parts = [trials or f"workers {_workers(study)}"]
