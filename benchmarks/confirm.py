@@ -1,6 +1,6 @@
-"""What confirmation gains: simulated noisy studies with and without it, at equal total budget.
+"""What confirmation gains, and how often intervals hold what they promise.
 
-    python benchmarks/confirm.py [--studies 200] [--json FILE]
+    python benchmarks/confirm.py [--studies 200] [--quick] [--json FILE]
 
 Each study searches a known landscape with the real brain on a virtual clock, within the same GPU
 time. A trial measures its true value plus noise that is drawn from its seed, as if a model were
@@ -14,7 +14,15 @@ The table shows, in standard deviations of the noise:
   their standard errors,
 - the difference between the two kinds of study, seed by seed,
 - by how much the value that is stated for the winner is too good,
-- how often the 90% interval of the winner, and those of all confirmed trials, cover the true value.
+- how often the 90% interval of the winner, and those of all confirmed trials, hold the end of one
+  more training.
+
+The second table is of recorded workloads of which configurations were trained with a second seed,
+by the halves of `races`: studies that train each configuration once, and studies that repeat three
+of them three or five times. It shows how often the interval of the winner, and those of the trials
+that are tied with it, hold the second seed. Where a study repeats, that one and the repeats are the
+mean of both recorded ends, plus the difference of the two ends of a configuration that is about as
+good, over the root of two, with a random sign.
 """
 
 from __future__ import annotations
@@ -23,9 +31,10 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -33,10 +42,14 @@ import yaml
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.simulation.curves import Curve, RecordedCurves
 from hpsearch.simulation.running import simulate
-from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.models import Confirm, StudySpec
 from hpsearch.study_file.reading import parse
+from races.curves import Recorded, recorded_tasks
+from races.schedule import SPLITS, split
 
 EPOCHS = 9
 SECONDS_PER_EPOCH = 10.0
@@ -100,23 +113,23 @@ class Outcome:
 
     true: float
     stated: float
-    """The confirmed mean, or the value from the search."""
+    """What is expected of it when it is trained again."""
     covered: bool | None
-    """Whether the winner's interval covers its true value; None without an interval."""
+    """Whether the winner's interval holds one more training; None without repeats."""
     intervals: int
     covering: int
     repeats: int
     gpu_seconds: float
 
 
-def outcome(history: History) -> Outcome:
+def outcome(history: History, noise: float) -> Outcome:
     """Evaluate the winner of a study, and all intervals."""
     ranked = rank(history.trials, "minimize")
-    winner, hits = ranked[0], [hit for each in ranked if (hit := covers(each)) is not None]
+    winner, hits = ranked[0], [hit for each in ranked if (hit := covers(each, noise)) is not None]
     return Outcome(
         true=truth(winner.trial.params),
-        stated=winner.value if winner.confirmed is None else winner.confirmed.mean,
-        covered=covers(winner),
+        stated=winner.value if winner.again is None else winner.again.mean,
+        covered=covers(winner, noise),
         intervals=len(hits),
         covering=sum(hits),
         repeats=sum(trial.role is Role.CONFIRM for trial in history.trials),
@@ -124,12 +137,13 @@ def outcome(history: History) -> Outcome:
     )
 
 
-def covers(ranked: Ranked[Any]) -> bool | None:
-    """Whether a trial's interval covers its true value; None if it has no interval."""
-    confirmed = ranked.confirmed
+def covers(ranked: Ranked[Any], noise: float) -> bool | None:
+    """Whether a trial's interval holds one more training; None if it was not confirmed."""
+    confirmed, trial = ranked.confirmed, ranked.trial
     if confirmed is None or confirmed.low is None or confirmed.high is None:
         return None
-    return confirmed.low <= truth(ranked.trial.params) <= confirmed.high
+    again = noise * float(np.random.default_rng([trial.seed, trial.number]).normal())
+    return confirmed.low <= truth(trial.params) + again <= confirmed.high
 
 
 def outcomes(
@@ -138,7 +152,7 @@ def outcomes(
     """Run that many studies with different seeds."""
     curves = Noisy(noise)
     return [
-        outcome(simulate(study(seed, confirm, full_trials), curves, WORKERS))
+        outcome(simulate(study(seed, confirm, full_trials), curves, WORKERS), noise)
         for seed in range(studies)
     ]
 
@@ -175,6 +189,109 @@ def mean_and_error(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
+# ------------------------------------------------------------------------ recorded second seeds
+
+NEAR = 5
+"""The configurations on either side in the order of ends whose differences are drawn from."""
+
+
+class Drawn(RecordedCurves):
+    """Recorded curves whose further seeds are drawn from the two recorded ones of each."""
+
+    def __init__(self, task: Recorded, size: int, seed: int) -> None:
+        recorded, self._metric = task._file, task._spec.objective.metric
+        rows = [n for n, runs in enumerate(recorded.runs) if self._is_usable(runs)]
+        self._draw = np.random.default_rng(seed)
+        chosen = self._draw.choice(rows, min(size, len(rows)), replace=False)
+        super().__init__(
+            task._spec.space,
+            [recorded.configurations[n] for n in chosen],
+            [recorded.runs[n] for n in chosen],
+        )
+        self.ends = np.array([[self._end(run) for run in runs[:2]] for runs in self.runs])
+        self._order = list(np.argsort(self.ends.mean(axis=1)))
+        self._shifts: dict[tuple[int, int], float] = {}
+        self._firsts: dict[int, int] = {}
+
+    def _end(self, curve: Curve) -> float:
+        return float(curve.metrics[self._metric][-1])
+
+    def _is_usable(self, runs: Sequence[Curve]) -> bool:
+        return len(runs) > 1 and all(math.isfinite(self._end(run)) for run in runs[:2])
+
+    def drawn(self, row: int) -> float:
+        """The end of a further training of a configuration."""
+        place = self._order.index(row)
+        near = self._order[max(0, place - NEAR) : place + NEAR + 1]
+        one, other = self.ends[self._draw.choice(near)]
+        sign = self._draw.choice([-1.0, 1.0])
+        return float(self.ends[row].mean() + sign * (one - other) / math.sqrt(2))
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        """The first recorded curve, for other seeds moved to an end that is drawn."""
+        row = self._row(params)
+        first = self._firsts.setdefault(row, seed)
+        found = dict(self.runs[row][0].at(resource))
+        if seed != first:
+            end = self.ends[row][0]
+            shift = self._shifts.setdefault((row, seed), self.drawn(row) - end)
+            found[self._metric] += shift
+        return found
+
+
+def held(task: Recorded, seed: int, seeds: int) -> tuple[list[bool], list[bool]]:
+    """Whether the intervals of the winner of a study, and of complete trials that are tied with it,
+    hold one more training."""
+    curves = Drawn(task, 60, seed)
+    spec = task._spec
+    trials = min(20, len(curves.runs) * 2 // 3)
+    confirm = Confirm(top=3, seeds=seeds) if seeds else None
+    search = spec.search.model_copy(update={"confirm": confirm})
+    if seed % 2:  # half of the studies train every trial in full
+        search = search.model_copy(
+            update={"pruner": search.pruner.model_copy(update={"kind": "none"})}
+        )
+    budget = spec.budget.model_copy(update={"trials": trials})
+    spec = spec.model_copy(update={"seed": seed, "budget": budget, "search": search})
+    history = simulate(spec, curves, WORKERS)
+    objective = spec.objective
+    ranked = rank(history.trials, objective.direction, objective.metric)
+    winner: list[bool] = []
+    ties: list[bool] = []
+    for place, each in enumerate(ranked):
+        again = each.again
+        if each.trial.state is not State.COMPLETE or again is None or again.low is None:
+            continue
+        row = curves._row(each.trial.params)
+        end = curves.drawn(row) if seeds else curves.ends[row][1]
+        if place == 0 or each.tied:
+            (ties if place else winner).append(again.low <= end <= (again.high or end))
+    return winner, ties
+
+
+def recorded_rows(studies: int) -> list[dict[str, Any]]:
+    """For each half and number of repeats, the shares of intervals that hold: the means over
+    workloads, and those of each."""
+    rows = []
+    for half in SPLITS[:2]:
+        tasks = [t for t in split(recorded_tasks(), half) if any(len(r) > 1 for r in t._file.runs)]
+        for seeds in (0, 3, 5):
+            row: dict[str, Any] = {"half": half, "repeats": seeds, "workloads": {}}
+            for task in tasks:
+                found = [held(task, seed, seeds) for seed in range(studies)]
+                shares = {}
+                for name, part in (("winner", 0), ("ties", 1)):
+                    hits = [hit for each in found for hit in each[part]]
+                    shares[name] = fmean(hits) if hits else math.nan
+                row["workloads"][task.name] = shares
+            for name in ("winner", "ties"):
+                known = [shares[name] for shares in row["workloads"].values()]
+                row[name] = fmean([share for share in known if not math.isnan(share)])
+            rows.append(row)
+            print(f"{half:8}  {seeds:7}  {row['winner']:6.1%}  {row['ties']:6.1%}", flush=True)
+    return rows
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(
@@ -187,7 +304,10 @@ def main() -> None:
         help="studies of each kind at each noise level (default 200)",
     )
     parser.add_argument("--json", type=Path, help="also write all numbers to this file")
+    parser.add_argument("--quick", action="store_true", help="few studies, within some minutes")
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.studies = 4
     rows = []
     each = f"{FULL_TRIALS} full trials on {WORKERS} workers"
     print(f"{arguments.studies} studies per line, each of {each}; {CONFIRM}")
@@ -202,6 +322,8 @@ def main() -> None:
         covered = f"{row['winner_covered']:11.1%}  {row['covered']:6.1%}"
         print(f"{noise:5.2f}  {told}  {flatters:>17}  {covered}  {row['repeats']:7.1f}")
         sys.stdout.flush()
+    print("half      repeats  winner    ties  (90% intervals that hold one more training)")
+    rows += recorded_rows(max(4, arguments.studies // 8))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(rows, indent=1))
 

@@ -88,7 +88,7 @@ class LiveView:
     def _print_ended(self, study: Study, changes: Changes) -> None:
         """Print a line for each trial that ended or paused in this tick, and one for all that
         ended because their study did."""
-        left: list[int] = []
+        left: Counter[State] = Counter()
         for trial in changes.trials:
             if trial.state in (State.QUEUED, State.RUNNING):
                 continue
@@ -97,12 +97,14 @@ class LiveView:
                 continue
             self._printed[trial.number] = trial.state
             if trial.left_as is not None:
-                left.append(trial.number)
+                left[trial.left_as] += 1
             else:
                 self._print(_line(study, trial, is_known=printed is not None))
-        if left:
-            trials = count(len(left), "paused trial")
+        if paused := left.pop(State.PAUSED, 0):
+            trials = count(paused, "paused trial")
             self._print(f"{trials} not trained further: more was expected of others")
+        if left:
+            self._print(f"{count(left.total(), 'trial')} that waited not trained: the study ended")
 
     def _print(self, line: str) -> None:
         self._console.print(plain(line), soft_wrap=True)
@@ -144,9 +146,12 @@ class LiveView:
 
     def _progress(self, study: Study, now: float) -> str:
         """The status of the study, on a line."""
+        repeats = len(study.history.repeats)
         trials = counted(_counts(study))
         if trials and study.spec.budget.trials is not None:
-            trials += f" of {study.spec.budget.trials}"
+            tried = len(study.history.trials) - repeats
+            trials += f": {tried} of {study.spec.budget.trials}"
+            trials += f" and {count(repeats, 'repeat')}" * bool(repeats)
         best = _leading(study)
         parts = [trials or f"workers {_workers(study)}"]
         if best is not None:

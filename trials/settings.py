@@ -267,4 +267,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {matches[0]}?"
     if not names:
         return "none is known here"
-    return f"known are {', '.join(sorted(names))}"
+    return f"known are {', '.join(sorted(set(names)))}"

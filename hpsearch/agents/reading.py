@@ -18,11 +18,11 @@ from hpsearch.report.data import report_data
 from hpsearch.report.page import markdown_report
 from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.result.reading import study_result
+from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import (
     LARGEST_NUMBER,
     StudyHead,
     find_study,
-    trial_detail,
     trial_rows,
 )
 from hpsearch.store.reading.standing import list_studies, study_status
@@ -93,7 +93,7 @@ class Reader:
     def trial(self, study: Study, number: Number) -> Plain:
         """One trial: parameters, reports, attempts, decisions in words, findings, error, logs."""
         with self._study(study) as (connection, head):
-            detail = trial_detail(connection, head, number)
+            (detail,) = details_again(connection, head, [number])
         return _plain(trial_document(head, detail))
 
     def compare(
@@ -103,7 +103,7 @@ class Reader:
     ) -> Plain:
         """Trials side by side: the parameters that differ, and values at the same resource."""
         with self._study(study) as (connection, head):
-            details = [trial_detail(connection, head, number) for number in numbers]
+            details = details_again(connection, head, numbers)
         return _plain(comparison_document(head, details))
 
     def report(self, study: Study) -> str:

@@ -218,6 +218,8 @@ class AttemptEvents:
         self._log.decide(trial, DECISIONS[state], why, now, against)
         self._attempts.end(live, Outcome(state.value), now)
         self._log.move(trial, state, ended=now if state.terminal else None)
+        if state is State.COMPLETE:
+            self._log.ends(trial)
 
     def _lost(self, live: Live, trial: Trial, why: str, now: float) -> None:
         """Let a trial whose worker died try again, up to `retries` times."""

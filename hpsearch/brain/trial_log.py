@@ -10,6 +10,7 @@ from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
+from hpsearch.ranking.selection import EXPECTED
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Held
@@ -23,9 +24,6 @@ FINAL = "final_"
 
 SAME = 1e-6
 """The share of its size by which an expectation may change without being written again."""
-
-EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
-"""The fields of a trial for its expectation."""
 
 
 class TrialLog:
@@ -116,6 +114,13 @@ class TrialLog:
         for name, each in zip(EXPECTED, now, strict=True):
             setattr(trial, name, each)
         self._history.touch(trial)
+
+    def ends(self, trial: Trial) -> None:
+        """Note the last value of a complete trial of which nothing is expected, as of a repeat: a
+        training counts by its end."""
+        known = [at for at, report in trial.reports.items() if report.value is not None]
+        if trial.expected is None and trial.values is None and known:
+            self.expects(trial, trial.reports[max(known)].value, None)
 
     def saved(self, trial: Trial, checkpoint: str | None, resource: float | None) -> None:
         """Note the newest checkpoint of a trial, which it can continue from, with its resource;

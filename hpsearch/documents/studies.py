@@ -6,20 +6,19 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+from hpsearch.ranking.selection import expectation_of
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.words.requests import as_plain
 
-_EXPECTED = ("expected", "expected_deviation", "expected_low", "expected_high")
-
 
 def study_document(summary: StudySummary) -> dict[str, Any]:
     """A study in a line."""
-    best = None
+    best: dict[str, Any] | None = None
     if summary.best is not None:
         trial = summary.best.trial
         best = {"number": trial.number, "value": summary.best.value}
-        best |= {name: getattr(trial, name) for name in _EXPECTED}
+        best |= expectation_of(summary.best.again)
     return {
         "study": summary.head.name,
         "state": summary.state,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hpsearch.ranking.selection import Ranked
+from hpsearch.ranking.selection import Ranked, expectation_of
 from hpsearch.result.comparison import common_levels, differences
 from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.logs import logs_of
@@ -45,10 +45,7 @@ def ranked_document(place: Ranked[Any], seen_at: float | None) -> dict[str, Any]
         "state": trial.state.value,
         "value": place.value,
         "seen_at": seen_at,
-        "expected": trial.expected,
-        "expected_deviation": trial.expected_deviation,
-        "expected_low": trial.expected_low,
-        "expected_high": trial.expected_high,
+        **expectation_of(place.again),
         "values": None if trial.values is None else list(trial.values),
         "violation": trial.violation,
         "params": dict(trial.params),

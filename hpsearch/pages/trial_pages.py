@@ -15,13 +15,12 @@ from hpsearch.errors import FilterError, UserError
 from hpsearch.pages.forms import EMPTY, Form, PagesWithForms, number_in
 from hpsearch.pages.rendering import html, page_tables
 from hpsearch.report.charts.curves import side_by_side
-from hpsearch.store.reading.best import goals_of
+from hpsearch.store.reading.best import details_again, goals_of
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import (
     StudyHead,
     TrialDetail,
     study_of_id,
-    trial_detail,
     trial_rows,
 )
 from hpsearch.terminal import trial as view
@@ -122,7 +121,8 @@ def _facts(connection: Connection, study: StudyHead, number: int) -> dict[str, A
 
 def _detail(connection: Connection, study: StudyHead, number: int) -> TrialDetail:
     try:
-        return trial_detail(connection, study, number)
+        (found,) = details_again(connection, study, [number])
+        return found
     except UserError as error:
         raise HTTPException(404, str(error)) from None
 

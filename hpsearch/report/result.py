@@ -12,7 +12,7 @@ from hpsearch.report.data import ReportData
 from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
-from hpsearch.words.estimates import by_device, expected, interval, may_change
+from hpsearch.words.estimates import by_device, if_again
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -32,7 +32,7 @@ def result_part(data: ReportData, parameters: Sequence[str]) -> PageResult:
     lines = [*_certainty(data, best), *_costs(data)]
     tables = [parameter_table(f"Trial {best.trial.number}", best.trial.params)]
     if len(data.ranked) > 1:
-        marks = ["= cannot be told from the first"] if best.tied else []
+        marks = ["= cannot be told from the first"] if result.tied else []
         marks += ["? trained too little to tell"] if result.unknown else []
         meaning = f" ({'; '.join(marks)})" if marks else ""
         tables.append(_listed(data, parameters, f"The best trials{meaning}"))
@@ -65,16 +65,11 @@ def _nothing(data: ReportData) -> str:
 def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
     result = data.result
     lines: list[Pieces] = []
-    trial, confirmed = best.trial, best.confirmed
+    trial = best.trial
     if trial.violation > 0:
         over = f"{trial.violation:.1%}"
         lines.append((f"No trial keeps the limits; this one exceeds them by {over}.",))
-    if confirmed is not None and confirmed.low is not None and confirmed.high is not None:
-        span = f"{number(confirmed.low)} to {number(confirmed.high)}"
-        runs = f"{confirmed.runs} trainings with fresh seeds"
-        lines.append((f"Confirmed by {runs}: mean {number(confirmed.mean)}, 90% interval {span}.",))
-    else:
-        lines.append(sentence(luck(best)))
+    lines.append(sentence(luck(best)))
     shown = f"The best value that it showed in the search is {number(best.value)}"
     at = result.seen_at.get(trial.number)
     where: Pieces = () if at is None else (f", at {number(at)} ", foreign(data.unit))
@@ -155,11 +150,9 @@ def _columns(
 ) -> tuple[list[str], list[list[str]]]:
     """The heads, and for each trial the cells, of the columns that are not parameters."""
     goals = data.history.goals
-    is_expected = any(may_change(each.trial) for each in ranked)
-    is_confirmed = any(each.confirmed is not None for each in ranked)
+    is_known = any(each.again and (each.again.low, each.again.runs) != (None, 0) for each in ranked)
     heads: list[str] = ["trial", "state", *(foreign_name(goal.metric) for goal in goals)]
-    heads += ["expected in full (90%)"] * is_expected
-    heads += ["confirmed (90%)"] * is_confirmed
+    heads += ["if trained again (90%)"] * is_known
     heads += ["compute time"]
     cells = []
     for each in ranked:
@@ -167,10 +160,8 @@ def _columns(
         mark = " =" if each.tied and len(goals) == 1 else " ?" * each.unknown
         of_goals = [each.value] if trial.values is None else trial.values
         own = [f"{trial.number}{mark}", trial.state.value, *map(number, of_goals)]
-        if is_expected:
-            own.append(expected(trial))
-        if is_confirmed:
-            own.append(interval(each.confirmed) or NOTHING)
+        if is_known:
+            own.append(if_again(each.again))
         own.append(duration(trial.gpu_seconds))
         cells.append(own)
     return heads, cells

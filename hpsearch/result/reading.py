@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from hpsearch.ranking.selection import counts
 from hpsearch.result.study_result import StudyResult
-from hpsearch.store.reading.best import COMPARED, best_trials, goals_of
+from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, with_again
 from hpsearch.store.reading.queries import StudyHead, default_trial, seen_at
 from hpsearch.store.reading.trust import study_trust
 
@@ -24,6 +25,11 @@ def study_result(
     """
     most = max(top, COMPARED) if study.has_best else None
     ranked = best_trials(connection, study, most, where=where)
+    default = default_trial(connection, study) if study.has_best and where is None else None
+    if default is not None and counts(default):
+        with_again(connection, study, [default])
+    else:
+        default = None
     goals = goals_of(study)
     metrics = [goal.metric for goal in goals]
     return StudyResult(
@@ -31,6 +37,6 @@ def study_result(
         objectives=list(zip(metrics, study.directions, strict=True)),
         ranked=ranked,
         seen_at=seen_at(connection, study, ranked),
-        default=default_trial(connection, study) if study.has_best and where is None else None,
+        default=default,
         trust=study_trust(connection, study),
     )

@@ -18,7 +18,8 @@ class StudyResult:
         objectives: The names of its metrics, with the direction of each.
         ranked: The best trials, best first; with several objectives those that no other beats.
         seen_at: The resource at which trials first showed their value, by their numbers.
-        default: The trial of the task's default settings; None if there was none.
+        default: The trial of the task's default settings, with what comes of it when it is trained
+            again as its expectation; None if there was none that can be ranked.
         trust: How far the rungs can be trusted.
     """
 
@@ -53,14 +54,10 @@ class StudyResult:
         """The distance by which the best trial is better than the default settings; below 0 if it
         is worse, None if it is not known.
 
-        A best trial that was repeated counts by the mean of its repeats. Any other counts by what
-        is expected of it in full, or else by its own value, which is the luckiest of many; and so
-        does the trial of the default settings.
+        Both count by what comes of them when they are trained again.
         """
         best, default = self.best, self.default
-        if best is None or default is None or default.value is None or best.trial.violation > 0:
+        if best is None or best.again is None or default is None or best.trial.violation > 0:
             return None
-        confirmed = best.confirmed
-        worth = standing(best.trial) if confirmed is None else confirmed.mean
-        difference = worth - standing(default)
+        difference = best.again.mean - standing(default)
         return difference if self.study.direction == "maximize" else -difference

@@ -64,7 +64,7 @@ def _may_win(row: TrialRow, best: Ranked[TrialRow] | None, sign: float) -> bool:
         return False
     if best is None:
         return True
-    shown = best.value if best.confirmed is None else best.confirmed.mean
+    shown = best.value if best.again is None else best.again.mean
     beyond = min(sign * end for end in likely_range(row)) < sign * shown
     return beyond and row.violation <= best.trial.violation
 

@@ -68,7 +68,7 @@ def _last_decision(of: TrialDetail) -> str:
 _FACTS: dict[str, Callable[[TrialDetail], str]] = {
     "state": lambda of: of.trial.state.value,
     "value": lambda of: values(of.trial),
-    "expected (90%)": lambda of: expected(of.trial),
+    "if trained again (90%)": lambda of: expected(of.trial),
     "resource": lambda of: number(of.trial.resource),
     "compute time": lambda of: duration(of.trial.gpu_seconds),
     "attempts": lambda of: str(len(of.attempts)),

@@ -13,7 +13,7 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.terminal import tables
 from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
-from hpsearch.words.estimates import by_device, may_change
+from hpsearch.words.estimates import by_device
 from hpsearch.words.numbers import cell, count, duration, number
 
 
@@ -64,15 +64,14 @@ def _facts(result: StudyResult, best: Ranked[TrialRow]) -> dict[str, str]:
 
 
 def _value(best: Ranked[TrialRow]) -> str:
-    """The value that a trial is ranked by, and the one that it has shown where that differs."""
-    text = worth(best)
-    if best.confirmed is not None:
-        return f"{text}, 90% interval; {number(best.value)} in the search"
-    if may_change(best.trial):
-        state = best.trial.state
-        when = "in its one training" if state is State.COMPLETE else f"so far, {state.value}"
-        return f"{text} (90%); {number(best.value)} {when}"
-    return text
+    """What comes of a trial when it is trained again, and the best value that it has shown where
+    that differs."""
+    text, shown = worth(best), number(best.value)
+    if text == shown:
+        return text
+    state = best.trial.state
+    when = "at best in the search" if state is State.COMPLETE else f"so far, {state.value}"
+    return f"{text}; {shown} {when}"
 
 
 def _cost(status: StudyStatus) -> str:

@@ -14,7 +14,7 @@ from hpsearch.study_file.models import StudyBudget
 from hpsearch.terminal.panel import Picture, counted
 from hpsearch.terminal.tables import NUMERIC, Head, Width, best_value, fact_table, table
 from hpsearch.words.certainty import weakest_rung
-from hpsearch.words.estimates import BUDGET_WORDS, by_device, may_change
+from hpsearch.words.estimates import BUDGET_WORDS, by_device
 from hpsearch.words.numbers import (
     NOTHING,
     count,
@@ -132,7 +132,7 @@ def _best(summary: StudySummary) -> str:
         return NOTHING
     found = summary.best.trial
     text = f"{best_value(summary)}, trial {found.number}: {pairs(found.params)}"
-    if summary.best.confirmed is None and may_change(found):
+    if "again" in best_value(summary):
         text += f" (its best value so far: {number(found.value)})"
     return text
 
@@ -159,7 +159,8 @@ def remark(summary: StudySummary) -> str:
         return f' to be asked; in Python: hpsearch.resume(url, "{head.name}")'
     if summary.state is Standing.ABANDONED:
         return f": its driver died; continue with: hpsearch resume {head.name}"
-    return f": {head.reason}" if head.reason else ""
+    is_more = head.reason and head.reason != head.state.value
+    return f": {head.reason}" if is_more else ""
 
 
 LABELS = BUDGET_WORDS | {"trials": "budget"}

@@ -21,7 +21,7 @@ from hpsearch.terminal.escapes import Sheet
 from hpsearch.words.estimates import (
     ended,
     expected,
-    interval,
+    if_again,
     nearest_limit,
     score,
     values,
@@ -33,7 +33,8 @@ Width = int | None
 NUMERIC = "right"
 Head = str | tuple[str, str]
 """The head of a column, alone or with its alignment."""
-EXPECTED: Head = "expected (90%)"
+AGAIN: Head = "if trained again (90%)"
+EXPECTED: Head = "expected end (90%)"
 """The head of what is expected of trials in full."""
 
 
@@ -103,18 +104,16 @@ def best(
 
     `=` marks those that cannot be told from the first one, or with several objectives are beaten by
     none; `?` those that have trained too little to tell; `over limit` those that break a limit.
-    Where it is known what is expected of trials in full, that stands beside the value that they
-    have shown, and how far they had trained when they did: `seen_at`, by their numbers.
+    Where it is known what comes of trials when they are trained again, that stands beside the value
+    that they have shown, and how far they had trained when they did: `seen_at`, by their numbers.
     """
-    confirmed = any(row.confirmed for row in ranked)
-    is_expected = any(expectation(row.trial) is not None for row in ranked)
+    is_known = any(row.again is not None and row.again.low is not None for row in ranked)
+    is_known |= any(row.confirmed is not None for row in ranked)
     at = seen_at or {}
     head: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
-    if is_expected:
-        head += [("seen at", NUMERIC), EXPECTED]
+    if is_known:
+        head += [("seen at", NUMERIC), AGAIN]
     head.append("")
-    if confirmed:
-        head.append("confirmed (90%)")
     head += [("resource", NUMERIC), ("compute time", NUMERIC)]
 
     def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
@@ -122,11 +121,9 @@ def best(
         of_objectives = [row.value] if trial.values is None else trial.values
         own: list[str | Text] = [str(trial.number), state(trial.state)]
         own += map(number, of_objectives)
-        if is_expected:
-            own += [number(at.get(trial.number)), expected(trial)]
+        if is_known:
+            own += [number(at.get(trial.number)), if_again(row.again)]
         own.append(_mark(row))
-        if confirmed:
-            own.append(interval(row.confirmed))
         own.append(number(trial.resource))
         own.append(duration(trial.gpu_seconds))
         return own

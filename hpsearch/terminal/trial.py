@@ -59,7 +59,7 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
     facts = {
         "trial": f"{row.number}, {row.state.value}{role}",
         "value": values(row) + _seen_at(of) + over,
-        "expected": f"{expected(row)} if trained in full (90%)",
+        "if trained again": f"{expected(row)} (90%)",
         "resource": number(row.resource),
         "seed": str(row.seed),
         "compute time": duration(row.gpu_seconds) + cost,
@@ -68,7 +68,7 @@ def _trial_facts(of: TrialDetail, disk: int | None) -> dict[str, str]:
         "checkpoint": _checkpoint(of, disk),
     }
     if expectation(row) is None:
-        del facts["expected"]
+        del facts["if trained again"]
     computed = [each["arithmetic"] for each in of.attempts if each["arithmetic"] is not None]
     if computed:
         facts["computed"] = _computed(computed[-1])

@@ -96,7 +96,8 @@ class Notices:
             self._send(Event.TROUBLE, f"gave up: {reason}", record.state)
         elif record.state is StudyState.INTERRUPTED:
             event = Event.END if is_wanted else Event.TROUBLE
-            self._send(event, f"was interrupted: {reason}", record.state)
+            why = "" if reason == record.state.value else f": {reason}"
+            self._send(event, f"was interrupted{why}", record.state)
         else:
             self._send(Event.END, f"has ended: {reason}{self._best_text()}", record.state)
 

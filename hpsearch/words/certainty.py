@@ -14,7 +14,7 @@ from hpsearch.result.unfinished import Unfinished
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.words.estimates import expected, interval, may_change
+from hpsearch.words.estimates import expected
 from hpsearch.words.numbers import count, number
 
 MOST_NAMED = 5
@@ -23,21 +23,30 @@ MOST_NAMED = 5
 
 def luck(place: Ranked[TrialRow]) -> str:
     """The part that luck may have in the value that a trial is ranked by."""
-    if place.confirmed is None:
-        return "trained once: part of its value may be luck; search.confirm measures that"
-    if place.confirmed.runs == 1:
+    again = place.again
+    if again is None or not again.runs:
+        if again is None or again.low is None:
+            return "trained once: part of its value may be luck; search.confirm measures that"
+        return (
+            "trained once: how far seeds move it is estimated from the spread of the best trials; "
+            "search.confirm measures that"
+        )
+    if again.low is None:
         return "repeated once with another seed: too little to say how far it varies"
-    return "trained with other seeds, so that the luck of the search is not in this value"
+    times = "once" if again.runs == 1 else f"{again.runs} times"
+    return f"trained again {times} with other seeds, so that the luck of the search is not in it"
 
 
 def worth(place: Ranked[TrialRow]) -> str:
-    """The value that a trial is ranked by: its confirmed mean, what is expected of it in full, or
-    its own."""
-    if place.confirmed is not None:
-        return interval(place.confirmed)
-    if may_change(place.trial):
-        return f"{expected(place.trial)} expected in full"
-    return number(standing(place.trial))
+    """What comes of a trial when it is trained again: ``0.97 if trained again, 90% of the time
+    between 0.96 and 0.98``; its own value where nothing tells how far trainings vary."""
+    again = place.again
+    if again is None or (again.low is None and not again.runs):
+        return number(standing(place.trial))
+    if again.low is None:
+        return f"{number(again.mean)} when trained again"
+    between = f"90% of the time between {number(again.low)} and {number(again.high)}"
+    return f"{number(again.mean)} if trained again, {between}"
 
 
 def gain(result: StudyResult) -> str | None:
@@ -80,7 +89,7 @@ def may_still_win(found: Unfinished, command: str) -> str:
     if best is None:
         against = "no trial is complete"
     else:
-        value = best.value if best.confirmed is None else best.confirmed.mean
+        value = best.value if best.again is None else best.again.mean
         against = f"the best complete trial, {best.trial.number}, has {number(value)}"
     others = f", as may {count(found.others, 'other')}" if found.others else ""
     return (
@@ -113,7 +122,8 @@ def weakest_rung(trust: StudyTrust) -> str | None:
         return None
     where = f"weakest at {_place(rung, spec)}"
     if rung.correlation is None:
-        return f"{where}: too few trials in full to tell ({rung.finished})"
+        too_few = "too few trials" if rung.finished else "no trial"
+        return f"{where}: {too_few} in full to tell"
     return f"{where}: {_MEANING[rung.verdict]}, rank correlation {_correlation(rung.correlation)}"
 
 
@@ -125,8 +135,8 @@ def caveat(trust: StudyTrust, *, unknown: bool = True) -> str | None:
         return None
     correlation = rung.correlation
     if correlation is None:
-        too_few = f"only {count(rung.finished, 'trial')} in full"
-        sentence = f"it is not known whether the rungs can be trusted: {too_few}"
+        few = f"only {count(rung.finished, 'trial')}" if rung.finished else "no trial"
+        sentence = f"it is not known whether the rungs can be trusted: {few} trained in full"
         return sentence if unknown else None
     found = f"rank correlation {_correlation(correlation)} at {_place(rung, spec)}"
     longer = "a higher first_rung, or pruner: none, trains trials further before they pause"

@@ -1,5 +1,5 @@
-"""A trial's value in words: what is expected of it, what repeats have confirmed, and what it
-continues; and what is used of a limit."""
+"""A trial's value in words: what is expected of it, and what comes of it when it is trained again;
+and what is used of a limit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.ranking.repeats import Confirmed
+from hpsearch.ranking.again import Again
 from hpsearch.ranking.selection import Candidate, Ranked, expectation, likely_range
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus
-from hpsearch.words.numbers import NOTHING, duration, number
+from hpsearch.words.numbers import NOTHING, count, duration, number
 
 BUDGET_WORDS = {
     "trials": "trials",
@@ -28,14 +28,14 @@ def expected(trial: Candidate) -> str:
     return NOTHING if value is None else _within(value, *likely_range(trial))
 
 
-def interval(confirmed: Confirmed | None) -> str:
-    """A confirmed mean with its 90% interval: ``0.8123 ± 0.004 (3 runs)``."""
-    if confirmed is None:
-        return ""
-    mean, low, high = confirmed.mean, confirmed.low, confirmed.high
-    if low is None or high is None:
-        return f"{number(mean)} (1 run)"
-    return f"{_within(mean, low, high)} ({confirmed.runs} runs)"
+def if_again(again: Again | None) -> str:
+    """What comes of a trial when it is trained again, with the 90% interval and the number of its
+    repeats: ``0.8123 ± 0.004 (3 runs)``."""
+    if again is None:
+        return NOTHING
+    mean, low, high = again.mean, again.low, again.high
+    within = number(mean) if low is None or high is None else _within(mean, low, high)
+    return f"{within} ({count(again.runs, 'run')})" if again.runs else within
 
 
 def _within(value: float, low: float, high: float) -> str:
@@ -62,21 +62,18 @@ def values(row: TrialRow) -> str:
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """The value that a trial is ranked by, with its state where it is not complete: the mean of its
-    repeats, what is expected of it in full, or the best value that it has shown.
+    """What comes of a trial when it is trained again, with its state where it is not complete; the
+    best value that it has shown where nothing tells how far trainings vary.
 
     Args:
         row: The trial in its place.
         driven: Whether a driver owns the study. Without one, a trial that was running is shown as
             queued, as it will be when the study is resumed.
     """
-    if row.confirmed is not None:
-        return interval(row.confirmed)
-    shown = number(row.value)
-    current = row.trial.state
-    if may_change(row.trial):
-        shown = f"{expected(row.trial)} expected"
-    if current is State.COMPLETE:
+    again, shown, current = row.again, number(row.value), row.trial.state
+    if again is not None and (again.runs or again.low is not None):
+        shown = f"{if_again(again)} if trained again"
+    if current is State.COMPLETE or row.confirmed is not None:
         return shown
     if current is State.RUNNING and not driven:
         current = State.QUEUED

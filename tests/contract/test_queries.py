@@ -30,6 +30,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.errors import FilterError, StudyNotFound, UserError
 from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.result.reading import study_result
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import (
@@ -463,8 +464,10 @@ def test_best_ranks_by_the_mean_of_repeats_wherever_they_stand(store: Store) -> 
 def test_best_tells_a_tie_with_a_trial_that_is_not_shown(store: Store) -> None:
     save(store, [trial(0, value=0.5), trial(1, value=0.5)])
     with store.reading() as connection:
-        (first,) = best_trials(connection, only_study(connection), 1)
-    assert first.tied
+        result = study_result(connection, only_study(connection))
+    assert result.tied == [1]
+    assert result.best is not None
+    assert not result.best.tied, "it is not tied with itself"
 
 
 def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_compared(
@@ -476,8 +479,9 @@ def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_co
     repeats = [trial(4 + n, value=0.5, role=Role.CONFIRM, repeats=0) for n in range(2)]
     save(store, [*paused, trial(3, value=0.5), *repeats])
     with store.reading() as connection:
-        (first,) = best_trials(connection, only_study(connection), 1)
-    assert (first.trial.number, first.tied) == (0, True)
+        result = study_result(connection, only_study(connection))
+    assert result.best is not None
+    assert (result.best.trial.number, result.tied) == (0, [2])
 
 
 @pytest.mark.thorough
@@ -537,7 +541,7 @@ def test_best_is_what_is_expected_to_be_and_not_what_was_lucky_once(store: Store
         rows = trial_rows(
             connection, study, where="expected > 0.5 and resource < 3", sort="expected"
         )
-    assert (first.trial.number, first.value, first.tied) == (1, 0.7, True)
+    assert (first.trial.number, first.value) == (1, 0.7)
     assert [(row.number, row.expected_deviation) for row in rows] == [
         (0, 0.02),
         (9, 0.1),

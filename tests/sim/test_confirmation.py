@@ -103,7 +103,7 @@ def test_with_the_same_budget_the_confirmed_winner_is_truly_better_than_the_raw_
 @pytest.mark.thorough
 @pytest.mark.parametrize("top", [2, 3, pytest.param(5, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("spread", [0.0, pytest.param(1.0, marks=pytest.mark.thorough), 3.0])
-def test_the_winners_90_percent_interval_covers_its_true_value_as_often_as_it_claims(
+def test_the_winners_90_percent_interval_holds_one_more_training_as_often_as_it_claims(
     top: int, spread: float
 ) -> None:
     draw, hits, races = np.random.default_rng(top), 0, 400
@@ -114,7 +114,8 @@ def test_the_winners_90_percent_interval_covers_its_true_value_as_often_as_it_cl
         assert winner.confirmed is not None
         assert winner.confirmed.low is not None
         assert winner.confirmed.high is not None
-        hits += winner.confirmed.low <= truths[winner.trial.number] <= winner.confirmed.high
+        again = truths[winner.trial.number] + draw.normal()
+        hits += winner.confirmed.low <= again <= winner.confirmed.high
     assert 0.85 <= hits / races <= 0.95
 
 

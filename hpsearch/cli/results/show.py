@@ -10,8 +10,8 @@ from hpsearch.cli.results.status import used
 from hpsearch.documents.trials import comparison_document, trial_document
 from hpsearch.errors import UserError
 from hpsearch.result.comparison import MOST_COMPARED
+from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import trial_detail
 from hpsearch.terminal import trial as view
 from hpsearch.terminal.comparison import comparison
 from trials.checkpoints import folders
@@ -40,7 +40,7 @@ def print_trial(name: str | None, number: int, format_: TreeFormat, storage: str
     such trial."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        detail = trial_detail(connection, study, number)
+        (detail,) = details_again(connection, study, [number])
     if format_ is TreeFormat.TABLE:
         logs = logs_of(study, detail)
         disk = _folder_bytes(detail.trial.checkpoint)
@@ -69,7 +69,7 @@ def print_comparison(
         raise UserError(message, "hpsearch export writes the values of all trials")
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        trials = [trial_detail(connection, study, number) for number in numbers]
+        trials = details_again(connection, study, numbers)
     if format_ is TreeFormat.TABLE:
         show(*comparison(trials, terminal_width()))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpsearch.ranking.repeats import Confirmed
+from hpsearch.ranking.again import Again
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
 from hpsearch.report.data import ReportData
@@ -57,12 +57,12 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
     return Chart(made, title, alternative)
 
 
-def _mark_confirmed(made: go.Figure, confirmed: Confirmed) -> None:
-    """Mark the mean of the winner's repeats, and its interval."""
+def _mark_confirmed(made: go.Figure, confirmed: Again) -> None:
+    """Mark the mean of the winner's repeats, and the interval of one more training."""
     low, high = confirmed.low, confirmed.high
     if low is not None and high is not None:
         made.add_hrect(y0=low, y1=high, fillcolor=WINNER, opacity=0.14, line_width=0, layer="below")
     line = {"color": WINNER, "width": 2, "dash": "dot"}
     made.add_hline(y=confirmed.mean, line=line)
-    name = "confirmed mean" if low is None else "confirmed mean and 90% interval"
+    name = "mean of repeats" if low is None else "mean of repeats, one more training (90%)"
     made.add_trace(plotly().Scatter(x=[None], y=[None], mode="lines", line=line, name=name))

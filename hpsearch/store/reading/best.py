@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,21 +16,28 @@ from sqlalchemy import (
     and_,
     cast,
     exists,
+    func,
     or_,
     select,
 )
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import sign_of
+from hpsearch.ranking.again import Seeds, Spread, Told, spread_of, told_by
 from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.ranking.repeats import runs_of
+from hpsearch.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
 from hpsearch.store.reading.names import WITH_LATEST
 from hpsearch.store.reading.queries import (
     StudyHead,
+    TrialDetail,
     TrialRow,
     compiled_for,
     each_trial,
     rows_of,
+    study_heads,
+    trial_detail,
     trials_of,
 )
 from hpsearch.store.schema import RANKED, special, studies, trials
@@ -90,11 +97,77 @@ def best_trials(
             front = pareto_front(candidates, study.directions)
         return front[:top]
     compared = _compared(connection, study, max(top or 1, COMPARED), where)
-    ranked = rank(compared, study.direction, study.metric)[: top or 1]
+    known = _ranking(connection, study, compared)
+    ranked = rank(compared, study.direction, study.metric, known)[: top or 1]
     numbers = [each.trial.number for each in ranked]
     whole = rows_of(connection, trials_of(study).where(trials.c.number.in_(numbers)))
     by_number = {row.number: row for row in whole}
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
+
+
+def details_again(
+    connection: Connection, study: StudyHead, numbers: Iterable[int]
+) -> list[TrialDetail]:
+    """Everything known of trials, as `with_again`. Raises UserError if no trial has a number."""
+    found = [trial_detail(connection, study, number) for number in numbers]
+    with_again(connection, study, [each.trial for each in found])
+    return found
+
+
+def with_again(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> None:
+    """Write into trials that can be ranked what comes of them when they are trained again, in place
+    of what was expected of this training; others have no expectation."""
+    if not study.has_best or not rows:
+        return
+    known = _ranking(connection, study, _repeats(connection, study))
+    for row in rows:
+        again = known.again(row) if counts(row) else None
+        for name, value in expectation_of(again).items():
+            setattr(row, name, value)
+
+
+def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
+    """What is known of a study as a whole, of which these trials were read."""
+    spread, told = _spread(connection, study), _told_earlier(connection, study)
+    return Ranking(rows, study.direction, study.metric, lambda own: Seeds(own, spread, told))
+
+
+def _spread(connection: Connection, study: StudyHead) -> Spread | None:
+    sign = sign_of(study.direction)
+    ranked = and_(trials.c.study_id == study.id, RANKED, trials.c.violation == 0)
+    standing = trials.c.standing
+    is_maximised = study.direction == "maximize"
+    furthest = func.min(standing) if is_maximised else func.max(standing)
+    count, worst = connection.execute(select(func.count(), furthest).where(ranked)).one()
+    in_order = standing.desc() if is_maximised else standing.asc()
+    scores = select(standing).where(ranked).order_by(in_order)
+
+    def best(most: int) -> list[float]:
+        return [sign * score for score in connection.scalars(scores.limit(most))]
+
+    return spread_of(count, best, sign * (worst or 0.0))
+
+
+def _told_earlier(connection: Connection, study: StudyHead) -> Told:
+    """What the repeats of the studies that this one started from tell of seeds."""
+    statement = select(studies.c.warm_start).where(studies.c.id == study.id)
+    names = [each["name"] for each in connection.scalar(statement) or ()]
+    found = []
+    for head in study_heads(connection) if names else ():
+        if head.name in names and head.has_best:
+            runs = runs_of(_repeats(connection, head))
+            if runs:
+                found.append((runs, _spread(connection, head)))
+    return told_by(found)
+
+
+def _repeats(connection: Connection, study: StudyHead) -> list[TrialRow]:
+    """All repeats of a study, and the trials that were repeated."""
+    found = {}
+    for statement in (_REPEATS, _REPEATED):
+        of_study = statement.where(trials.c.study_id == study.id)
+        found.update({row.number: row for _, row in _rows_by_study(connection, of_study)})
+    return list(found.values())
 
 
 def _compared(
@@ -160,14 +233,12 @@ def best_of_each(
             if study_id in asked and asked[study_id].direction == direction:
                 compared[study_id][row.number] = row
                 complete.add(study_id)
-    for statement in (_REPEATS, _REPEATED):
-        for study_id, row in _rows_by_study(connection, statement):
-            compared[study_id][row.number] = row
+    repeated = {study_id for study_id, _ in _rows_by_study(connection, _REPEATS)}
     found: dict[int, Ranked[TrialRow] | None] = {}
     for study_id, head in asked.items():
-        if study_id in complete:
+        if study_id in complete - repeated:
             ranked = rank(compared[study_id].values(), head.direction, head.metric)
-        else:  # nothing keeps the limits, or nothing can be ranked
+        else:  # repeats change the order, nothing keeps the limits, or nothing can be ranked
             ranked = best_trials(connection, head, 1)
         found[study_id] = next(iter(ranked), None)
     return found
