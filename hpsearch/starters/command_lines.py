@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hpsearch.errors import UserError
 from hpsearch.starters.starters import quoted
@@ -19,16 +21,29 @@ _COUNTS = {
     Unit.SECONDS: ("seconds", "max_time"),
 }
 """Parts of the names of flags that count a training in a unit."""
-_FOLDERS = ("out", "output", "out_dir", "output_dir", "save_dir", "checkpoint_dir", "workdir")
+_WRITTEN = re.compile(
+    r"(out|output|outputs|save|saved|ckpt|checkpoint|checkpoints|log|logging|logs|run|runs|result"
+    r"|results|work|export|artifacts?|tensorboard|tb|onnx|snapshots?|experiments?)"
+    r"(_?(dir|directory|path|folder|file|to|name|model|as))?|workdir|onnx_export|save_model_path"
+)
+"""Names of flags whose value is a place that the program writes to."""
+_A_PLACE = re.compile(r"(dir|directory|path|folder|file|to)$|^(out|output|outputs|save|workdir)$")
+"""The parts of these names that say so whatever the value looks like."""
 _RESUMES = ("resume", "resume_from", "resume_from_checkpoint")
 _FIXED = re.compile(
     r"worker|thread|port|gpu|device|node|nproc|proc|rank|print|log|verbos|every|interval|freq"
+    r"|eval|valid|test|patience|milestone|t_max|(decay|step|schedule)_(iter|step|epoch|size)"
 )
-"""Parts of the names of numbers that do not change the result, or that a machine decides."""
+"""Parts of the names of numbers that do not change the result, that a machine decides, or that
+measure or follow the length of a training."""
+_FRACTIONS = re.compile(r"lr|.*(_lr|lr_).*|.*learning_rate.*|eta|.*decay|clip.*|.*_coef|alpha|tau")
+"""Names of numbers that are fractions also where they are written as whole ones."""
 _SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|fraction|mix")
 _NEAR_ONE = re.compile(r"momentum|beta|ema|gamma")
 _FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
 _ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
+_PROGRAM = re.compile(r".*\.py")
+_ENDING = re.compile(r"\.[A-Za-z]\w*")
 _SAFE = re.compile(r"[\w@%+=:,./{}-]+")
 _WHOLE = re.compile(r"\d{1,9}")
 
@@ -73,13 +88,14 @@ def found_in(line: str) -> SearchedCommand:
     except ValueError as error:
         raise UserError(f"--command cannot be split into words: {error}") from None
     found = SearchedCommand()
+    fractions = set().union(*map(_fractions_in, filter(_PROGRAM.fullmatch, words)))
     flag: str | None = None
     for word in words:
         before, value = "", word
         assigned = _ASSIGNED.fullmatch(word)
         if assigned:
             before, flag, value = assigned.groups()
-        placeholder = None if flag is None else _placeholder(found, flag, value)
+        placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
         escaped = word.replace("{", "{{").replace("}", "}}")
         found.words.append(escaped if placeholder is None else before + placeholder)
         named = _FLAG.fullmatch(word)
@@ -90,22 +106,60 @@ def found_in(line: str) -> SearchedCommand:
     return found
 
 
-def _placeholder(found: SearchedCommand, flag: str, value: str) -> str | None:
+def _fractions_in(program: str) -> set[str]:
+    """The numbers of a Python file that take fractions, by the type or the default of arguments
+    (`add_argument`, `option`) and by the values of names; nothing of a file that is not there."""
+    try:
+        tree = ast.parse(Path(program).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    found: dict[str, bool] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given = {each.arg: each.value for each in node.keywords}
+            kind, default = given.get("type"), given.get("default")
+            named = kind.id if isinstance(kind, ast.Name) else None
+            is_fraction = named == "float" or (named is None and _is_fraction(default))
+            flags = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            for flag in (each for each in flags if isinstance(each, str)):
+                found[_plain(flag.lstrip("-"))] = is_fraction
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            for target in targets:
+                if isinstance(target, ast.Name) and _is_fraction(node.value):
+                    found.setdefault(target.id, True)
+    return {name for name, is_fraction in found.items() if is_fraction}
+
+
+def _is_fraction(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, float)
+
+
+def _plain(flag: str) -> str:
+    return re.sub(r"[-.]", "_", flag)
+
+
+def _placeholder(
+    found: SearchedCommand, flag: str, value: str, fractions: Container[str]
+) -> str | None:
     """The placeholder in place of the value of a flag; None if the value stays."""
-    name = re.sub(r"[-.]", "_", flag)
+    name = _plain(flag)
     if name == SEED:
         return f"{{{SEED}}}"
-    if name in _FOLDERS:
-        return f"{{{FOLDER}}}"
+    number = _read(value)
     if name in _RESUMES:
         return f"{{{RESUME}}}"
-    number = _read(value)
+    if _is_written(name.lower(), value, number):
+        file = Path(value)
+        return f"{{{FOLDER}}}/{file.name}" if _ENDING.fullmatch(file.suffix) else f"{{{FOLDER}}}"
     if number is None or name in found.space:
         return None
     unit = _counted_by(name)
     if unit is not None and found.total is None and number > 0:
         found.unit, found.total = unit, _number(number)
         return f"{{{BUDGET}}}"
+    if name in fractions or _FRACTIONS.fullmatch(name):
+        number = float(number)
     text = _range(name, number)
     if text is None or name in GIVEN:
         found.fixed.append(name)
@@ -113,6 +167,14 @@ def _placeholder(found: SearchedCommand, flag: str, value: str) -> str | None:
     found.space[name] = text
     found.values[name] = number
     return f"{{{name}}}"
+
+
+def _is_written(name: str, value: str, number: float | None) -> bool:
+    """True for the value of a flag that is a place which the program writes to."""
+    if number is not None or not _WRITTEN.fullmatch(name):
+        return False
+    looks_like_one = "/" in value or bool(_ENDING.fullmatch(Path(value).suffix))
+    return looks_like_one or bool(_A_PLACE.search(name))
 
 
 def _counted_by(name: str) -> Unit | None:

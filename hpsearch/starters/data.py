@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from trials.contract import TaskError
 from trials.descriptions.tabular import OBJECTIVES
 from trials.tasks.datasets import tables
 from trials.tasks.tabular import columns as tabular_columns
+from trials.tasks.tabular.columns import ColumnUse
 
 TEXTS = ("text_classification", "text_regression")
 """The kinds of task on texts in a column."""
@@ -25,13 +27,18 @@ TEXT_NAMES = (
 )
 """Usual names of a column of texts, most usual first."""
 LABEL_NAMES = ("label", "category", "class", "intent", "target", "sentiment", "topic", "tag", "y")
-"""Usual names of a column of classes, most usual first."""
-TARGET_NAMES = (*LABEL_NAMES, "outcome", "species", "diagnosis", "survived", "quality", "price")
-"""Usual names of the column that is learnt from the others of a table."""
+"""Usual names of the column that is learnt, most usual first."""
+IDENTIFIER = re.compile(r"(.*[^a-z])?(id|uuid|guid|key|index|row|number|no|nr)\.?|unnamed: *\d+|#|")
+"""Usual names of a column that numbers or names the rows, in lower case."""
 SAMPLE_ROWS = 200
 """Rows that are read to find the columns of texts and classes."""
 WORDS_OF_A_TEXT = 5
 """The fewest words in the middle cell of a column of texts."""
+FILLED, DIFFERENT = 0.5, 0.5
+"""The least share of the rows of a column of texts that have one, and of these the least share that
+are different."""
+SHOWN = 8
+"""The most columns that a message names."""
 ENOUGH_TO_VALIDATE = 1000
 LARGEST_SHARE, SMALLEST_SHARE = 0.3, 0.05
 """Of the rows, for validation."""
@@ -79,18 +86,44 @@ def read(train: Path) -> pd.DataFrame:
     return table
 
 
-def kind_of(table: pd.DataFrame, text: Sequence[str]) -> str:
+def kind_of(table: pd.DataFrame, text: Sequence[str], label: Sequence[str]) -> str:
     """The kind of a task on a table: tabular where no column holds texts."""
-    columns = list(table.columns)
-    some = table.head(SAMPLE_ROWS)
-    has_texts = text or _usual(TEXT_NAMES, columns) or any(_holds_texts(some[c]) for c in columns)
+    free = [column for column in _learnable(table) if column not in label]
+    has_texts = text or _usual(TEXT_NAMES, free) or any(_holds_texts(table[c]) for c in free)
     return TEXTS[0] if has_texts else TABULAR
 
 
 def _holds_texts(column: pd.Series) -> bool:
-    """True for a column of texts, and not of words, classes or numbers."""
-    words = column.dropna().map(lambda cell: len(str(cell).split()))
-    return not words.empty and words.median() >= WORDS_OF_A_TEXT
+    """True for a column of texts, and not of words, classes or numbers, nor of some remarks."""
+    cells = column.dropna()
+    some = cells.head(SAMPLE_ROWS)
+    words = some.map(lambda cell: len(str(cell).split()))
+    if len(cells) < FILLED * len(column) or some.nunique() < DIFFERENT * len(some):
+        return False
+    return not words.empty and bool(words.median() >= WORDS_OF_A_TEXT)
+
+
+def _learnable(table: pd.DataFrame) -> list[str]:
+    """The columns that may be learnt, or learnt from: not those with one value, and not those that
+    number or name the rows."""
+    return [column for column in table.columns if not _teaches_nothing(table, column)]
+
+
+def _teaches_nothing(table: pd.DataFrame, column: str) -> bool:
+    """True for a column with one value, and for one that numbers or names the rows."""
+    texts = tabular_columns.texts_of(table, column)
+    use = texts.use
+    if use is ColumnUse.ONE_VALUE:
+        return True
+    rows = sum(texts.rows.values())
+    if rows < len(table) or len(texts.rows) < rows:
+        return False
+    if use is ColumnUse.NUMBERS:
+        numbers = sorted(texts.numbers.values())
+        is_whole = all(number.is_integer() for number in numbers)
+        counts_on = is_whole and numbers[-1] - numbers[0] == rows - 1
+        return counts_on or (is_whole and bool(IDENTIFIER.fullmatch(column.strip().lower())))
+    return not _holds_texts(table[column]) and rows > tabular_columns.MOST_CLASSES
 
 
 def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, str], str | None]:
@@ -116,7 +149,7 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
     if kind == TABULAR:
         predicts = _predicted(table, label[0])
         (instead,) = set(OBJECTIVES) - {predicts}
-        names |= {"predicts": predicts, "instead": instead}
+        names |= {"predicts": predicts, "instead": instead, **_features(table, label[0])}
         variant = kind if predicts == "classification" else predicts
     else:
         names |= {"text": quoted(*text), "max_length": str(_max_length(table, text))}
@@ -130,28 +163,41 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
 
 
 def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns of texts, and those that are learnt: as given, by their usual names, or by their
-    contents. The last column of a table is often learnt.
+    """The columns of texts, and those that are learnt: as given, by their usual names, or because
+    nothing else is left.
 
     Raises:
-        UserError: There are too few columns.
+        UserError: There are too few columns, or several might be meant.
     """
     text, label = data.text, data.label
     some = data.table.head(SAMPLE_ROWS).astype(str)
-    free = [name for name in some.columns if name not in (*text, *label)]
+    free = [name for name in _learnable(data.table) if name not in (*text, *label)]
+    usual = _usual(LABEL_NAMES, [name for name in some.columns if name not in text])
     if kind in TEXTS and not text and free:
-        longest = max(free, key=lambda name: some[name].str.len().sum())
-        text = (_usual(TEXT_NAMES, free) or longest,)
+        others = [name for name in free if name != usual] or free
+        longest = max(others, key=lambda name: some[name].str.len().sum())
+        text = (_usual(TEXT_NAMES, others) or longest,)
     free = [name for name in free if name not in text]
-    if not label and free and kind == TABULAR:
-        label = (_usual(TARGET_NAMES, free) or free[-1],)
+    if not label and usual is not None and usual not in text:
+        label = (usual,)
     elif not label and free:
-        least_varied = min(free, key=lambda name: some[name].nunique())
-        label = (_usual(LABEL_NAMES, free) or least_varied,)
+        free = [name for name in free if data.table[name].nunique() > 1] or free
+        if len(free) > 1:
+            raise UserError(f"{data.train}: which column is to be learnt?", _to_choose(data, free))
+        label = (free[0],)
     if not label or len(some.columns) < 2 or (kind in TEXTS and not text):
         message = f"{data.train} has too few columns: {', '.join(data.table.columns)}"
         raise UserError(message, "name them with --text and --label")
     return text, label
+
+
+def _to_choose(data: TaskData, columns: Sequence[str]) -> str:
+    """A hint that names the columns that may be learnt, those with the fewest values first."""
+    values = {name: data.table[name].nunique() for name in columns}
+    fewest_first = sorted(columns, key=lambda name: values[name])
+    named = [f"{name} ({values[name]} values)" for name in fewest_first[:SHOWN]]
+    more = [f"and {len(columns) - SHOWN} more"] if len(columns) > SHOWN else []
+    return f"name it with --label: {', '.join([*named, *more])}"
 
 
 def _usual(names: Sequence[str], among: Sequence[str]) -> str | None:
@@ -165,6 +211,21 @@ def _predicted(table: pd.DataFrame, target: str) -> str:
     task = {"train": "", "validation": 0.1, "target": target}
     spec = tabular_columns.TabularSpec.parse(task, Path())
     return tabular_columns.objective(spec, {target: tabular_columns.texts_of(table, target)})
+
+
+def _features(table: pd.DataFrame, target: str) -> dict[str, str]:
+    """The lists of columns to learn from, where the task itself would also learn from numbers of
+    rows; nothing where it finds them itself."""
+    task = {"train": "", "validation": 0.1, "target": target}
+    spec = tabular_columns.TabularSpec.parse(task, Path())
+    found = tabular_columns.columns(spec, tabular_columns.texts_in(table))
+    kept = set(_learnable(table))
+    numeric, categorical = ([column for column in some if column in kept] for some in found)
+    if not numeric + categorical or kept.issuperset(found[0] + found[1]):
+        return {}
+    lists = {"numeric": numeric, "categorical": categorical}
+    lines = [f"  {name}: [{', '.join(map(quoted, some))}]" for name, some in lists.items()]
+    return {"features": "\n".join([*lines, "  # those that name or number the rows are left out"])}
 
 
 def _validation(table: pd.DataFrame) -> float:

@@ -143,8 +143,7 @@ task:
   # test: test.csv                     # never seen by the search
   target: $label                       # the column to predict
   objective_kind: $predicts       # or $instead
-  # numeric: [age, income]             # columns of numbers; default: from the data
-  # categorical: [city]
+$features
 
 settings:                              # fixed for every trial
   schedule: cosine
@@ -155,6 +154,10 @@ space:                                 # what is searched (YAML needs the point 
   width: {type: int, low: 32, high: 512, log: true}
   dropout: {type: float, low: 0.0, high: 0.5}
 """
+
+FEATURES = """\
+  # numeric: [age, income]             # columns of numbers; default: from the data
+  # categorical: [city]"""
 
 FUNCTION = """\
 # The function `train` of train.py beside this file:
@@ -283,6 +286,7 @@ def starter(kind: str, **names: str) -> str:
         "max_length": "128",
         "text": "text",
         "label": "target" if kind == "tabular" else "label",
+        "features": FEATURES,
         "predicts": "classification",
         "instead": "regression",
         "model": SCRATCH,

@@ -107,6 +107,28 @@ def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
     assert numbers(store, where="number >= 1", sort="opt, loss desc", limit=3) == [3, 1, 4]
 
 
+def test_ranges_and_patterns_select_as_in_sql(store: Store) -> None:
+    texts = {0: "AdamW", 1: "adafactor", 2: "sgd_100%", 3: None}
+    trials = [trial(n, params={"opt": name}, value=n / 10) for n, name in texts.items()]
+    trials.append(trial(4, params={"opt": 3, "between": 1, "like": "x"}, value=None))
+    save(store, trials)
+    assert numbers(store, where="value between .1 and 2e-1 or number = 4") == [1, 2, 4]
+    assert numbers(store, where="value not between 0.1 and 0.2") == [0, 3, 4]
+    assert numbers(store, where="opt like 'ada%' and number between 0 and 3") == [0, 1]
+    assert numbers(store, where="opt not like '%a%'") == [2, 3, 4]
+    assert numbers(store, where="opt like '%100%%' or opt like 'sg_'") == [2]
+    assert numbers(store, where="between = 1 and like like 'X' and between between 0 and 1") == [4]
+    assert numbers(store, where="opt is null") == [3]
+    for wrong, told in (
+        ("number like '1%'", "'number' is a number, which is like no text"),
+        ("opt like 3", "expected a text in quotes"),
+        ("value between 1 or 2", "expected 'and'"),
+        ("value between true and false", "have no order"),
+    ):
+        with pytest.raises(FilterError, match=told):
+            numbers(store, where=wrong)
+
+
 def test_how_far_limits_are_overstepped_can_be_asked_for(store: Store) -> None:
     margins: list[dict[str, Any]] = [
         {"latency_ms": 0.5, "size": 0.25},

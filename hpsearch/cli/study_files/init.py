@@ -57,7 +57,7 @@ def _looked_at(
     from hpsearch.starters import data as training_data
 
     table = training_data.read(train)
-    kind = kind or training_data.kind_of(table, data.text or ())
+    kind = kind or training_data.kind_of(table, data.text or (), data.label or ())
     _refuse_options(kind, data)
     task = training_data.TaskData(
         train, table, tuple(data.text or ()), tuple(data.label or ()), data.model

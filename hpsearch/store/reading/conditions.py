@@ -125,7 +125,22 @@ class _Compiler(Transformer[Token, Any]):
         found = func.coalesce(or_(*equal), false())
         return found if negated is None else not_(found)
 
-    def _ordered(self, named: _Named, sign: Token, value: Token) -> ColumnElement[bool]:
+    def between(
+        self, named: _Named, negated: Token | None, _between: Token, low: Token, high: Token
+    ) -> ColumnElement[bool]:
+        found = and_(self._ordered(named, ">=", low), self._ordered(named, "<=", high))
+        return found if negated is None else not_(found)
+
+    def like(
+        self, named: _Named, negated: Token | None, _like: Token, pattern: Token
+    ) -> ColumnElement[bool]:
+        text = named.operand.text
+        if text is None:
+            raise self._wrong(pattern, f"'{named.name}' is a number, which is like no text")
+        found = func.coalesce(text.ilike(clean(str(value_of(pattern)))), false())
+        return found if negated is None else not_(found)
+
+    def _ordered(self, named: _Named, sign: str, value: Token) -> ColumnElement[bool]:
         if value.type == "TRUTH":
             raise self._wrong(value, "true and false have no order", "write: = or !=")
         side, least, most = self._sides(named, value)

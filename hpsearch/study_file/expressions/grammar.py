@@ -31,6 +31,8 @@ all{t}: unary{t} (_AND unary{t})*
 ?test: name SIGN value -> compared
     | name _IS [NOT] _NULL -> absent
     | name [NOT] _IN _OPEN value (_COMMA value)* _CLOSE -> among
+    | name [NOT] BETWEEN value _AND value -> between
+    | name [NOT] LIKE TEXT -> like
 ?claim: sum SIGN sum -> compared
     | sum _IS [NOT] _NULL -> absent
     | sum [NOT] _IN _OPEN sum (_COMMA sum)* _CLOSE -> among
@@ -42,10 +44,10 @@ all{t}: unary{t} (_AND unary{t})*
     | _OPEN sum _CLOSE
     | reference
     | value
-reference: WORD | QUOTED | ASC | DESC
+reference: WORD | QUOTED | ASC | DESC | BETWEEN | LIKE
 sort: key (_COMMA key)*
 key: name [ASC | DESC]
-name: WORD | QUOTED | INFINITY | ASC | DESC
+name: WORD | QUOTED | INFINITY | ASC | DESC | BETWEEN | LIKE
 value: NUMBER | TEXT | TRUTH | INFINITY
 
 NUMBER.3: /[+-]?([0-9]|\.[0-9])[\w.]*((?<=[eE])[+-][0-9]+)?|[+-]inf(inity)?\b/i
@@ -56,6 +58,8 @@ _AND.2: /and(?![\w.\/@:-])/i
 NOT.2: /not(?![\w.\/@:-])/i
 _IS.2: /is(?![\w.\/@:-])/i
 _IN.2: /in(?![\w.\/@:-])/i
+BETWEEN.2: /between(?![\w.\/@:-])/i
+LIKE.2: /like(?![\w.\/@:-])/i
 _NULL.2: /null(?![\w.\/@:-])/i
 TRUTH.2: /(true|false)(?![\w.\/@:-])/i
 ASC.2: /asc(?![\w.\/@:-])/i
@@ -157,6 +161,8 @@ _EXPECTED = {
     "_OPEN": "'('",
     "_NULL": "'null'",
     "_IN": "'in'",
+    "_AND": "'and'",
+    "TEXT": "a text in quotes",
 }
 """By a terminal that could follow, the words to name it with; the first one counts."""
 
@@ -171,7 +177,7 @@ def _unexpected(error: UnexpectedToken) -> tuple[str, str | None]:
     if token.type in ("ADDS", "SCALES") and "ADDS" not in wanted:
         return what, "only conditions in a study file calculate"
     if "SIGN" in known:
-        return what, "such as: = true, < 0.1, in (1, 2), is null"
+        return what, "such as: = true, < 0.1, between 1 and 2, in (1, 2), like 'ad%', is null"
     if "NUMBER" in known and token.lower() in ("null", "nan", "none"):
         return what, "write: is null, or: is not null"
     if "NUMBER" in known and token.type == "WORD":

@@ -167,7 +167,7 @@ def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path: Path) 
 def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path: Path) -> None:
     table = tmp_path / "train.csv"
     table.write_text("width,height,sort\n" + "1,2.5,a\n3,4,b\n" * 20 + "5,6,rare\n" * 2)
-    write(tmp_path / "table.yaml", None, table)
+    write(tmp_path / "table.yaml", None, table, label="sort")
     spec = load(tmp_path / "table.yaml", inspect=tasks.inspect)
     assert (spec.task["kind"], spec.task["target"]) == ("tabular", "sort")
     assert spec.task["validation"] == 0.3
@@ -191,17 +191,54 @@ def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("header", "rows", "target"),
     [
-        ("age,income", ["31,low", "44,high"], "income"),
-        ("Survived,age,port", ["0,31,c", "1,44,s"], "Survived"),
-        ("a,b", ["1.5,2.5", "3.5,4.5"], "b"),
+        ("Target,age,port", ["0,31,c", "1,44,s"], "Target"),
+        ("plant,a", ["daisy,1.5", "daisy,2.5"], "a"),
+        ("number,sort", ["{n},daisy", "{n},tulip"], "sort"),
     ],
 )
-def test_what_a_table_teaches_is_guessed(
+def test_the_column_to_learn_is_found_where_one_alone_may_be_meant(
     tmp_path: Path, header: str, rows: list[str], target: str
 ) -> None:
-    (tmp_path / "flowers.csv").write_text("\n".join([header, *rows * 20]))
-    write(tmp_path / "study.yaml", "tabular", train=tmp_path / "flowers.csv")
+    lines = [rows[n % 2].format(n=n) for n in range(40)]
+    (tmp_path / "flowers.csv").write_text("\n".join([header, *lines]))
+    write(tmp_path / "study.yaml", None, train=tmp_path / "flowers.csv")
     assert load(tmp_path / "study.yaml").task["target"] == target
+
+
+PENGUINS = (
+    "study,Sample Number,Species,Stage,Individual ID,Culmen Length (mm),Region,Comments\n"
+    + "".join(
+        f'PAL{n % 3},{n % 152 + 1},{"Adelie" if n % 2 else "Gentoo"} Penguin,"Adult, 1 Egg Stage",'
+        f"N{n}A1,{30 + n / 10},Anvers,{'Not enough blood for isotopes.' if n % 9 == 0 else ''}\n"
+        for n in range(304)
+    )
+)
+NUMBERED = "Passenger Id,fare,survived\n" + "".join(
+    f"{n * n + 10_000},{n / 7:.2f},{n % 2}\n" for n in range(60)
+)
+
+
+def test_of_several_columns_it_is_asked_by_name_which_is_to_be_learnt(tmp_path: Path) -> None:
+    (tmp_path / "penguins_raw.csv").write_text(PENGUINS)
+    with pytest.raises(UserError, match="which column is to be learnt") as refused:
+        write(tmp_path / "study.yaml", None, tmp_path / "penguins_raw.csv")
+    assert "--label: Species (2 values), study (3 values)" in (refused.value.hint or "")
+    for never in ("Stage", "Region", "Individual ID"):
+        assert never not in (refused.value.hint or "")
+
+
+def test_a_table_with_remarks_is_no_task_on_texts(tmp_path: Path) -> None:
+    (tmp_path / "penguins_raw.csv").write_text(PENGUINS)
+    write(tmp_path / "study.yaml", None, tmp_path / "penguins_raw.csv", label="Species")
+    task = load(tmp_path / "study.yaml", inspect=tasks.inspect).task
+    assert (task["kind"], task["target"]) == ("tabular", "Species")
+
+
+def test_what_numbers_the_rows_is_not_learnt_from(tmp_path: Path) -> None:
+    (tmp_path / "passengers.csv").write_text(NUMBERED)
+    write(tmp_path / "study.yaml", None, tmp_path / "passengers.csv", label="survived")
+    task = load(tmp_path / "study.yaml", inspect=tasks.inspect).task
+    assert (task["numeric"], task["categorical"]) == (["fare"], [])
 
 
 HUGE = "n" * 3000

@@ -43,6 +43,10 @@ def test_numbers_become_parameters_and_epochs_the_budget(tmp_path: Path) -> None
         ("t --x 3 'a b' \"{}\" '$Y'", "t --x {x} 'a b' {{}} '$Y'"),
         ("t 3 4 --x 0.5 5", "t 3 4 --x {x} 5"),
         ("t --x -3 --y 0.5", "t --x -3 --y {y}"),
+        ("t --x 3 --save model.pt", "t --x {x} --save {folder}/model.pt"),
+        ("t --x 3 --out_dir=o --log-dir l", "t --x {x} --out_dir={folder} --log-dir {folder}"),
+        ("t --x 3 --run_name mine --data_dir data", "t --x {x} --run_name mine --data_dir data"),
+        ("t --x 3 --eval_iters 2 --decay_iters 5", "t --x {x} --eval_iters 2 --decay_iters 5"),
     ],
 )  # fmt: skip
 def test_what_a_command_line_says(tmp_path: Path, line: str, run: str) -> None:
@@ -65,6 +69,27 @@ def test_ranges_suit_what_their_names_say(tmp_path: Path) -> None:
         "width": ("int", 64, 1024, True),
         "decay": ("float", 0.0, 0.1, False),
     }
+
+
+PROGRAM = """
+import argparse
+scale = 2.0
+parser = argparse.ArgumentParser()
+parser.add_argument("--clip", type=float, default=1, help="norm of gradients")
+parser.add_argument("--temperature", default=1.5)
+parser.add_argument("--hidden", type=int, default=200)
+"""
+
+
+def test_numbers_keep_the_type_that_the_program_gives_them(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM)
+    line = f"python {program} --lr 20 --clip 1 --temperature 1 --scale 3 --hidden 200"
+    types = {
+        name: each.model_dump()["type"] for name, each in written(tmp_path, line).space.items()
+    }
+    fractions = dict.fromkeys(("lr", "clip", "temperature", "scale"), "float")
+    assert types == {**fractions, "hidden": "int"}
 
 
 @pytest.mark.parametrize("line", ["python train.py", "t --a 'b", "t --epochs 3", "", "t --nan nan"])
