@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hpsearch.ranking.no_effect import NoEffect
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.trust import StudyTrust
@@ -20,6 +21,7 @@ class StudyResult:
         seen_at: The resource at which trials first showed their value, by their numbers.
         default: The trial of the task's default settings; None if there was none.
         trust: How far the rungs can be trusted.
+        no_effect: Parameters that have made no difference, if any are known.
     """
 
     study: StudyHead
@@ -28,6 +30,7 @@ class StudyResult:
     seen_at: Mapping[int, float]
     default: TrialRow | None
     trust: StudyTrust
+    no_effect: NoEffect | None = None
 
     @property
     def best(self) -> Ranked[TrialRow] | None:
