@@ -10,7 +10,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -68,12 +68,14 @@ class NoEffect:
         names: Their names.
         trials: How many trials were compared.
         is_all: Whether nothing else is searched.
+        is_certain: Whether chance cannot have made their values equal.
         metric, value: The first objective in the latest report that was compared.
     """
 
     names: Sequence[str]
     trials: int
     is_all: bool
+    is_certain: bool
     metric: str
     value: float
 
@@ -87,12 +89,11 @@ def same(
 ) -> Same | None:
     """The reports that two trainings share; None if there are none, or they differ. Metrics that
     measure time or a machine count only as objectives."""
-    distinct, values = set(), set()
+    distinct: set[tuple[Any, ...]] = set()
+    values: set[float | str] = set()
     shared = sorted(one.reports.keys() & other.reports.keys())
     for at in shared:
-        left, right = (
-            _compared(each.reports[at], objectives, ignored) for each in (one, other)
-        )
+        left, right = (_compared(each.reports[at], objectives, ignored) for each in (one, other))
         if left != right or not left:
             return None
         distinct.add(tuple(left.items()))
@@ -126,16 +127,23 @@ def no_effect(
     without any."""
     compared = [each for each in courses[:MOST] if each.reports]
     names = list(dict.fromkeys(name for each in compared for name in each.params))
-    if _make_none(compared, names, objectives, total):
+    everything = _equal_pairs(compared, names, objectives, total)
+    if sum(equal.is_certain for equal in everything) >= FEWEST - 1:
         return _found(compared, names, names, objectives[0])
-    alone = [name for name in names if _make_none(compared, [name], objectives, total)]
+    if sum(equal.in_full for equal in everything) >= FEWEST_COARSE - 1:
+        return replace(_found(compared, names, names, objectives[0]), is_certain=False)
+    alone = []
+    for name in names:
+        pairs = _equal_pairs(compared, [name], objectives, total)
+        if sum(equal.is_certain for equal in pairs) >= FEWEST - 1:
+            alone.append(name)
     return _found(compared, alone, names, objectives[0]) if alone else None
 
 
-def _make_none(
+def _equal_pairs(
     courses: Sequence[Course], names: Sequence[str], objectives: Sequence[str], total: float
-) -> bool:
-    """True if trainings that differ in parameters alone report the same, and enough do."""
+) -> list[Same]:
+    """The reports of trainings that differ in these parameters alone; none if any two differ."""
     groups: dict[str, list[Course]] = defaultdict(list)
     for course in courses:
         others = {name: value for name, value in course.params.items() if name not in names}
@@ -148,12 +156,9 @@ def _make_none(
                 continue
             equal = same(longest, course, objectives, total)
             if equal is None:
-                return False
+                return []
             found.append(equal)
-    certain = sum(equal.is_certain for equal in found)
-    if certain >= FEWEST - 1:
-        return True
-    return len(groups) == 1 and sum(equal.in_full for equal in found) >= FEWEST_COARSE - 1
+    return found
 
 
 def _found(
@@ -162,4 +167,4 @@ def _found(
     longest = max(courses, key=lambda each: max(each.reports))
     value = longest.reports[max(longest.reports)].get(metric, math.nan)
     is_all = len(names) == len(searched)
-    return NoEffect(names, len(courses), is_all, metric, value)
+    return NoEffect(names, len(courses), is_all, True, metric, value)

@@ -71,6 +71,12 @@ def without_effect(found: NoEffect | None) -> str | None:
         return None
     names = ", ".join(found.names)
     same = f"{found.metric} {number(found.value)}, the same to the last digit"
+    if not found.is_certain:
+        return (
+            f"no difference between {count(found.trials, 'trial')} with different values of "
+            f"{names}: all have reported {same}; the metric is too coarse to compare them, or the "
+            "values do not reach the program"
+        )
     if found.is_all:
         return (
             f"PARAMETERS WITHOUT EFFECT: {count(found.trials, 'trial')} with different values of "
