@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from trials.checkpoints.folders import folder_at, split
+from trials.checkpoints.folders import folder_at, is_url, split
 from trials.contract import Held
+from trials.disk import drafts
 
 POINTERS = ("last", "best")
+_OF_COMMANDS = re.compile(r"attempt-\d+-[0-9a-f]{32}")
+"""The names of folders that an attempt of a command writes into."""
 
 
 def held(checkpoint: Path | str, best: Path | str | None) -> Held:
@@ -70,6 +75,26 @@ def trim_waiting(
             where.take_state(name)
         else:
             where.remove(name)
+
+
+def trim_all(folder: Path | str) -> Exception | None:
+    """Remove all checkpoints of a trial, and its folder unless training code has left files of its
+    own there. Returns the error that left something, if any.
+
+    No process may write there any more.
+    """
+    outer, name = split(folder)
+    if is_url(folder) or folder_at(outer).is_link(name) or not Path(folder).is_dir():
+        return folder_at(outer).remove(name)
+    where = folder_at(folder)
+    ours = [*filter(where.is_link, POINTERS), *where.names(), *where.drafts()]
+    errors = [where.remove(each) for each in ours]
+    for path in Path(folder).iterdir():
+        if _OF_COMMANDS.fullmatch(path.name):
+            drafts.remove_abandoned(path.parent, path.name)
+    with suppress(OSError):  # there are files of theirs
+        Path(folder).rmdir()
+    return next(filter(None, errors), None)
 
 
 def trim_ended(checkpoint: Path | str) -> None:
