@@ -1,10 +1,10 @@
 """Removes checkpoints that trials do not need any more, in a thread beside the driver's loop.
 
 A trial that waits keeps its newest checkpoint whole and the weights of its best one. A trial that
-has ended keeps the weights of its best one, or none where its record names no checkpoint. Files of
-training code in its folder stay. The sweeper watches the driver's commits, so that nothing goes
-before the database names what stays. It only removes: if the driver is killed meanwhile, the next
-driver removes the rest.
+has ended keeps the weights of its best one, or nothing where its record names no checkpoint, but for
+the files of one that ran in its folder. The sweeper watches the driver's commits, so that nothing
+goes before the database names what stays. It only removes: if the driver is killed meanwhile, the
+next driver removes the rest.
 
 It touches only a folder that carries the study's mark (`hpsearch.checkpoint_folders`). A checkpoint
 that another trial is to begin with stays until that trial has its own. Where a worker still holds a

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from trials.checkpoints.folders import folder_at, is_url, split
 from trials.contract import Held
-from trials.disk import drafts
 
 POINTERS = ("last", "best")
-_OF_COMMANDS = re.compile(r"attempt-\d+-[0-9a-f]{32}")
-"""The names of folders that an attempt of a command writes into."""
+WORKING = ".working-directory"
+"""The name of an empty file in the folder of a trial that runs there: the rest is its own."""
 
 
 def held(checkpoint: Path | str, best: Path | str | None) -> Held:
@@ -78,22 +75,20 @@ def trim_waiting(
 
 
 def trim_all(folder: Path | str) -> Exception | None:
-    """Remove all checkpoints of a trial, and its folder unless training code has left files of its
-    own there. Returns the error that left something, if any.
+    """Remove the folder of a trial; of one that was a working directory, the checkpoints alone, if
+    there are other files. Returns the error that left something, if any.
 
     No process may write there any more.
     """
     outer, name = split(folder)
-    if is_url(folder) or folder_at(outer).is_link(name) or not Path(folder).is_dir():
+    path = Path(folder)
+    if is_url(folder) or path.is_symlink() or not (path / WORKING).is_file():
         return folder_at(outer).remove(name)
     where = folder_at(folder)
-    ours = [*filter(where.is_link, POINTERS), *where.names(), *where.drafts()]
+    ours = [*filter(where.is_link, POINTERS), *where.checkpoints(), *where.drafts()]
     errors = [where.remove(each) for each in ours]
-    for path in Path(folder).iterdir():
-        if _OF_COMMANDS.fullmatch(path.name):
-            drafts.remove_abandoned(path.parent, path.name)
-    with suppress(OSError):  # there are files of theirs
-        Path(folder).rmdir()
+    if [each.name for each in path.iterdir()] == [WORKING]:
+        errors.append(folder_at(outer).remove(name))
     return next(filter(None, errors), None)
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trials.checkpoints.folders import is_url, split
+from trials.checkpoints.trimming import WORKING
 from trials.tasks.function.trial import FunctionTrial
 
 SWITCH, ORIGINAL = "RAY_CHDIR_TO_TRIAL_DIR", "TUNE_ORIG_WORKING_DIR"
@@ -34,6 +35,7 @@ def working_in(trial: FunctionTrial) -> Iterator[None]:
     where the process was before, is an error that says so."""
     folder = working_directory(trial)
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / WORKING).touch()
     original = _originals[0] if _originals else os.getcwd()  # noqa: PTH109 - as a text
     _originals.append(original)
     os.environ[ORIGINAL] = original
