@@ -1,7 +1,7 @@
 """Removes checkpoints that trials do not need any more, in a thread beside the driver's loop.
 
 A trial that waits keeps its newest checkpoint whole and the weights of its best one. A trial that
-has ended keeps the weights of its best one, or nothing where its record names no checkpoint, but for
+has ended keeps the weights of its best one, or nothing where its record names no checkpoint, except
 the files of one that ran in its folder. The sweeper watches the driver's commits, so that nothing
 goes before the database names what stays. It only removes: if the driver is killed meanwhile, the
 next driver removes the rest.

@@ -14,6 +14,7 @@ from hpsearch.domain import events as ev
 from hpsearch.errors import UserError
 from hpsearch.executors.first_report import Tried, try_out
 from hpsearch.rehearsal.other_values import note_without_effect
+from hpsearch.rehearsal.proposed_pattern import proposed
 from hpsearch.rehearsal.shared_files import SharedFiles
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
@@ -21,6 +22,7 @@ from hpsearch.study_file.reading import refusal
 from hpsearch.study_run.workers import worker_config
 from hpsearch.words.numbers import duration, number, pairs
 from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.command import COMMAND
 from trials.descriptions.report_pattern import visible
 from trials.disk import drafts
 from trials.disk.log_file import OURS
@@ -68,6 +70,10 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         note("the first trial has printed, at last:")
     for line in printed:
         note(f"  {line[:SHOWN_LETTERS]}")
+    if spec.task["kind"] == COMMAND.kind and "reports" not in spec.task:
+        pattern = proposed(printed, spec.objective.metric)
+        if pattern is not None:
+            note(f"no line is a report; if one of these is, write under task: {pattern}")
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
