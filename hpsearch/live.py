@@ -10,9 +10,12 @@ from rich.console import Console
 from rich.live import Live
 
 from hpsearch.brain.study import Study
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.ranking.no_effect import MOST as FIRST
+from hpsearch.ranking.no_effect import Course, no_effect
 from hpsearch.ranking.selection import leading
 from hpsearch.store.reading.standing import GPU_USE, BudgetLine, RunningAttempt
 from hpsearch.terminal.escapes import plain
@@ -23,6 +26,7 @@ from hpsearch.terminal.panel import (
     counted,
     panel,
 )
+from hpsearch.words.certainty import without_effect
 from hpsearch.words.estimates import expected, may_change
 from hpsearch.words.numbers import NOTHING, count, duration, number, pairs
 from hpsearch.words.requests import latest
@@ -47,6 +51,7 @@ class LiveView:
         self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
         self._decided: deque[str] = deque(maxlen=MOST_DECISIONS)
+        self._has_warned = False
         self._verdicts: dict[int, str] = {}  # what was decided last of each running trial
 
     def __enter__(self) -> LiveView:
@@ -65,6 +70,7 @@ class LiveView:
             self._first = (now, _ended(study))
         if self._quiet:
             return
+        self._warn(study, changes)
         since_drawn_s = now - self._drawn
         if self._live is not None:
             self._note_decisions(study, changes)
@@ -77,6 +83,17 @@ class LiveView:
         if since_drawn_s >= PLAIN_S:
             self._drawn = now
             self._print(self._progress(study, now))
+
+    def _warn(self, study: Study, changes: Changes) -> None:
+        """Say once, while it can be mended at little cost, that parameters make no difference."""
+        number = max((trial.number for trial in changes.trials), default=FIRST)
+        if self._has_warned or number >= FIRST or not changes.reports:
+            return
+        objectives = [objective.metric for objective in study.spec.objectives]
+        found = no_effect(_courses(study), objectives, study.spec.budget.per_trial.total)
+        if warning := without_effect(found):
+            self._has_warned = True
+            self._print(warning)
 
     def _note_decisions(self, study: Study, changes: Changes) -> None:
         """Remember what was decided last, for the panel."""
@@ -169,6 +186,16 @@ class LiveView:
         if left := _left(study, now):
             parts.append(left)
         return ", ".join(parts) or "too early to tell"
+
+
+def _courses(study: Study) -> list[Course]:
+    """The reports of the first trials, without repeats."""
+    searched = [each for each in study.history.trials[:FIRST] if each.role is not Role.CONFIRM]
+    courses = []
+    for trial in searched:
+        reports = {at: report.metrics for at, report in trial.reports.items()}
+        courses.append(Course(trial.params, reports))
+    return courses
 
 
 def _left(study: Study, now: float) -> str:

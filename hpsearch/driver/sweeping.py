@@ -1,9 +1,10 @@
 """Removes checkpoints that trials do not need any more, in a thread beside the driver's loop.
 
 A trial that waits keeps its newest checkpoint whole and the weights of its best one. A trial that
-has ended keeps the weights of its best one, or nothing where its record names no checkpoint. The
-sweeper watches the driver's commits, so that nothing goes before the database names what stays. It
-only removes: if the driver is killed meanwhile, the next driver removes the rest.
+has ended keeps the weights of its best one, or nothing where its record names no checkpoint, except
+the files of one that ran in its folder. The sweeper watches the driver's commits, so that nothing
+goes before the database names what stays. It only removes: if the driver is killed meanwhile, the
+next driver removes the rest.
 
 It touches only a folder that carries the study's mark (`hpsearch.checkpoint_folders`). A checkpoint
 that another trial is to begin with stays until that trial has its own. Where a worker still holds a
@@ -28,7 +29,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Trial
 from trials.checkpoints.checkpoint_folder import is_checkpoint
 from trials.checkpoints.folders import folder_at, inside, split, trial_folder
-from trials.checkpoints.trimming import trim_ended, trim_waiting
+from trials.checkpoints.trimming import trim_all, trim_ended, trim_waiting
 
 PATIENCE_S = 30.0
 """The seconds that the end of a driver waits for removals. The next driver does what is left."""
@@ -138,7 +139,7 @@ class Sweeper:
     def _remove(self, kept: _Kept) -> None:
         home, name = folder_at(self._home.folder), trial_folder(kept.trial)
         if kept.checkpoint is None:
-            error = home.remove(name)
+            error = trim_all(inside(self._home.folder, name))
             if error is not None:
                 self._complain(error)
         elif home.is_link(name):

@@ -1,13 +1,16 @@
-"""One attempt in a process of its own, up to its first report, as a study would begin it."""
+"""One attempt in a process of its own, up to its first report or a little further, as a study would
+begin it."""
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from hpsearch.executors.attempt.execution import Ending
 from hpsearch.executors.attempt.printing import printing_into
 from hpsearch.executors.worker import Worker
 from hpsearch.executors.worker_config import WorkerConfig
-from hpsearch.search.questions import first_value
+from hpsearch.search.questions import first_value, other_value
 from trials.contract import Problem, Ranks
 from trials.descriptions.command import COMMAND, GRACE_S
 
@@ -40,6 +43,8 @@ class Tried:
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
     imported: bool = True  # true if the task was built by then
     start_up_s: float = 0.0  # seconds from its order until it could train
+    reports: Mapping[float, Mapping[str, float]] = field(default_factory=dict)  # by the resource
+    asked: tuple[str, ...] = ()  # the parameters that it asked for
 
 
 def try_out(
@@ -50,30 +55,57 @@ def try_out(
     limit_s: float,
     *,
     has_ranks: bool = False,
+    train_on_s: float = 0.0,
+    is_enough: Callable[[ev.Reported], bool] = lambda report: False,
+    others: Collection[str] = (),
 ) -> Tried:
     """Begin an attempt in a new process, and end it after its first report or `limit_s` seconds.
-    The folder of `config` takes the log and the checkpoints. A task that `has_ranks` finds a group
-    of processes, of which this one is the only one."""
+    The folder of `config` takes the log and the checkpoints.
+
+    Args:
+        has_ranks: The task finds a group of processes, of which this one is the only one.
+        train_on_s: Seconds in which it trains on after its first report.
+        is_enough: Whether it ends at a report all the same.
+        others: The parameters that it asks for which get another value than the first one.
+    """
+    if train_on_s:
+        order = replace(order, until=math.inf)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    trial = context.Process(target=_serve, args=(theirs, config, order, device, share, has_ranks))
+    trial = context.Process(
+        target=_serve, args=(theirs, config, order, device, share, has_ranks, others)
+    )
     began = time.monotonic()
     trial.start()
     theirs.close()
     imported = False
     start_up_s = 0.0
+    give_up = began + limit_s
+    first: Tried | None = None
+    reports: dict[float, Mapping[str, float]] = {}
+    asked: list[str] = []
     try:
-        while ours.poll(max(0.0, began + limit_s - time.monotonic())):
+        while ours.poll(max(0.0, give_up - time.monotonic())):
             news = ours.recv()
+            now = time.monotonic()
+            imported = True
             if isinstance(news, ev.Began):
                 start_up_s = news.start_up_s or start_up_s
+            elif isinstance(news, ev.Asked):
+                asked.append(news.name)
+            elif isinstance(news, ev.Reported):
+                reports[news.resource] = news.metrics
+                if first is None:
+                    first = Tried(news, now - began, None, True, start_up_s, reports, tuple(asked))
+                    give_up = now + train_on_s
+                if not train_on_s or is_enough(news):
+                    return first
             elif news is not None:
-                return Tried(news, time.monotonic() - began, start_up_s=start_up_s)
-            imported = True
-        return Tried(None, time.monotonic() - began, imported=imported)
+                return first or Tried(news, now - began)
+        return first or Tried(None, time.monotonic() - began, imported=imported)
     except EOFError:
         trial.join()
-        return Tried(None, time.monotonic() - began, trial.exitcode, imported)
+        return first or Tried(None, time.monotonic() - began, trial.exitcode, imported)
     finally:
         ours.close()
         try:
@@ -104,6 +136,7 @@ def _serve(
     device: str,
     share: float,
     has_ranks: bool,
+    others: Collection[str],
 ) -> None:
     worker_process.let_children_die_with_us()
     workers: list[Worker] = []
@@ -130,9 +163,10 @@ def _serve(
     while True:
         for event in worker.poll(1.0):
             if isinstance(event, ev.Asked):
-                given = {event.name: first_value(event.distribution)}
+                value_of = other_value if event.name in others else first_value
+                given = {event.name: value_of(event.distribution)}
                 worker.advance(ev.Advance(order.trial, order.attempt, order.until, given))
-            if isinstance(event, ev.Began | ev.Reported | Ending):
+            if isinstance(event, ev.Began | ev.Asked | ev.Reported | Ending):
                 with suppress(OSError):  # nobody waits for it any more
                     pipe.send(event)
             if isinstance(event, Ending):

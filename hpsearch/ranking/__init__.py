@@ -7,5 +7,6 @@
 `student`     Student's t distribution
 `contenders`  the trials that have learnt something, and the complete ones that may be the best
 `ranges`      the values that a metric can have
+`no_effect`   parameters in which trials differ, and whose reports are the same
 `trust`       the correlation of the standing at a rung with the end
 """

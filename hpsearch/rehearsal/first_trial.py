@@ -1,21 +1,28 @@
-"""One trial of any task, trained up to its first report in a process of its own."""
+"""One trial of any task, trained up to its first report in a process of its own; of tasks that are
+not built in, then others, to see what their parameters change and what they write."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain import events as ev
 from hpsearch.errors import UserError
 from hpsearch.executors.first_report import Tried, try_out
+from hpsearch.rehearsal.other_values import note_without_effect
+from hpsearch.rehearsal.proposed_pattern import proposed
+from hpsearch.rehearsal.shared_files import SharedFiles
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal
 from hpsearch.study_run.workers import worker_config
 from hpsearch.words.numbers import duration, number, pairs
-from trials.descriptions.builtin import describe
+from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.command import COMMAND
 from trials.descriptions.report_pattern import visible
 from trials.disk import drafts
 from trials.disk.log_file import OURS
@@ -48,17 +55,14 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         note(f"in one process; in the study, {spec.resources.processes} train each trial")
     if params:
         note(f"with {pairs(params)}")
-    share = spec.resources.gpu
-    with drafts.temporary("hpsearch-check-") as folder:
-        config = worker_config(spec, folder)
-        order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
-        of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
-        has_ranks = spec.resources.processes > 1
-        tried = try_out(config, order, device, of_device, LIMIT_S, has_ranks=has_ranks)
-        log = Path(str(config.log(0, 1)))
-        printed = _printed(log) if log.is_file() else []
+    files = SharedFiles(spec)
+    tried, printed = start(spec, params, device)
     if isinstance(tried.news, ev.Reported):
         _note_report(spec, tried.news, tried, note)
+        if spec.task["kind"] not in BUILT_IN:
+            note_without_effect(partial(start, spec, device=device), spec, params, tried, note)
+            for line in files.remarks():
+                note(f"{name}: {line}")
         return _measured(tried.news, tried)
     if isinstance(tried.news, list):
         raise refusal(spec.text, name, tried.news)
@@ -66,6 +70,10 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         note("the first trial has printed, at last:")
     for line in printed:
         note(f"  {line[:SHOWN_LETTERS]}")
+    if spec.task["kind"] == COMMAND.kind and "reports" not in spec.task:
+        pattern = proposed(printed, spec.objective.metric)
+        if pattern is not None:
+            note(f"no line is a report; if one of these is, write under task: {pattern}")
     if isinstance(tried.news, ev.Failed):
         failure = tried.news
         raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
@@ -79,6 +87,21 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     else:
         note(f"{after}: {spec.task['kind']} was still being imported; {MAIN_GUARD}")
     return {}
+
+
+def start(
+    spec: StudySpec, params: Mapping[str, Any], device: str, **further: Any
+) -> tuple[Tried, list[str]]:
+    """Begin one trial, as `try_out` with `further` arguments; also its last lines."""
+    share = spec.resources.gpu
+    with drafts.temporary("hpsearch-check-") as folder:
+        config = worker_config(spec, folder)
+        order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
+        of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
+        has_ranks = spec.resources.processes > 1
+        tried = try_out(config, order, device, of_device, LIMIT_S, has_ranks=has_ranks, **further)
+        log = Path(str(config.log(0, 1)))
+        return tried, _printed(log) if log.is_file() else []
 
 
 def _printed(log: Path) -> list[str]:

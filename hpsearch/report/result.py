@@ -11,7 +11,7 @@ from hpsearch.ranking.selection import Ranked
 from hpsearch.report.data import ReportData
 from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
 from hpsearch.store.reading.queries import TrialRow
-from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
+from hpsearch.words.certainty import caveat, gain, luck, rivals, without_effect, worth
 from hpsearch.words.estimates import by_device, if_again
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from trials.descriptions.builtin import BUILT_IN
@@ -62,9 +62,14 @@ def _nothing(data: ReportData) -> str:
     return "No trial has a value yet"
 
 
+def _warning(data: ReportData) -> list[Pieces]:
+    warning = without_effect(data.result.no_effect)
+    return [] if warning is None else [sentence(warning)]
+
+
 def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
     result = data.result
-    lines: list[Pieces] = []
+    lines: list[Pieces] = _warning(data)
     trial = best.trial
     if trial.violation > 0:
         over = f"{trial.violation:.1%}"
@@ -179,7 +184,8 @@ def _several(data: ReportData, parameters: Sequence[str]) -> PageResult:
         (
             "With several objectives there is no single best configuration: each trial of the "
             "front is better than every other one in some objective.",
-        )
+        ),
+        *_warning(data),
     ]
     if ranked[0].trial.violation > 0:
         lines.append(("No trial keeps the limits.",))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from sqlalchemy import Connection
 
+from hpsearch.ranking.no_effect import no_effect
 from hpsearch.ranking.selection import counts
 from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, with_again
 from hpsearch.store.reading.queries import StudyHead, default_trial, seen_at
-from hpsearch.store.reading.trust import study_trust
+from hpsearch.store.reading.trust import first_courses, study_trust
 
 
 def study_result(
@@ -32,11 +35,15 @@ def study_result(
         default = None
     goals = goals_of(study)
     metrics = [goal.metric for goal in goals]
+    trust = study_trust(connection, study)
+    total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
+    courses = first_courses(connection, study) if metrics else []
     return StudyResult(
         study=study,
         objectives=list(zip(metrics, study.directions, strict=True)),
         ranked=ranked,
         seen_at=seen_at(connection, study, ranked),
         default=default,
-        trust=study_trust(connection, study),
+        trust=trust,
+        no_effect=no_effect(courses, metrics, total),
     )

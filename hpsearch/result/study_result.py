@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hpsearch.ranking.no_effect import NoEffect
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.trust import StudyTrust
@@ -21,6 +22,7 @@ class StudyResult:
         default: The trial of the task's default settings, with what comes of it when it is trained
             again as its expectation; None if there was none that can be ranked.
         trust: How far the rungs can be trusted.
+        no_effect: Parameters that have made no difference, if any are known.
     """
 
     study: StudyHead
@@ -29,6 +31,7 @@ class StudyResult:
     seen_at: Mapping[int, float]
     default: TrialRow | None
     trust: StudyTrust
+    no_effect: NoEffect | None = None
 
     @property
     def best(self) -> Ranked[TrialRow] | None:

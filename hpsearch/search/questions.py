@@ -9,6 +9,7 @@ seed, the trial's number and the parameter's name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -107,6 +108,20 @@ class Questions:
 def first_value(distribution: str) -> Any:
     """The first choice or the lowest number of a distribution, in Optuna's JSON."""
     return from_optuna(_first_value(distribution_in(distribution)))
+
+
+def other_value(distribution: str) -> Any:
+    """The second choice, or a number that is not the lowest, where a distribution has one."""
+    wanted = distribution_in(distribution)
+    if wanted.single():
+        return from_optuna(_first_value(wanted))
+    if isinstance(wanted, CategoricalDistribution):
+        return from_optuna(wanted.choices[1])
+    assert isinstance(wanted, FloatDistribution | IntDistribution)
+    if wanted.step is not None:
+        return from_optuna(wanted.low + wanted.step)
+    middle = math.sqrt(wanted.low * wanted.high) if wanted.log else (wanted.low + wanted.high) / 2
+    return from_optuna(middle)
 
 
 def _first_value(distribution: BaseDistribution) -> Any:

@@ -36,8 +36,20 @@ def _dashes(spec: StudySpec) -> Iterator[str]:
             )
 
 
+def _enqueued(spec: StudySpec) -> Iterator[str]:
+    given, trials = len(spec.enqueue), spec.budget.trials
+    if not given or trials is None or given < trials:
+        return
+    what = f"enqueue: {given} configurations, and budget.trials is {trials}"
+    if given == trials:
+        yield f"{what}: nothing is left to search"
+    else:
+        yield f"{what}: the last {given - trials} are not tried; raise budget.trials to {given}"
+
+
 def _notes(spec: StudySpec) -> Iterator[str]:
     yield from _dashes(spec)
+    yield from _enqueued(spec)
     pruner = spec.search.pruner.kind
     if pruner in ("median", "percentile"):
         yield (

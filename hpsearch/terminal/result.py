@@ -12,7 +12,7 @@ from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.terminal import tables
-from hpsearch.words.certainty import caveat, gain, luck, rivals, worth
+from hpsearch.words.certainty import caveat, gain, luck, rivals, without_effect, worth
 from hpsearch.words.estimates import by_device
 from hpsearch.words.numbers import cell, count, duration, number
 
@@ -27,6 +27,8 @@ def result_tables(
     and the commands to go on with, each with what it does."""
     facts: dict[str, str] = {}
     parts: list[RenderableType] = []
+    if warning := without_effect(result.no_effect):
+        facts["warning"] = warning
     if result.best is not None:
         trial = result.best.trial
         params = {name: cell(value) for name, value in trial.params.items()}

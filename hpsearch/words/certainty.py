@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpsearch.ranking.no_effect import NoEffect
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
 from hpsearch.result.study_result import StudyResult
@@ -73,11 +74,36 @@ def rivals(result: StudyResult) -> str | None:
     return "; ".join(parts) or None
 
 
+def without_effect(found: NoEffect | None) -> str | None:
+    """The warning that parameters have made no difference; None if none is known."""
+    if found is None:
+        return None
+    names = ", ".join(found.names)
+    same = f"{found.metric} {number(found.value)}, the same to the last digit"
+    if not found.is_certain:
+        return (
+            f"no difference between {count(found.trials, 'trial')} with different values of "
+            f"{names}: all have reported {same}; the metric is too coarse to compare them, or the "
+            "values do not reach the program"
+        )
+    if found.is_all:
+        return (
+            f"PARAMETERS WITHOUT EFFECT: {count(found.trials, 'trial')} with different values of "
+            f"{names} have all reported {same}: the values do not reach the program, or the metric "
+            "does not depend on them; until that is mended, no trial is better than another"
+        )
+    return (
+        f"PARAMETER WITHOUT EFFECT: wherever {names} alone differed, trials have reported the same "
+        "to the last digit: it does not reach the program, or changes nothing there"
+    )
+
+
 def how_sure(result: StudyResult) -> list[str]:
     """All that is known of how sure a result is, a sentence each."""
+    warning = without_effect(result.no_effect)
     if result.best is None:
-        return []
-    sentences = [luck(result.best), rivals(result), gain(result), caveat(result.trust)]
+        return [] if warning is None else [warning]
+    sentences = [warning, luck(result.best), rivals(result), gain(result), caveat(result.trust)]
     return [sentence for sentence in sentences if sentence is not None]
 
 

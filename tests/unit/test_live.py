@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -108,3 +110,18 @@ def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in
     told = f"{left} paused trials not trained further: more was expected of others"
     assert lines.count(told) == 1
     assert not any(" pruned at " in line for line in told)
+
+
+class Deaf(Bowl):
+    """Losses that depend on no parameter."""
+
+    def measure(self, params: Mapping[str, Any], seed: int, resource: float) -> Mapping[str, float]:
+        return {"loss": 1 / (7 + resource)}
+
+
+def test_parameters_without_effect_are_said_once_while_the_study_runs() -> None:
+    lines = watched(Simulation(spec_with(), curves=Deaf()))
+    assert lines.count("PARAMETERS WITHOUT EFFECT: ") == 1
+    assert "have all reported loss 0." in lines
+    assert lines.index("WITHOUT EFFECT") < lines.rindex(" complete at ")
+    assert "WITHOUT EFFECT" not in watched(Simulation(spec_with()))

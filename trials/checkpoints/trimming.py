@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from trials.checkpoints.folders import folder_at, split
+from trials.checkpoints.folders import folder_at, is_url, split
 from trials.contract import Held
 
 POINTERS = ("last", "best")
+WORKING = ".working-directory"
+"""The name of an empty file in the folder of a trial that runs there: the rest is its own."""
 
 
 def held(checkpoint: Path | str, best: Path | str | None) -> Held:
@@ -70,6 +72,24 @@ def trim_waiting(
             where.take_state(name)
         else:
             where.remove(name)
+
+
+def trim_all(folder: Path | str) -> Exception | None:
+    """Remove the folder of a trial; of one that was a working directory, the checkpoints alone, if
+    there are other files. Returns the error that left something, if any.
+
+    No process may write there any more.
+    """
+    outer, name = split(folder)
+    path = Path(folder)
+    if is_url(folder) or path.is_symlink() or not (path / WORKING).is_file():
+        return folder_at(outer).remove(name)
+    where = folder_at(folder)
+    ours = [*filter(where.is_link, POINTERS), *where.checkpoints(), *where.drafts()]
+    errors = [where.remove(each) for each in ours]
+    if [each.name for each in path.iterdir()] == [WORKING]:
+        errors.append(folder_at(outer).remove(name))
+    return next(filter(None, errors), None)
 
 
 def trim_ended(checkpoint: Path | str) -> None:

@@ -13,6 +13,7 @@ from hpsearch.adapters.ray_tune import trainable as classes
 from hpsearch.adapters.ray_tune.configs import OURS, config_of
 from hpsearch.adapters.ray_tune.session import Ended, Session, running
 from hpsearch.adapters.ray_tune.trainable import Trainable
+from hpsearch.adapters.ray_tune.working_directory import working_in
 from hpsearch.adapters.ray_tune.wrapped import unwrapped
 from hpsearch.errors import UserError
 from trials.contract import TaskError
@@ -46,7 +47,7 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
         session = Session(trial)
         config = config_of(params, tuples)
-        with running(session):
+        with running(session), working_in(trial):
             try:
                 call(config, session)
             except Ended:

@@ -16,7 +16,9 @@ from ray.tune.schedulers import ASHAScheduler
 
 from hpsearch.bridges.ray_tune.locating import Located, locate
 from hpsearch.bridges.ray_tune.space import ReadSpace, read_space
-from hpsearch.errors import UserError
+from hpsearch.errors import SpecError, UserError
+from hpsearch.study_file.levels import rung_levels
+from hpsearch.study_file.reading import parse
 from trials.checkpoints.folders import is_url
 from trials.descriptions.function import RAY_TUNE
 
@@ -82,13 +84,14 @@ def plan_of(
     if space.grids:
         points = space.grid_points() * max(tuned.num_samples, 1)
         study["enqueue"] = [dict(point) for point in points]
+    text = yaml.safe_dump(study, sort_keys=False, allow_unicode=True)
     return PlannedStudy(
         name,
         _database_of(root),
         f"{root}/{name}",
         located.base,
-        yaml.safe_dump(study, sort_keys=False, allow_unicode=True),
-        _dropped(tuned, space, pruner),
+        text,
+        _dropped(tuned, space, pruner, _first_rung(text, located.base)),
         quiet=ran.verbose == 0,
     )
 
@@ -151,17 +154,23 @@ def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
         what = f"tune.RunConfig(stop={ran.stop!r:.80}) cannot be carried over"
         hint = f"give {STOP}, and return from the trainable where it has reached its goal"
         raise UserError(what, hint)
-    found = stop.get(ITERATION)
-    scheduler = tuned.scheduler
-    if found is None and getattr(scheduler, "_time_attr", None) == ITERATION:
-        # Ray Tune ends trials there.
-        found = getattr(scheduler, "_max_t", None)
+    found, end = stop.get(ITERATION), _end_by(tuned.scheduler)
+    if found is None or (end is not None and end < found and tuned.scheduler._stop_last_trials):
+        found = end
     if found is None:
         what = "a study needs to know how many reports a trial makes at most"
         raise UserError(what, f"give run_config={STOP}")
     if found < 1:
         raise UserError(f"a trial cannot have {found!r} training iterations", f"give {STOP}")
     return int(found)
+
+
+def _end_by(scheduler: Any) -> float | None:
+    """The iteration at which a scheduler ends trials, as Ray Tune has it; None without any."""
+    if getattr(scheduler, "_time_attr", None) != ITERATION:
+        return None
+    end: float | None = getattr(scheduler, "_max_t", getattr(scheduler, "_max_t_attr", None))
+    return end
 
 
 def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
@@ -176,13 +185,27 @@ def _pruner(scheduler: Any, iterations: int) -> dict[str, Any] | None:
     return {"kind": "promotion", "eta": int(factor), "first_rung": min(*levels, iterations)}
 
 
-def _dropped(tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None) -> list[str]:
+def _first_rung(text: str, base: Path) -> float | None:
+    """The iterations after which trials first pause, by the study file; None if none pauses."""
+    try:
+        first, *above = rung_levels(parse(text, base=base))
+    except SpecError:  # which `fit` will raise
+        return None
+    return first if above else None
+
+
+def _dropped(
+    tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None, first: float | None
+) -> list[str]:
     """A line for each part of the search that Ray Tune would follow and a study does not."""
     found = []
     name = type(tuned.scheduler).__name__
     if pruner is not None:
-        what = f"trials pause from {pruner['first_rung']:g} iterations on, and the best 1 in "
-        found.append(f"scheduler {name}: {what}{pruner['eta']} go on; none is stopped for good")
+        what = "its grace period leaves no iteration at which trials could pause"
+        if first is not None:
+            share = f"the best 1 in {pruner['eta']} go on; none is stopped for good"
+            what = f"trials pause from {first:g} iterations on, and {share}"
+        found.append(f"scheduler {name}: {what}")
     elif name not in ("NoneType", "FIFOScheduler"):
         found.append(f"scheduler {name}: a study has its own (docs/search.md)")
     if tuned.search_alg is not None:

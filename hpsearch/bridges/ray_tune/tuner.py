@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -94,6 +95,9 @@ class Tuner:
         if plan.storage.startswith("sqlite:///"):
             Path(plan.folder).parent.mkdir(parents=True, exist_ok=True)
         with closing(Store.open(plan.storage)) as store:
+            if not plan.quiet:
+                place = f"study {plan.name} in {store.display_url}"
+                print(place, file=sys.stderr)  # noqa: T201 - beside what the live view prints
             if plan.name in store.study_names():
                 _continue(store, plan)
             else:

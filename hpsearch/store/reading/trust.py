@@ -17,6 +17,8 @@ from sqlalchemy import Connection, Select, bindparam, func, null, select
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
 from hpsearch.errors import SpecError
+from hpsearch.ranking.no_effect import MOST as FIRST
+from hpsearch.ranking.no_effect import Course
 from hpsearch.ranking.trust import RungTrust, TrialCurve, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store.reading.queries import StudyHead
@@ -78,6 +80,23 @@ def spec_of(study: StudyHead) -> StudySpec | None:
         return parse(study.spec, base=Path(study.base or ""), recorded=True)
     except SpecError:
         return None
+
+
+def first_courses(connection: Connection, study: StudyHead) -> list[Course]:
+    """The reports of a study's first trials, without repeats, for `no_effect`; nothing where no
+    two trials have the same value."""
+    ours = trials.c.study_id == study.id, trials.c.role != Role.CONFIRM.value
+    columns = trials.c.number, trials.c.params, trials.c.value
+    first = select(*columns).where(*ours, trials.c.value.is_not(None)).order_by(trials.c.number)
+    rows = connection.execute(first.limit(FIRST)).all()
+    if len({row.value for row in rows}) == len(rows):
+        return []
+    found: dict[int, dict[float, Any]] = {row.number: {} for row in rows}
+    of_these = reports.c.study_id == study.id, reports.c.trial.in_(_written(list(found)))
+    facts = select(reports.c.trial, reports.c.resource, reports.c.metrics)
+    for report in connection.execute(facts.where(*of_these)):
+        found[report.trial][report.resource] = report.metrics or {}
+    return [Course(row.params, found[row.number]) for row in rows]
 
 
 def _curves(

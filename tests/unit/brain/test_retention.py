@@ -27,7 +27,10 @@ from hpsearch.driver.sweeping import Sweeper
 from hpsearch.ranking.pareto import foremost
 from hpsearch.ranking.selection import rank
 from support.studies.small import Simulation, brain, history_for, spec_with
+from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder
+from trials.checkpoints.manifests import Label
+from trials.checkpoints.trimming import WORKING
 from trials.contract import Held
 
 
@@ -325,6 +328,22 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_files_of_trials_that_keep_nothing_are_removed_and_others_stay(home: str) -> None:
     swept(home, watch=[ended(3), ended(4, checkpoint="kept")])
     assert trials_in(home) == [4]
+
+
+def test_what_a_trial_has_written_into_its_working_directory_stays(tmp_path: Path) -> None:
+    filled(str(tmp_path), 3, 4)
+    StudyFolder(OURS, str(tmp_path)).claim()
+    kept, empty = tmp_path / trial_folder(3), tmp_path / trial_folder(5)
+    empty.mkdir()
+    for folder in (kept, empty):
+        (folder / WORKING).touch()
+    checkpoints = Checkpoints(kept)
+    with checkpoints.drafting() as draft:
+        (draft / "weights").write_text("x")
+    checkpoints.commit(draft, Label(1.0, is_best=True))
+    swept(str(tmp_path), watch=[ended(3), ended(4), ended(5)])
+    assert {path.name for path in kept.iterdir()} == {WORKING, "weights"}
+    assert trials_in(str(tmp_path)) == [3]
 
 
 def test_a_trial_that_a_worker_holds_is_waited_for(home: str) -> None:

@@ -17,6 +17,7 @@ from hpsearch.report.data import ReportData, report_data
 from hpsearch.report.page import html_report, markdown_report, page
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.words.certainty import how_sure
 from support.studies.reported import (
     BEGAN,
     PARAMS,
@@ -222,3 +223,21 @@ def test_conditional_parameters_are_not_measured_where_not_every_trial_has_them(
     for trial in trials[::2]:
         trial.params = {**trial.params, "momentum": 0.5 + trial.number / 100}
     assert "never differ: `momentum`" in texts(report_on(trials))
+
+
+def test_parameters_without_effect_are_said_first_in_the_page_and_in_the_result(
+    report_on: Reporting,
+) -> None:
+    trials = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
+    data = report_on(trials)
+    warning = "PARAMETERS WITHOUT EFFECT: 6 trials with different values of "
+    assert warning in texts(data)
+    first, *_ = how_sure(data.result)
+    assert first.startswith(warning)
+    assert "learning_rate" in first
+
+
+def test_trials_that_differ_have_no_such_warning(report_on: Reporting) -> None:
+    same = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
+    data = report_on([*same, a_trial(6, State.COMPLETE, PARAMS[6], 1 / 6)])
+    assert "WITHOUT EFFECT" not in texts(data)

@@ -7,19 +7,24 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from trials.descriptions.report_pattern import visible
 from trials.disk.log_file import OURS, LogFile
+from trials.tasks.command.last_words import LETTERS, LastWords
 
 LAST_LINES = 20
 """Lines of a log that a failure repeats."""
-LETTERS = 500
-"""Letters of each of these lines."""
 
 
 class Output:
-    """The log of one attempt: a file, or standard error for None. A full disk ends no run."""
+    """The log of one attempt: a file, or standard error for None. A full disk ends no run.
+
+    Attributes:
+        words: What the lines say of the program's end.
+    """
 
     def __init__(self, log: Path | None) -> None:
         self._last: collections.deque[str] = collections.deque(maxlen=LAST_LINES)
+        self.words = LastWords()
         self._file = None if log is None else LogFile(log)
 
     @property
@@ -28,10 +33,10 @@ class Output:
 
     def write(self, line: bytes) -> None:
         """Add a line, with its end."""
-        text = line.rstrip().decode(errors="replace")
-        _, _, visible = text.rpartition("\r")  # the last state of a progress bar
-        if visible.strip():
-            self._last.append(visible[:LETTERS])
+        text = visible(line)
+        self.words.take(text)
+        if text.strip():
+            self._last.append(text[:LETTERS])
         with suppress(OSError):
             if self._file is None:
                 sys.stderr.buffer.write(line)

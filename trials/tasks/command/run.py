@@ -8,6 +8,7 @@ may first go on for a while. A trial that waits at a rung waits suspended.
 from __future__ import annotations
 
 import collections
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -213,8 +214,9 @@ class CommandRun:
         details = self._output.last_lines
         if code == 0:
             return ProgramFailed(f"{what}; {self._advice()}", details)
-        last = details.rpartition("\n")[2].strip()
-        return ProgramFailed(f"{what}: {last}" if last else what, details)
+        words = self._output.words
+        why = words.last if code == -signal.SIGKILL else words.cause
+        return ProgramFailed(f"{what}: {why}" if why else what, details)
 
     def _advice(self) -> str:
         if self._reached > 0:

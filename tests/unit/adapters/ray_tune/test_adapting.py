@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -337,3 +339,75 @@ def test_rays_own_class_protocol_gives_the_same_results(tmp_path, monkeypatch):
         theirs_alone = {name: result[name] for name in ("count", "mine")} | result["deep"]
         assert dict(zip(theirs_alone, metrics.values(), strict=True)) == theirs_alone
     assert Counting.log == told
+
+
+def test_each_trial_runs_in_a_folder_of_its_own_and_finds_its_files_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def train(config):
+        assert str(Path.cwd()) == tune.get_context().get_trial_dir()
+        assert os.environ["TUNE_ORIG_WORKING_DIR"] == str(tmp_path)
+        model = Path("my_model")
+        had = model.read_text() if model.exists() else "nothing"
+        model.write_text(str(config["lr"]))
+        tune.report({"had": float(had) if had != "nothing" else 0.0})
+
+    def had(number, lr):
+        folder = tmp_path / f"trial-{number:05d}"
+        params = {"lr": lr, "model.width": 3}
+        run = run_of(train, tmp_path, number=number, folder=folder, params=params)
+        ((_, metrics),) = metrics_of(run)
+        run.close()
+        assert Path.cwd() == tmp_path
+        return metrics["had"]
+
+    assert [had(1, 0.1), had(2, 0.2), had(1, 0.3)] == [0.0, 0.0, 0.1]
+    assert "TUNE_ORIG_WORKING_DIR" not in os.environ
+
+
+def test_a_class_runs_there_too_also_where_checkpoints_go_to_a_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    folders = []
+
+    class Writes(tune.Trainable):
+        def setup(self, config):
+            folders.append(Path.cwd())
+
+        def step(self):
+            Path("steps").write_text("1")
+            return {"a": 1.0, "done": True}
+
+    for folder in (tmp_path / "trial-00007", "memory://studies/trial-00007"):
+        metrics_of(run_of(Writes, tmp_path, folder=folder))
+    local, temporary = folders
+    assert local == tmp_path / "trial-00007"
+    assert temporary.is_relative_to(tmp_path / "temporary")
+    assert (local / "steps").exists()
+    assert (temporary / "steps").exists()
+
+
+def test_a_file_beside_the_script_is_said_to_be_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.csv").write_text("x")
+
+    def train(config):
+        Path("data.csv").read_text()
+        tune.report({"a": 1.0})
+
+    with pytest.raises(FileNotFoundError, match=r"data\.csv is in .* RAY_CHDIR_TO_TRIAL_DIR=0"):
+        metrics_of(run_of(train, tmp_path))
+    monkeypatch.setenv("RAY_CHDIR_TO_TRIAL_DIR", "0")
+    assert len(metrics_of(run_of(train, tmp_path))) == 1
+
+
+def test_a_trial_that_fails_leaves_its_folder_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def train(config):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        metrics_of(run_of(train, tmp_path))
+    assert Path.cwd() == tmp_path

@@ -16,6 +16,7 @@ from hpsearch.adapters import loading
 from hpsearch.bridges.ray_tune.plan import plan_of
 from hpsearch.bridges.ray_tune.tuner import NotCarriedOverWarning, Tuner
 from hpsearch.errors import SpecError, UserError
+from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.reading import parse
 
 LOCK = threading.Lock()
@@ -91,6 +92,30 @@ def test_a_grace_period_beyond_the_end_of_a_trial_pauses_none():
     scheduler = ASHAScheduler(grace_period=4)
     study = study_of(scheduler=scheduler, run={"stop": {"training_iteration": 2}})
     assert study["search"]["pruner"]["first_rung"] == study["budget"]["per_trial"]["steps"] == 2
+
+
+@pytest.mark.parametrize(("max_t", "stop", "least"), [(100, 30, 30), (30, 100, 30), (9, None, 9)])
+def test_a_schedulers_end_and_the_one_of_the_run_hold_together(max_t, stop, least):
+    run = {"stop": None if stop is None else {"training_iteration": stop}}
+    for scheduler in (ASHAScheduler(max_t=max_t), HyperBandScheduler(max_t=max_t)):
+        assert study_of(scheduler=scheduler, run=run)["budget"]["per_trial"]["steps"] == least
+    endless = ASHAScheduler(max_t=max_t, stop_last_trials=False)
+    whole = study_of(scheduler=endless, run=run)["budget"]["per_trial"]["steps"]
+    assert whole == (stop or max_t)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "said"),
+    [
+        (ASHAScheduler(max_t=100), "trials pause from 2 iterations on"),
+        (ASHAScheduler(max_t=10, grace_period=5), "leaves no iteration at which trials could"),
+    ],
+)
+def test_the_warning_says_where_trials_really_pause(scheduler, said):
+    plan = planned(scheduler=scheduler, run={"stop": None})
+    levels = rung_levels(parse(plan.text, base=plan.base))
+    assert (f"from {levels[0]:g} iterations" in said) == (len(levels) > 1)
+    assert said in plan.dropped[0]
 
 
 @pytest.mark.parametrize(
