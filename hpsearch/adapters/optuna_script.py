@@ -128,14 +128,14 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
         with io.open_code(str(file)) as content:
             code = compile(content.read(), str(file), "exec")
         with script.in_trial(_Arguments(arguments)), script.parsed_arguments(recorder.arguments):
-            exec(code, vars(module))
+            exec(code, vars(module))  # noqa: S102 - as Python runs it
     except SystemExit as end:
         ended = f"calls sys.exit({code_of(end.code)}) before study.optimize"
         if end.code == ARGPARSE:
             ended += "; where it needs arguments, name them after it, or under task.args"
     except SearchBegins:
         pass
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - of any script
         ended = f"fails before study.optimize: {in_words(error)}"
     finally:
         _recorder = None
