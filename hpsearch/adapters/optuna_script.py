@@ -232,10 +232,8 @@ def _optimize(recorder: Recorder, original: Any, *args: Any, **named: Any) -> No
     bound.apply_defaults()
     study = bound.arguments["self"]
     if type(study) is not optuna.Study:
-        kind = type(study).__module__
-        recorder.refuse(
-            f"searches by steps of {kind}, each a study of its own, as one study cannot"
-        )
+        kind = f"{type(study).__module__.partition('.')[0]}, which searches in several steps"
+        recorder.refuse(f"leaves its search to {kind}; write an objective for study.optimize")
     if recorder.search is None:
         line = _line_of(str(recorder.module.__file__))
         recorder.search = Search(study, bound.arguments, recorder.module, line)

@@ -86,8 +86,8 @@ class _Script:
         if found.arguments:
             task["args"] = found.arguments
         self._warn_of_searches()
-        budget = self._budget()
         search = self._search()
+        budget = self._budget()
         self._draft.sections = {
             "seed": self._seed,
             "task": task,
@@ -172,8 +172,10 @@ class _Script:
                 search["sampler"] = sampler
         if not tried.steps or len(found.directions) > 1:
             return search
-        if not tried.may_prune:
-            self._remark("the objective never asks should_prune: each trial trains in full")
+        is_in_order = tried.steps == sorted(tried.steps)
+        if not tried.may_prune or not is_in_order:
+            why = "never asks should_prune" if is_in_order else "reports its steps in no order"
+            self._remark(f"the objective {why}: each trial trains in full")
             search["pruner"] = "none"
         elif found.pruner is not None:
             pruner = self._method(found.pruner, methods.PRUNERS)
