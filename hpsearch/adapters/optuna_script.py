@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import optuna
@@ -127,11 +127,14 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     try:
         with io.open_code(str(file)) as content:
             code = compile(content.read(), str(file), "exec")
-        with script.in_trial(_Arguments(arguments)), script.parsed_arguments(recorder.arguments):
+        with (
+            script.in_trial(SimpleNamespace(get=dict(arguments).get)),
+            script.parsed_arguments(recorder.arguments),
+        ):
             exec(code, vars(module))  # noqa: S102 - as Python runs it
     except SystemExit as end:
         ended = f"calls sys.exit({code_of(end.code)}) before study.optimize"
-        if end.code == ARGPARSE:
+        if end.code == 2:  # of argparse
             ended += "; where it needs arguments, name them after it, or under task.args"
     except SearchBegins:
         pass
@@ -143,20 +146,6 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     if recorder.search is None or recorder.refusal:
         raise TaskError.at("task.kind", f"{file.name} {recorder.refusal or ended}")
     return recorder
-
-
-ARGPARSE = 2
-"""The exit code of argparse for wrong arguments."""
-
-
-class _Arguments:
-    """The arguments of a script, where it is asked for those of a trial."""
-
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self._arguments = arguments
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return self._arguments.get(name, default)
 
 
 def imported(module_name: str) -> Search | None:
@@ -184,16 +173,20 @@ def directions_in(text: str) -> tuple[str, ...] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def searches_in(text: str) -> dict[range, bool]:
-    """The lines of each call of `optimize` in a script; true where that is in a loop."""
-    found: dict[range, bool] = {}
+def other_searches(text: str, line: int | None) -> list[str]:
+    """Sentences on the calls of `optimize` in a script that are not the one in this line."""
+    found = []
     for node in ast.walk(ast.parse(text)):
         is_loop = isinstance(node, ast.For | ast.While)
         for each in ast.walk(node) if is_loop or isinstance(node, ast.Module) else ():
-            if isinstance(each, ast.Call) and _name_of(each.func) == "optimize":
-                lines = range(each.lineno, (each.end_lineno or each.lineno) + 1)
-                found[lines] = found.get(lines, False) or is_loop
-    return found
+            if line is None or not isinstance(each, ast.Call) or _name_of(each.func) != "optimize":
+                continue
+            is_here = each.lineno <= line <= (each.end_lineno or line)
+            if is_here and is_loop:
+                found.append(f"line {line} calls optimize in a loop: this is its first call alone")
+            elif not is_here and not is_loop:
+                found.append(f"this is the search of line {line}, and not that of {each.lineno}")
+    return list(dict.fromkeys(found))
 
 
 def _name_of(called: ast.expr) -> str:
@@ -255,65 +248,21 @@ def _storage(recorder: Recorder, original: Any, storage: Any = None) -> Any:
     return recorder.memory
 
 
-def _load_study(recorder: Recorder, original: Any, **named: Any) -> optuna.Study:
-    """A study of another program's storage, of which only its directions are read."""
-    name, storage = named.get("study_name"), named.pop("storage", None)
-    load: Callable[..., optuna.Study] = original
+def _load_study(recorder: Recorder, original: Any, **named: Any) -> Any:
     try:
-        return load(**named, storage=recorder.memory)
+        return original(**{**named, "storage": recorder.memory})
     except (KeyError, ValueError):
-        pass
-    theirs = None
-    try:
-        with _reading():
-            theirs = load(study_name=name, storage=_opened(storage))
-    except Exception as error:  # noqa: BLE001 - of any storage
-        what = f"loads the study {name!r} from a storage that cannot be read: {in_words(error)}"
-        recorder.refuse(f"{what}; make it where the script runs, by optuna.create_study")
-    assert theirs is not None
-    recorder.storages.append(storage)
-    recorder.memory.create_new_study(theirs.directions, theirs.study_name)
-    named["study_name"] = theirs.study_name
-    study = load(**named, storage=recorder.memory)
-    for key, value in theirs.user_attrs.items():
-        study.set_user_attr(key, value)
-    return study
+        name = named.get("study_name")
+        what = f"loads the study {name!r} of a storage, whose directions it does not state"
+        recorder.refuse(f"{what}: make it in the script, by optuna.create_study")
 
 
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Optuna does what it is told, while a script is recorded."""
-    global _recorder
-    before, _recorder = _recorder, None
-    try:
-        yield
-    finally:
-        _recorder = before
+def _ask(recorder: Recorder, *args: Any, **named: Any) -> None:
+    recorder.refuse("asks for trials itself: docs/ask-and-tell.md has study.ask and study.tell")
 
 
-def _opened(storage: Any) -> Any:
-    """A storage that a script has made, which is opened only now."""
-    delayed = vars(storage).pop(_DELAYED, None) if hasattr(storage, "__dict__") else None
-    if delayed is not None:
-        begin, args, named = delayed
-        begin(storage, *map(_opened, args), **{key: _opened(each) for key, each in named.items()})
-    return storage
-
-
-_DELAYED = "opened_by_hpsearch"
-
-
-def _delayed(recorder: Recorder, original: Any, storage: Any, *args: Any, **named: Any) -> None:
-    vars(storage)[_DELAYED] = original, args, named
-
-
-def _refused(what: str) -> Callable[..., None]:
-    return lambda recorder, *args, **named: recorder.refuse(what)
-
-
-_ASKS = "asks for trials itself (study.ask); see docs/ask-and-tell.md, which has the same calls"
 _in_place_of(optuna.Study, "optimize", _optimize)
-_in_place_of(optuna.Study, "ask", _refused(_ASKS))
+_in_place_of(optuna.Study, "ask", _ask)
 _in_place_of(optuna.storages, "get_storage", _storage)
 for _owner in (optuna, optuna.study):
     _in_place_of(_owner, "load_study", _load_study)
@@ -325,4 +274,4 @@ for _class in (
     journals.JournalFileBackend,
     journals.JournalRedisBackend,
 ):
-    _in_place_of(_class, "__init__", _delayed)
+    _in_place_of(_class, "__init__", lambda *args, **named: None)  # not opened

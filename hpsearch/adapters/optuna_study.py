@@ -16,7 +16,6 @@ from optuna.pruners import NopPruner
 from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
-from optuna.study._frozen import FrozenStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from trials.contract import HISTORY, Note
@@ -47,6 +46,7 @@ class StorageOfTrial(BaseStorage):
         stated: The study that the objective's script has made, if any: its attributes hold here.
     """
 
+    get_all_studies = _refused("a list of studies", "the command is: hpsearch ls")
     create_new_study = _refused("create_new_study", _OWN)
     delete_study = _refused("delete_study", "the command is: hpsearch rm")
     create_new_trial = _refused("a new trial", "ask for one with: hpsearch enqueue")
@@ -90,11 +90,6 @@ class StorageOfTrial(BaseStorage):
 
     def get_study_system_attrs(self, study_id: int) -> dict[str, Any]:
         return {}
-
-    def get_all_studies(self) -> list[FrozenStudy]:
-        name, directions = self._asked()[0], self.get_study_directions(STUDY)
-        attrs = self.get_study_user_attrs(STUDY)
-        return [FrozenStudy(name, None, attrs, {}, STUDY, directions=directions)]
 
     def get_trial_id_from_study_id_trial_number(self, study_id: int, trial_number: int) -> int:
         return trial_number

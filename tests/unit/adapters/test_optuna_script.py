@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 from optuna.trial import FixedTrial
 
@@ -34,8 +33,8 @@ SHAPES = {
     "a deleted study": "optuna.delete_study(study_name='s', storage='sqlite:///theirs.db')\n"
     "create_study(study_name='s', storage='sqlite:///theirs.db').optimize(f)",
     "an except of everything": "try:\n    create_study().optimize(f)\nexcept:\n    print('ended')",
-    "a thread": "from threading import Thread\nt = Thread(target=create_study().optimize, args=(f,))\n"
-    "t.start(); t.join()",
+    "a thread": "from threading import Thread\n"
+    "t = Thread(target=create_study().optimize, args=(f,))\nt.start(); t.join()",
     "a search before another": "create_study().optimize(f)\ncreate_study().optimize(None)",
 }
 
@@ -64,7 +63,7 @@ def test_the_search_of_a_script_is_found_and_nothing_is_stored(
     ("rest", "says"),
     [
         ("study = create_study()\nstudy.tell(study.ask(), 1.0)", "docs/ask-and-tell.md"),
-        ("optuna.load_study(study_name='s', storage='sqlite:////no/such.db')", "cannot be read"),
+        ("optuna.load_study(study_name='s', storage='sqlite:///their.db')", "loads the study 's'"),
         ("print('nothing')", "ends without a call of study.optimize"),
         ("1 / 0", "fails before study.optimize: ZeroDivisionError"),
         ("import sys; sys.exit('no data')", "calls sys.exit"),
@@ -86,18 +85,6 @@ def test_what_cannot_be_carried_over_is_refused_by_name(
 ) -> None:
     with pytest.raises(TaskError, match=says):
         run_to_search(script(tmp_path, rest), {})
-
-
-def test_a_study_that_is_loaded_has_the_directions_of_its_storage(tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path / 'theirs.db'}"
-    theirs = optuna.create_study(study_name="s", storage=storage, directions=["maximize"])
-    theirs.set_user_attr("who", "them")
-    rest = f"optuna.load_study(study_name='s', storage={storage!r}).optimize(f)"
-    search = run_to_search(script(tmp_path, rest), {}).search
-    assert search is not None
-    assert search.directions == ("maximize",)
-    assert search.study.user_attrs == {"who": "them"}
-    assert optuna.load_study(study_name="s", storage=storage).trials == []
 
 
 ARGUMENTS = """

@@ -97,9 +97,9 @@ def test_all_of_a_script_is_read_or_named_as_lost(tmp_path: Path) -> None:
     for part in (
         "gamma of TPESampler cannot be carried over",
         "the callback stopping is not called",
-        "not carried over: the user attributes of enqueued trials",
-        "not carried over: its storage",
-        "and not that of line",
+        "the user attributes of enqueued trials are not carried over",
+        "its storage is not used",
+        "and not that of",
         "a trial is ended at step 4",
     ):
         assert part in told
@@ -147,7 +147,7 @@ def test_a_trial_that_fails_or_a_sampler_of_ones_own_is_told(tmp_path: Path) -> 
     _, remarks = carried_over(source, tmp_path)
     told = "\n".join(remarks)
     assert "the first trial fails: OSError: no data" in told
-    assert "Own of search" in told or "Own of __main__" in told
+    assert "Own cannot be carried over" in told
     assert "reports its steps in no order" in told
 
 
