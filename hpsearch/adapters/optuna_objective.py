@@ -107,7 +107,7 @@ def _directions(task: Mapping[str, Any], base: Path) -> tuple[str, ...] | None:
     file = getattr(sys.modules[module_name], "__file__", None) or ""
     if not file.endswith(".py"):
         return None
-    return optuna_script.directions_in(Path(file).read_text(encoding="utf-8"))
+    return optuna_script.directions_in(Path(file).read_text(encoding="utf-8"), name)
 
 
 def _mistake(what: str) -> TaskError:

@@ -120,7 +120,7 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     module = ModuleType(MAIN)
     module.__file__ = str(file)
     recorder = _recorder = Recorder(module)
-    before = sys.modules[MAIN], sys.argv, sys.path[:]
+    before = sys.modules[MAIN], sys.argv
     sys.modules[MAIN], sys.argv = module, [str(file), *words]
     sys.path.insert(0, str(file.resolve().parent))
     ended = "ends without a call of study.optimize"
@@ -142,7 +142,7 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
         ended = f"fails before study.optimize: {in_words(error)}"
     finally:
         _recorder = None
-        sys.modules[MAIN], sys.argv = before[:2]
+        sys.modules[MAIN], sys.argv = before
     if recorder.search is None or recorder.refusal:
         raise TaskError.at("task.kind", f"{file.name} {recorder.refusal or ended}")
     return recorder
@@ -154,12 +154,17 @@ def imported(module_name: str) -> Search | None:
     return None if found is None else found.search
 
 
-def directions_in(text: str) -> tuple[str, ...] | None:
-    """The directions that a script's calls of `create_study` state; None if they are not constants,
-    or differ."""
+def directions_in(text: str, objective: str) -> tuple[str, ...] | None:
+    """The directions that a script's calls of `create_study` state, without those of its objective,
+    which may search by itself; None if they are not constants, or differ."""
     found: set[tuple[str, ...]] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and _name_of(node.func) == "create_study":
+    nodes = list(ast.walk(ast.parse(text)))
+    inner = [each for each in nodes if getattr(each, "name", None) == objective]
+    apart = {each for node in inner for each in ast.walk(node)}
+    for node in nodes:
+        if not isinstance(node, ast.Call) or node in apart:
+            continue
+        if _name_of(node.func) == "create_study":
             try:
                 stated = {
                     str(each.arg): ast.literal_eval(each.value)

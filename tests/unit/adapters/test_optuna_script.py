@@ -132,12 +132,13 @@ def test_optuna_is_as_it_was_once_the_script_has_run(tmp_path: Path) -> None:
         ("create_study(**given)", None),
         ("create_study()\ncreate_study(direction='maximize')", None),
         ("print()", None),
+        ("create_study()\ndef f(t):\n    create_study(direction='maximize')", ("minimize",)),
     ],
 )
 def test_directions_are_read_where_they_are_constants(
     text: str, directions: tuple[str, ...] | None
 ) -> None:
-    assert directions_in(text) == directions
+    assert directions_in(text, "f") == directions
 
 
 GUARDED = "if __name__ == '__main__':\n    create_study(direction='maximize').optimize(f)"
