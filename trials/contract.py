@@ -117,12 +117,17 @@ class Setup:
     ranks: Ranks | None = None
 
 
+HISTORY = "history"
+"""In place of a distribution: the name of the study and its trials, as the study has them."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A parameter without a value, which only the study can draw.
 
     Args:
-        distribution: In the JSON that Optuna writes distributions in.
+        distribution: In the JSON that Optuna writes distributions in; `HISTORY` asks for the name
+            of the study and its trials instead.
     """
 
     name: str
@@ -137,11 +142,13 @@ class Note:
         attributes: Values that JSON has.
         constraints: The excess over each limit of the trial; 0 or less if it keeps the limit.
         metrics: Measured after the last report, to which they are added.
+        kept: Values that JSON has, which a library keeps with the trial for itself.
     """
 
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constraints: Mapping[str, float] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
+    kept: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

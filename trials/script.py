@@ -70,6 +70,11 @@ def end_import() -> None:
         raise ImportEnds(sys.modules[name])
 
 
+def imported_now() -> str | None:
+    """The name of the user's module that is imported here for its functions, if any."""
+    return _importing.get()
+
+
 @contextmanager
 def in_trial(trial: Any) -> Iterator[None]:
     """Let the code of this thread find its trial."""
@@ -81,8 +86,9 @@ def in_trial(trial: Any) -> Iterator[None]:
 
 
 @contextmanager
-def parsed_arguments() -> Iterator[None]:
-    """Let `argparse` find the parameters of the running trial where a command line is empty."""
+def parsed_arguments(read: dict[str, Any] | None = None) -> Iterator[None]:
+    """Let `argparse` find the parameters of the running trial where a command line is empty. The
+    values that it reads which are not defaults go into `read`."""
     parse = ArgumentParser.parse_known_args
 
     def parse_known_args(
@@ -91,7 +97,10 @@ def parsed_arguments() -> Iterator[None]:
         if args or running() is None:
             return parse(parser, args, namespace)
         with _values_of_trial(parser._actions):
-            return parse(parser, args, namespace)
+            found = parse(parser, args, namespace)
+        if read is not None:
+            read.update(_stated(parser._actions, found[0]))
+        return found
 
     ArgumentParser.parse_known_args = parse_known_args  # type: ignore[assignment] # no overloads
     try:
@@ -113,6 +122,17 @@ def _values_of_trial(arguments: Sequence[Action]) -> Iterator[None]:
     finally:
         for each, default, is_required in before:
             each.default, each.required = default, is_required
+
+
+def _stated(arguments: Sequence[Action], found: Namespace) -> dict[str, Any]:
+    """The values that are not defaults, as plain values."""
+    stated = {}
+    for each in arguments:
+        value = getattr(found, each.dest, each.default)
+        if value != each.default:
+            is_plain = isinstance(value, bool | int | float | str | list)
+            stated[each.dest] = value if is_plain else str(value)
+    return stated
 
 
 class ScriptTrial:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,20 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
 def inspect(
     task: Mapping[str, Any],
     base: Path | None = None,
+    directions: Sequence[str] = (),
     remark: Callable[[str], None] | None = None,
 ) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
-    function. `remark` as of `tasks.inspect`."""
+    function, and the directions of the study where its code states others. `remark` as of
+    `tasks.inspect`."""
     if task.get("library") is None:
         return tasks.inspect(task, base, remark)
     try:
         load(task, base)
     except TaskError as error:
         return error.problems
-    return []
+    if task["library"] != OPTUNA:
+        return []
+    from hpsearch.adapters import optuna_objective  # imported here: its code imports Optuna
+
+    return optuna_objective.problems_with(task, base or Path.cwd(), directions)

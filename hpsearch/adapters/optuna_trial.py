@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import optuna
 from optuna.distributions import (
     BaseDistribution,
     CategoricalDistribution,
@@ -19,18 +20,19 @@ from optuna.distributions import (
     check_distribution_compatibility,
     distribution_to_json,
 )
-from optuna.trial import FixedTrial
+from optuna.trial import FrozenTrial, Trial
 
-from trials.contract import Goal, Note, TrialStopped
+from hpsearch.adapters.optuna_study import StorageOfTrial, StudyOfTrial
+from trials.contract import Goal, TrialStopped
 from trials.foreign import plain
 from trials.running.reported import number_of, scalar_of
 from trials.settings import as_scalar
 from trials.tasks.function.trial import FunctionTrial
 
 
-class ObjectiveTrial(FixedTrial):
-    """The trial that an objective is called with: Optuna's own of given parameters, which asks its
-    study for those that it was not given.
+class ObjectiveTrial(Trial):
+    """The trial that an objective is called with: Optuna's own, which asks the study that runs it
+    for parameters that it was not given.
 
     A suggestion is answered from the trial's parameters where they have it: those that the study
     file names, those under its `settings` and `args`, and whatever an earlier attempt of the trial
@@ -40,8 +42,13 @@ class ObjectiveTrial(FixedTrial):
     unit of the budget.
     """
 
-    def __init__(self, given: Mapping[str, Any], trial: FunctionTrial) -> None:
-        super().__init__(dict(given), trial.number)
+    def __init__(
+        self, given: Mapping[str, Any], trial: FunctionTrial, stated: optuna.Study | None = None
+    ) -> None:
+        super().__init__(StudyOfTrial(StorageOfTrial(trial, stated)), trial.number)
+        if stated is not None:  # for who reads them; the study has its own
+            self.study.sampler, self.study.pruner = stated.sampler, stated.pruner
+        self._given = dict(given)
         self._trial = trial
         self._first_step: int | None = None
         self._last_step = -1
@@ -55,27 +62,27 @@ class ObjectiveTrial(FixedTrial):
         content = {"name": type(distribution).__name__, "attributes": {"choices": written}}
         value = self._asked(name, distribution, json.dumps(content))
         chosen = choices[_place_of(name, value, written)]
-        self._suggested_params[name] = chosen
+        self._cached_frozen_trial.params[name] = chosen
         return chosen
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
         """A number, drawn by the study if the trial does not have it."""
         value = self._asked(name, distribution, distribution_to_json(distribution))
         fitting = _fitting(name, value, distribution)
-        self._suggested_params[name] = fitting
+        self._cached_frozen_trial.params[name] = fitting
         return fitting
 
     def _asked(self, name: str, distribution: BaseDistribution, content: str) -> Any:
         """The value of a parameter; `content` is its distribution in JSON, whose choices may be
         lists and mappings."""
         name = _name(name)
-        before = self._distributions.get(name)
-        if before is not None:
-            check_distribution_compatibility(before, distribution)
-        if name not in self._params:
-            self._params[name] = self._trial.ask(name, content)
-        self._distributions[name] = distribution
-        return self._params[name]
+        drawn_from = self._cached_frozen_trial.distributions
+        if name in drawn_from:
+            check_distribution_compatibility(drawn_from[name], distribution)
+        if name not in self._given:
+            self._given[name] = self._trial.ask(name, content)
+        drawn_from[name] = distribution
+        return self._given[name]
 
     def report(self, value: float, step: int) -> None:
         """Report the objective's value at a step, and wait for the go-ahead. A step that is
@@ -97,6 +104,7 @@ class ObjectiveTrial(FixedTrial):
         if step <= self._last_step:
             return
         self._last_step = step
+        self._cached_frozen_trial.intermediate_values[step] = number
         if self._last_value is not None:
             self._report(self._trial.budget, [self._last_value])
             raise TrialStopped  # it would train beyond its budget
@@ -131,14 +139,16 @@ class ObjectiveTrial(FixedTrial):
         key = _name(key)
         kept = json.loads(json.dumps(scalar_of(value)))  # a copy; raises the TypeError
         super().set_user_attr(key, kept)
-        self._trial.note(Note(attributes={key: kept}))
 
     def set_constraint(self, key: str, value: float) -> None:
         """Say how far the trial exceeds a limit; 0 or less if it keeps it. Raises TypeError or
         ValueError if it is not a number."""
-        key = _name(key)
-        super().set_constraint(key, value)
-        self._trial.note(Note(constraints={key: self.constraints[key]}))
+        super().set_constraint(_name(key), value)
+
+    def constrain(self, measure: Callable[[FrozenTrial], Sequence[float]]) -> None:
+        """Set the constraints that the `constraints_func` of a sampler measures on this trial."""
+        for place, excess in enumerate(measure(self._cached_frozen_trial)):
+            self.set_constraint(str(place), excess)
 
 
 def _name(key: object) -> str:

@@ -85,6 +85,7 @@ class TrialLog:
     def note(self, trial: Trial, event: Noted) -> None:
         """Keep what a trial notes about itself."""
         trial.user_attrs = {**trial.user_attrs, **event.attributes}
+        trial.system_attrs = {**trial.system_attrs, **event.kept}
         _keep_margins(trial, event.constraints)
         self._history.touch(trial)
         if event.metrics and trial.reports:

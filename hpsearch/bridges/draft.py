@@ -13,8 +13,11 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.reading import space_in
 
 USUAL_TRIALS = 20
-SECTIONS = ("task", "settings", "space", "objective", "budget", "search")
-INLINE = ("objective", "search")
+SECTIONS = (
+    *("seed", "task", "settings", "space", "objective", "budget", "search", "enqueue"),
+    "resources",
+)
+INLINE = ("seed", "objective", "search", "resources")
 """Sections that fit on a line."""
 
 
@@ -69,6 +72,8 @@ def _section(name: str, value: Any) -> list[str]:
         return []
     if name in INLINE:
         return [f"{name}: {flow(value)}"]
+    if isinstance(value, list):
+        return [f"{name}:", *(f"  - {flow(part)}" for part in value)]
     return [f"{name}:", *(f"  {flow(key)}: {flow(part)}" for key, part in value.items())]
 
 

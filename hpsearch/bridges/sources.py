@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpsearch.bridges.optuna import read as optuna
+from hpsearch.bridges.optuna import script
 from hpsearch.bridges.optuna.translate import translate as translate_optuna
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, settle
 from hpsearch.bridges.tables import read as tables
@@ -31,20 +32,26 @@ def past_runs(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
     return found
 
 
-def translated(source: str, study: str | None) -> tuple[str, list[str]]:
-    """The study file that a W&B sweep or a study of Optuna's becomes, and lines for a person. The
-    name is that of the study; for a storage, that of a study in it.
+def translated(source: str, study: str | None, folder: Path) -> tuple[str, list[str]]:
+    """The study file, in a folder, that a W&B sweep, a script of Optuna with its arguments or a
+    study in a storage of Optuna's becomes, and lines for a person. The name is that of the study;
+    for a storage, that of a study in it.
 
     Raises:
         UserError: The source cannot be read, or has nothing to search.
         SpecError: It is YAML with mistakes.
     """
-    translate = translate_optuna if "://" in source else translate_wandb
-    draft = translate(source, study)
+    words = script.words_of(source)
+    if "://" in source:
+        draft = translate_optuna(source, study)
+    elif words is not None:
+        draft = script.translate(words, study, folder)
+    else:
+        draft = translate_wandb(source, study)
     text = draft.text()
     lines = list(draft.remarks)
     try:
-        parse(text, base=Path())
+        parse(text, base=folder)
     except SpecError as error:
         lines.append("it still needs a hand before it passes the check:")
         lines += [f"  {problem}" for problem in error.problems]

@@ -78,13 +78,14 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An attempt needs a parameter that the space does not name; it waits for an `Advance`."""
+    """An attempt needs a parameter that the space does not name, or the trials of its study; it
+    waits for an `Advance`."""
 
     trial: int
     attempt: int
     name: str
     distribution: str
-    """Its distribution, in Optuna's JSON."""
+    """Its distribution, in Optuna's JSON; `trials.contract.HISTORY` for the trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,8 @@ class Noted:
     """By name, how far the trial exceeds a limit of its own; 0 or less if it keeps it."""
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Measured after the last report, to which they are added."""
+    kept: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """For the library that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from hpsearch.search.optuna_private import contains, unheard
 from hpsearch.search.proposals import FIXED_PARAMS, Proposals
 from hpsearch.search.samplers.view import id_of
 from hpsearch.study_file.space import distribution_in, from_optuna
+from trials.contract import HISTORY
 
 DRAWN_TOGETHER = "hpsearch:relative_params"
 """The system attribute of a trial that holds what its sampler drew together."""
@@ -49,11 +50,14 @@ class Questions:
     @unheard()
     def value_for(self, trial: Trial, name: str, distribution: str) -> Any:
         """The value of a parameter: the one on record, or one that is drawn and recorded now from a
-        distribution in Optuna's JSON.
+        distribution in Optuna's JSON; for `HISTORY`, the study's name and its trials.
 
         Raises:
             Unanswerable: Nothing can draw it, or it had another kind or other choices before.
         """
+        if distribution == HISTORY:
+            study = self._history.study
+            return study.name, self._storage.get_all_trials(study.id, deepcopy=False)
         if name in trial.params:
             return trial.params[name]
         try:
@@ -106,7 +110,10 @@ class Questions:
 
 
 def first_value(distribution: str) -> Any:
-    """The first choice or the lowest number of a distribution, in Optuna's JSON."""
+    """The first choice or the lowest number of a distribution, in Optuna's JSON; for `HISTORY`, a
+    study without trials."""
+    if distribution == HISTORY:
+        return "", []
     return from_optuna(_first_value(distribution_in(distribution)))
 
 

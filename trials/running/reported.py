@@ -115,12 +115,17 @@ def numbers_among(values: Mapping[str, Any]) -> dict[str, float]:
 
 def plain_note(note: Note) -> Note:
     """A note as it can be kept. Raises ValueError if a part of it is not what `Note` says."""
+    attributes, kept = _in_json(note.attributes), _in_json(note.kept)
+    return Note(attributes, numbers_of(note.constraints), numbers_of(note.metrics), kept)
+
+
+def _in_json(values: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        attributes = json.loads(json.dumps(dict(note.attributes), default=_scalar))
+        found: dict[str, Any] = json.loads(json.dumps(dict(values), default=_scalar))
     except (TypeError, ValueError, RecursionError):
-        what = f"a note's attributes must be values that JSON has, not {_shown(note.attributes)}"
+        what = f"a note's attributes must be values that JSON has, not {_shown(values)}"
         raise ValueError(what) from None
-    return Note(attributes, numbers_of(note.constraints), numbers_of(note.metrics))
+    return found
 
 
 def _scalar(value: Any) -> Any:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Number
+from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters.ray_tune import trainable as classes
@@ -38,6 +39,9 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     """The training function of a trainable. Raises TaskError if it is not a trainable that can be
     trained here."""
     name = task["kind"]
+    if isinstance(found, Path):
+        what = "a script that searches by Ray Tune is started by hand, and searches by hpsearch"
+        raise TaskError.at("task.kind", f"{what} with: from hpsearch import tune")
     noted = TrainableNotes(**(task.get("args") or {}).get(OURS, {}))
     wrapped = unwrapped(found)
     parameters = {**wrapped.parameters, **(noted.parameters or {}), **_globals(noted, name)}

@@ -53,7 +53,7 @@ def init(
         typer.Option(
             "--from",
             metavar="FILE|URL",
-            help="The file of a W&B sweep, or the URL of an Optuna storage.",
+            help="A script of Optuna, the file of a W&B sweep, or the URL of an Optuna storage.",
         ),
     ] = None,
 ) -> None:

@@ -114,16 +114,18 @@ def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks. The source
-    is the file of a W&B sweep or a storage of Optuna's; a path that is a folder is as for
-    `write_starter`.
+    is the file of a W&B sweep, or a script or storage of Optuna's; a path that is a folder is as
+    for `write_starter`.
 
     Raises:
         UserError: The source cannot be read or has nothing to search, or the study file exists.
     """
     from hpsearch.bridges.sources import translated
 
-    text, remarks = translated(source, wanted.name)
-    _write_both(_file_at(path), text, force=wanted.force)
+    path = _file_at(path)
+    refuse_taken(path, force=wanted.force)
+    text, remarks = translated(source, wanted.name, path.parent)
+    _write_both(path, text, force=wanted.force)
     for remark in remarks:
         note(remark)
 

@@ -224,13 +224,15 @@ class Execution:
         return reported
 
     def _ask(self, question: Question) -> Mapping[str, Any]:
+        self._control.given.pop(question.name, None)  # an answer from before
         self._said(ev.Asked(*self._key, question.name, question.distribution), True)
         self._control.wait_for_value(question.name)
         return self._control.given
 
     def _note(self, note: Note) -> None:
         self._send_rest()  # the note may add to the last one
-        self._said(ev.Noted(*self._key, note.attributes, note.constraints, note.metrics), False)
+        told = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
+        self._said(told, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best

@@ -101,13 +101,14 @@ class ObjectiveStudy:
     Args:
         folder: For the database, the checkpoints and the module.
         code: The module, which defines `objective`.
+        name: The name of the objective in the module; `__main__` for a script.
         changes: Sections of the study file.
     """
 
-    def __init__(self, folder: Path, code: str, **changes: Any) -> None:
+    def __init__(self, folder: Path, code: str, *, name: str = "objective", **changes: Any) -> None:
         self.module = f"objectives_{abs(hash((str(folder), code)))}"
         (folder / f"{self.module}.py").write_text(code)
-        task = {"kind": f"{self.module}:objective", "library": "optuna"}
+        task = {"kind": f"{self.module}:{name}", "library": "optuna"}
         text = yaml.safe_dump({**STUDY, "task": task, **changes})
         self.spec: StudySpec = parse(text, base=folder)
         self.url = f"sqlite:///{folder / 'study.db'}"

@@ -40,7 +40,8 @@ SCRIPT = "__main__"
 """In place of a function's name: its whole file."""
 
 Adapt = Callable[[Any, Mapping[str, Any]], Function]
-"""From an object of another library and the `task` part to a function of `(params, trial)`. Raises
+"""From an object of another library, or the path of a script that makes one, and the `task` part to
+a function of `(params, trial)`. Raises
 a `TaskError` for an object that it cannot adapt. It pickles by its name: another process imports
 it."""
 
@@ -69,6 +70,8 @@ class FunctionTask:
                 what = f"code that is written for {task['library']} trains in a study alone"
                 raise TaskError.at("task.library", f"{what}; use hpsearch run")
             self._function = find(task["kind"], base)
+        elif self._is_script:
+            self._function = adapt(file_of(task["kind"], base), task)
         else:
             self._function = adapt(named(task["kind"], base), task)
 
@@ -110,9 +113,9 @@ def find(kind: str, base: Path) -> Function:
     Raises:
         TaskError: There is no such module or function, it fails on import, or it cannot be called.
     """
-    module_name, _, name = kind.partition(":")
+    name = kind.partition(":")[2]
     if name == SCRIPT:
-        return _whole_file(module_name, base)
+        return _whole_file(file_of(kind, base))
     function = named(kind, base)
     if not callable(function) or isinstance(function, type):
         raise _mistake(f"{kind} is not a function; write def {name}(params, trial)")
@@ -129,7 +132,10 @@ def find(kind: str, base: Path) -> Function:
     return found
 
 
-def _whole_file(module_name: str, base: Path) -> Function:
+def file_of(kind: str, base: Path) -> Path:
+    """The file of the script that ``module:__main__`` names; modules beside it are found from then
+    on. Raises TaskError if there is none."""
+    module_name = kind.partition(":")[0]
     _look_in(base)
     try:
         spec = importlib.util.find_spec(module_name)
@@ -137,12 +143,15 @@ def _whole_file(module_name: str, base: Path) -> Function:
         spec = None
     if spec is None or spec.origin is None:
         raise _mistake(f"no module named {module_name!r}; it must be in {base} or be installed")
-    file = spec.origin
-    _look_in(Path(file).parent)
+    file = Path(spec.origin)
+    _look_in(file.parent)
+    return file
 
+
+def _whole_file(file: Path) -> Function:
     def train(params: Mapping[str, Any], trial: FunctionTrial) -> None:
-        with _as_script(file, trial):
-            runpy.run_path(file, run_name=SCRIPT)
+        with _as_script(str(file), trial):
+            runpy.run_path(str(file), run_name=SCRIPT)
 
     return train
 

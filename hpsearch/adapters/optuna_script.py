@@ -1,0 +1,282 @@
+"""Scripts that search by `study.optimize`: run up to there, with nothing searched or stored.
+
+A script is run as Python runs it, so its search may be made anywhere: under the main guard, in a
+function, from arguments. Its studies are kept in memory, whatever storage they name. The first call
+of `optimize` ends the script; what it was called with is the `Search`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import io
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import optuna
+from optuna.storages import InMemoryStorage
+from optuna.storages import journal as journals
+
+from trials import script
+from trials.contract import TaskError
+from trials.foreign import code_of, in_words
+
+MAIN = "__main__"
+
+
+@dataclass
+class Search:
+    """A call of `study.optimize` that a script has made.
+
+    Attributes:
+        study: In memory, with the trials that were enqueued.
+        asked: The arguments of `optimize`, by name.
+        module: The script.
+        line: The line of the script that calls `optimize`; None if another module does.
+    """
+
+    study: optuna.Study
+    asked: Mapping[str, Any]
+    module: ModuleType
+    line: int | None
+
+    @property
+    def objective(self) -> Callable[[optuna.Trial], Any]:
+        found: Callable[[optuna.Trial], Any] = self.asked["func"]
+        return found
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        return tuple(each.name.lower() for each in self.study.directions)
+
+    @contextmanager
+    def as_main(self) -> Iterator[None]:
+        """The script is the main module, where processes that it starts look for its functions."""
+        before, sys.modules[MAIN] = sys.modules[MAIN], self.module
+        try:
+            yield
+        finally:
+            sys.modules[MAIN] = before
+
+
+class SearchBegins(BaseException):
+    """Ends a script where its search begins, or refuses it with a reason."""
+
+
+@dataclass
+class Recorder:
+    """The studies of a script that is run, and its search.
+
+    Attributes:
+        storages: The storages that studies were to be kept in.
+        arguments: The values of its command line that are not defaults, as argparse has read them.
+    """
+
+    module: ModuleType
+    search: Search | None = None
+    refusal: str | None = None
+    memory: InMemoryStorage = field(default_factory=InMemoryStorage)
+    storages: list[Any] = field(default_factory=list)
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def refuse(self, why: str) -> None:
+        """End the script, which searches in a way that cannot be carried over."""
+        script.end_import()
+        self.refusal = self.refusal or why
+        raise SearchBegins(why)
+
+
+_recorder: Recorder | None = None
+_running = threading.RLock()
+_imported: dict[str, Recorder] = {}
+"""By the name of a module that is imported for its objective, and searches without a guard."""
+_run: dict[tuple[Path, str], Recorder] = {}
+"""By a script and its arguments."""
+
+
+def run_to_search(file: Path, arguments: Mapping[str, Any], *words: str) -> Recorder:
+    """Run a script up to its search, once in a process. Its command line is `words`; where that is
+    empty, argparse reads the arguments.
+
+    Raises:
+        TaskError: It fails, ends without a search, or searches in a way that is refused.
+    """
+    key = (file.resolve(), repr((sorted(arguments.items()), words)))
+    with _running:
+        if key not in _run:
+            _run[key] = _recorded(file, arguments, words)
+        return _run[key]
+
+
+def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) -> Recorder:
+    global _recorder
+    module = ModuleType(MAIN)
+    module.__file__ = str(file)
+    recorder = _recorder = Recorder(module)
+    before = sys.modules[MAIN], sys.argv
+    sys.modules[MAIN], sys.argv = module, [str(file), *words]
+    sys.path.insert(0, str(file.resolve().parent))
+    ended = "ends without a call of study.optimize"
+    try:
+        with io.open_code(str(file)) as content:
+            code = compile(content.read(), str(file), "exec")
+        with (
+            script.in_trial(SimpleNamespace(get=dict(arguments).get)),
+            script.parsed_arguments(recorder.arguments),
+        ):
+            exec(code, vars(module))  # noqa: S102 - as Python runs it
+    except SystemExit as end:
+        ended = f"calls sys.exit({code_of(end.code)}) before study.optimize"
+        if end.code == 2:  # of argparse
+            ended += "; where it needs arguments, name them after it, or under task.args"
+    except SearchBegins:
+        pass
+    except Exception as error:  # noqa: BLE001 - of any script
+        ended = f"fails before study.optimize: {in_words(error)}"
+    finally:
+        _recorder = None
+        sys.modules[MAIN], sys.argv = before
+    if recorder.search is None or recorder.refusal:
+        raise TaskError.at("task.kind", f"{file.name} {recorder.refusal or ended}")
+    return recorder
+
+
+def imported(module_name: str) -> Search | None:
+    """The search that ended the import of a module, which has no main guard; None without one."""
+    found = _imported.get(module_name)
+    return None if found is None else found.search
+
+
+def directions_in(text: str, objective: str) -> tuple[str, ...] | None:
+    """The directions that a script's calls of `create_study` state, without those of its objective,
+    which may search by itself; None if they are not constants, or differ."""
+    found: set[tuple[str, ...]] = set()
+    nodes = list(ast.walk(ast.parse(text)))
+    inner = [each for each in nodes if getattr(each, "name", None) == objective]
+    apart = {each for node in inner for each in ast.walk(node)}
+    for node in nodes:
+        if not isinstance(node, ast.Call) or node in apart:
+            continue
+        if _name_of(node.func) == "create_study":
+            try:
+                stated = {
+                    str(each.arg): ast.literal_eval(each.value)
+                    for each in node.keywords
+                    if each.arg in (None, "direction", "directions")
+                }
+            except ValueError:  # not a constant
+                return None
+            one = stated.get("direction") or "minimize"
+            found.add(tuple(map(str, stated.get("directions") or [one])))
+    return found.pop() if len(found) == 1 else None
+
+
+def other_searches(text: str, line: int | None) -> list[str]:
+    """Sentences on the calls of `optimize` in a script that are not the one in this line."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        is_loop = isinstance(node, ast.For | ast.While)
+        for each in ast.walk(node) if is_loop or isinstance(node, ast.Module) else ():
+            if line is None or not isinstance(each, ast.Call) or _name_of(each.func) != "optimize":
+                continue
+            is_here = each.lineno <= line <= (each.end_lineno or line)
+            if is_here and is_loop:
+                found.append(f"line {line} calls optimize in a loop: this is its first call alone")
+            elif not is_here and not is_loop:
+                found.append(f"this is the search of line {line}, and not that of {each.lineno}")
+    return list(dict.fromkeys(found))
+
+
+def _name_of(called: ast.expr) -> str:
+    return str(getattr(called, "attr", None) or getattr(called, "id", ""))
+
+
+# ------------------------------------------------------------------------------- what scripts call
+
+
+def _recording() -> Recorder | None:
+    """The recorder of the script that runs, or of the module that is imported; None for code that
+    uses Optuna for itself."""
+    name = script.imported_now()
+    if _recorder is not None or name is None:
+        return _recorder
+    return _imported.setdefault(name, Recorder(sys.modules[name]))
+
+
+def _in_place_of(owner: Any, name: str, record: Callable[..., Any]) -> None:
+    """While a script is recorded, `record(recorder, original, *arguments)` is called in place of a
+    function or method of Optuna's."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def called(*args: Any, **named: Any) -> Any:
+        recorder = _recording()
+        if recorder is None:
+            return original(*args, **named)
+        return record(recorder, original, *args, **named)
+
+    setattr(owner, name, called)
+
+
+def _optimize(recorder: Recorder, original: Any, *args: Any, **named: Any) -> None:
+    bound = inspect.signature(original).bind(*args, **named)
+    bound.apply_defaults()
+    study = bound.arguments["self"]
+    if type(study) is not optuna.Study:
+        kind = f"{type(study).__module__.partition('.')[0]}, which searches in several steps"
+        recorder.refuse(f"leaves its search to {kind}; write an objective for study.optimize")
+    if recorder.search is None:
+        line = _line_of(str(recorder.module.__file__))
+        recorder.search = Search(study, bound.arguments, recorder.module, line)
+    script.end_import()
+    raise SearchBegins
+
+
+def _line_of(file: str) -> int | None:
+    calls = (each for each in inspect.stack(0) if each.filename == file)
+    first = next(calls, None)
+    return None if first is None else first.lineno
+
+
+def _storage(recorder: Recorder, original: Any, storage: Any = None) -> Any:
+    if isinstance(storage, InMemoryStorage) or type(storage).__module__.startswith("hpsearch."):
+        return storage
+    if storage is not None:
+        recorder.storages.append(storage)
+    return recorder.memory
+
+
+def _load_study(recorder: Recorder, original: Any, **named: Any) -> Any:
+    try:
+        return original(**{**named, "storage": recorder.memory})
+    except (KeyError, ValueError):
+        name = named.get("study_name")
+        what = f"loads the study {name!r} of a storage, whose directions it does not state"
+        recorder.refuse(f"{what}: make it in the script, by optuna.create_study")
+
+
+def _ask(recorder: Recorder, *args: Any, **named: Any) -> None:
+    recorder.refuse("asks for trials itself: docs/ask-and-tell.md has study.ask and study.tell")
+
+
+_in_place_of(optuna.Study, "optimize", _optimize)
+_in_place_of(optuna.Study, "ask", _ask)
+_in_place_of(optuna.storages, "get_storage", _storage)
+for _owner in (optuna, optuna.study):
+    _in_place_of(_owner, "load_study", _load_study)
+    _in_place_of(_owner, "delete_study", lambda *args, **named: None)
+for _class in (
+    optuna.storages.RDBStorage,
+    optuna.storages.JournalStorage,
+    optuna.storages.GrpcStorageProxy,
+    journals.JournalFileBackend,
+    journals.JournalRedisBackend,
+):
+    _in_place_of(_class, "__init__", lambda *args, **named: None)  # not opened
