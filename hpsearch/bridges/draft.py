@@ -13,8 +13,8 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.reading import space_in
 
 USUAL_TRIALS = 20
-SECTIONS = ("task", "settings", "space", "objective", "budget", "search")
-INLINE = ("objective", "search")
+SECTIONS = ("task", "settings", "space", "objective", "budget", "search", "resources")
+INLINE = ("objective", "search", "resources")
 """Sections that fit on a line."""
 
 

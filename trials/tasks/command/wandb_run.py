@@ -63,6 +63,7 @@ class WandbRun:
             "WANDB_SWEEP_ID": SWEEP,
             "WANDB_SWEEP_PARAM_PATH": str(self._params),
             "WANDB_DIR": str(self._folder),
+            "WANDB_SILENT": "true",  # its last lines would hide the script's own
         }
 
     def words(self, line: CommandLine, values: Mapping[str, Any]) -> list[str]:

@@ -35,10 +35,15 @@ LONGEST_NAME = 500
 
 
 class Reports:
-    """The reports of the runs of this process."""
+    """The reports of the runs of this process.
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._told = told
+    Args:
+        told: As in `TOLD`.
+        log: W&B's own `Run.log`.
+    """
+
+    def __init__(self, told: dict[str, Any], log: Any) -> None:
+        self._told, self._log = told, log
         self._names = [name for name, _ in told["goals"]]
         self._run: Any = None
         self._row: dict[str, float] = {}
@@ -96,6 +101,8 @@ class Reports:
         """Write the summary of a run that ends well, or where the process does."""
         if run is not self._run:
             return
+        if self._row:
+            self._log(run, {}, commit=True)  # W&B's summary lacks a step that is not complete
         self._commit()
         if exit_code or not self._told["total"]:
             return
@@ -186,8 +193,8 @@ def follow(wandb: Any, told: dict[str, Any]) -> None:
     """Let a trial have the reports of this process's runs."""
     from wandb.sdk.wandb_run import Run
 
-    reports = Reports(told)
     init, log, finish = wandb.init, Run.log, Run.finish
+    reports = Reports(told, log)
 
     @functools.wraps(init)
     def begin(*args: Any, **named: Any) -> Any:
@@ -227,8 +234,15 @@ def record(wandb: Any, file: str) -> None:
         write()
         return "hpsearch"
 
-    def agent(*args: Any, count: Any = None, **named: Any) -> None:
-        found["count"] = args[4] if len(args) > 4 else count
+    def agent(
+        sweep_id: Any = None,
+        function: Any = None,
+        entity: Any = None,
+        project: Any = None,
+        count: Any = None,
+        **named: Any,
+    ) -> None:
+        found.update(count=count, function=function is not None)
         write()
         raise SystemExit(0)
 
