@@ -140,7 +140,7 @@ class _Sweep:
             self._remark(f"without a place in a study: {', '.join(unused)}")
 
     def _parameters(self, parts: Any, place: str, before: str, config: dict[str, Any]) -> None:
-        if not isinstance(parts, dict) or not parts:
+        if not isinstance(parts, dict) or (before and not parts):
             self._refuse(place, f"{place} must be a mapping of names to parameters")
             return
         for key, part in parts.items():
@@ -298,7 +298,8 @@ class _Sweep:
         for key, value in numbers.items():
             if key not in ("min_iter", "max_iter", "s", "eta"):
                 self._refuse(f"{place}.{key}", f"{place}.{key} is not known; remove it")
-            elif not is_whole_number(value) or value < 1 + (key == "eta"):
+                return "none"
+            if not is_whole_number(value) or value < 1 + (key == "eta"):
                 least = "a whole number above 1" if key == "eta" else "a whole number above 0"
                 self._refuse(f"{place}.{key}", f"{place}.{key} must be {least}, not {value!r}")
                 return "none"

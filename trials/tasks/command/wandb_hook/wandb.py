@@ -58,7 +58,6 @@ class Reports:
             return
         self._commit()
         self._run, self._step = run, 0
-        atexit.register(self.end, run)  # after W&B's own, and so called before
 
     def log(self, run: Any, data: Any, step: Any, commit: Any) -> None:
         """Take what is logged, in the steps that W&B makes of it."""
@@ -104,6 +103,7 @@ class Reports:
         if self._row:
             self._log(run, {}, commit=True)  # W&B's summary lacks a step that is not complete
         self._commit()
+        self._run = None
         if exit_code or not self._told["total"]:
             return
         summary = plain(run.summary)
@@ -113,7 +113,6 @@ class Reports:
             number = aggregate_of(value, maximize=directions.get(name, False))
             if number is not None:
                 values[name] = number
-        self._run = None
         draft = self._told["summary"] + ".new"
         with open(draft, "w") as file:  # noqa: PTH123 - as short as can be
             json.dump({"values": values, "logged": self._count}, file)
@@ -200,6 +199,7 @@ def follow(wandb: Any, told: dict[str, Any]) -> None:
     def begin(*args: Any, **named: Any) -> Any:
         run = init(*args, **{**named, "mode": "offline"})
         reports.begin(run)
+        atexit.register(reports.end, run)  # after W&B's own, and so called before
         return run
 
     @functools.wraps(log)
