@@ -25,6 +25,15 @@ from trials.contract import Goal, ProgramFailed, Report, Setup
 from trials.running.report_grid import budget_from
 
 SEED = 5
+SAFE = """
+def safe():
+    try:
+        train()
+    except ZeroDivisionError:
+        pass
+
+
+"""
 
 
 @pytest.fixture
@@ -181,3 +190,12 @@ def test_a_script_that_fails_after_its_logs_has_no_result(place: Path) -> None:
     case = SweepCase(CONFIG_ALONE.sweep, {}, {}, "val_loss", script, 0)
     with pytest.raises(ProgramFailed, match="exit code 3 after its report at 3, before"):
         trained(study_of(case, place), CONFIG_ALONE.params, place)
+
+
+def test_a_run_that_fails_is_not_a_result_even_where_its_script_goes_on(place: Path) -> None:
+    script = OWN_AGENT.script.replace("train, count=2", "safe, count=2")
+    script = script.replace("for step in", "wandb.log({'loss': 1})\n        for step in")
+    script = script.replace("/ (step + 1)", "/ 0")
+    case = SweepCase(None, {}, {}, "loss", script.replace("if __name__", f"{SAFE}if __name__"), 0)
+    with pytest.raises(ProgramFailed, match="no run of wandb has"):
+        trained(study_of(case, place), OWN_AGENT.params, place)

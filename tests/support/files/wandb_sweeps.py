@@ -213,12 +213,12 @@ parser.add_argument("--rate", type=float)
 parser.add_argument("--seed", type=int)
 given = parser.parse_args()
 assert given.home == "here and there" and os.environ["NAME"] == "of a run"
-run = wandb.init(mode="online")
-assert json.load(open(given.file)) == dict(wandb.config)
-for epoch in range(3):
-    wandb.log({"loss": given.rate})
-run.summary["nothing"] = 1
-wandb.run.summary.update({"best_loss": given.rate + given.wide + given.seed})
+with wandb.init(mode="online") as run:
+    assert json.load(open(given.file)) == dict(wandb.config)
+    for epoch in range(3):
+        wandb.log({"loss": given.rate})
+    run.summary["nothing"] = 1
+    wandb.run.summary.update({"best_loss": given.rate + given.wide + given.seed})
 """,
     reports=1,
 )

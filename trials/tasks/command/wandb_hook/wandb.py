@@ -192,7 +192,7 @@ def follow(wandb: Any, told: dict[str, Any]) -> None:
     """Let a trial have the reports of this process's runs."""
     from wandb.sdk.wandb_run import Run
 
-    init, log, finish = wandb.init, Run.log, Run.finish
+    init, log, finish, leave = wandb.init, Run.log, Run.finish, Run.__exit__
     reports = Reports(told, log)
 
     @functools.wraps(init)
@@ -212,6 +212,11 @@ def follow(wandb: Any, told: dict[str, Any]) -> None:
         reports.end(run, exit_code)
         finish(run, exit_code, **others)
 
+    @functools.wraps(leave)
+    def left(run: Any, error: Any, *others: Any) -> None:
+        reports.end(run, 0 if error is None else 1)
+        leave(run, error, *others)
+
     def agent(sweep_id: Any = None, function: Any = None, *args: Any, **named: Any) -> None:
         if function is None:
             what = "wandb.agent without a function starts other programs"
@@ -220,7 +225,7 @@ def follow(wandb: Any, told: dict[str, Any]) -> None:
         if wandb.run is not None:
             wandb.run.finish()
 
-    wandb.init, Run.log, Run.finish = begin, note, end
+    wandb.init, Run.log, Run.finish, Run.__exit__ = begin, note, end, left
     wandb.agent = agent
     wandb.sweep = lambda *args, **named: "hpsearch"
 
