@@ -23,8 +23,8 @@ ADAPTERS: Mapping[str, str] = {
 def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
     """Build the task that the `task` part of a study file states. Its relative paths and modules
     are found in a folder, or in the current one. Raises TaskError with every mistake in it."""
-    library = task.get("library")
-    if library is None:
+    library = task.get("library", "")
+    if library not in ADAPTERS:
         return tasks.load(task, base)
     if problems := describe(task.get("kind")).problems_with(task):
         raise TaskError(problems)
@@ -41,7 +41,7 @@ def inspect(
     """Everything wrong with a task that can be seen before training: its fields, its data, its
     function, and the directions of the study where its code states others. `remark` as of
     `tasks.inspect`."""
-    if task.get("library") is None:
+    if task.get("library") not in ADAPTERS:
         return tasks.inspect(task, base, remark)
     try:
         load(task, base)

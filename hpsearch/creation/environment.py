@@ -11,8 +11,7 @@ from pathlib import Path
 from hpsearch.domain.records import Environment
 from hpsearch.study_file.models import StudySpec
 from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND
-from trials.descriptions.command_line import CommandLine
+from trials.descriptions.command import COMMAND, line_of
 from trials.running.arithmetic import versions_of
 
 RECORDED_PACKAGES = (
@@ -67,7 +66,7 @@ def _names(spec: StudySpec) -> list[str]:
     task = spec.task
     if task["kind"] == COMMAND.kind:
         folder = Path(task.get("cwd", "."))
-        return [str(folder / word) for word in CommandLine(task["run"]).plain_words]
+        return [str(folder / word) for word in line_of(task).plain_words]
     settings = {**task.get("args", {}), **task}
     names = [value for _, value in sorted(settings.items()) if isinstance(value, str)]
     if task["kind"] not in BUILT_IN:

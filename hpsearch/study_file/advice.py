@@ -10,8 +10,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
 from hpsearch.study_file.space import is_open
 from hpsearch.study_file.validation import shown
-from trials.descriptions.command import COMMAND
-from trials.descriptions.command_line import CommandLine
+from trials.descriptions.command import COMMAND, line_of
 
 
 def advice(spec: StudySpec) -> list[str]:
@@ -22,7 +21,7 @@ def advice(spec: StudySpec) -> list[str]:
 def _dashes(spec: StudySpec) -> Iterator[str]:
     if spec.task.get("kind") != COMMAND.kind:
         return
-    line = CommandLine(spec.task["run"])
+    line = line_of(spec.task)
     values: dict[str, Sequence[Any]] = {name: [value] for name, value in spec.settings.items()}
     for name, parameter in spec.space.items():
         values[name] = parameter.choices if isinstance(parameter, CategoricalParameter) else ()

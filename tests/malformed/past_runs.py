@@ -10,6 +10,7 @@ GOOD = "id,lr,loss,epoch,state\na,0.1,0.5,1,done\nb,0.2,0.6,1,done\n"
 NAMED = ("import", "runs.csv", "--name", "old", "--params", "lr")
 MEASURED = ("--metric", "loss", "--direction", "minimize")
 CSV = (*NAMED, *MEASURED)
+SWEEP = "program: train.py\nmetric: {name: loss}\n"
 SPEC = ("init", "--from", "sweep.yaml", "made.yaml")
 
 
@@ -59,8 +60,8 @@ CASES = [
     Case("YAML of another kind", written("a.yaml", "a: 1\n"), "a.yaml has no parameters", "name a sweep of W&B", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a study file already", nothing, "study.yaml is a study file already", "hpsearch check", ("init", "--from", "study.yaml", "made.yaml")),
     Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a sweep of nothing", written("a.yaml", "parameters: {}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: x must have one of the distributions categorical", "with its numbers", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a study file that is there", written("sweep.yaml", "parameters: {x: {values: [1, 2]}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml")),
+    Case("a sweep of nothing", written("a.yaml", f"{SWEEP}parameters: {{}}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: x has the distribution 'odd'; use categorical", "y must be a mapping", ("init", "--from", "a.yaml", "made.yaml")),
+    Case("a study file that is there", written("sweep.yaml", f"{SWEEP}parameters: {{x: {{values: [1, 2]}}}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml")),
 ]
 # fmt: on

@@ -10,12 +10,14 @@ from trials.contract import Problem, TaskError
 from trials.descriptions import report_pattern
 from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine
 from trials.descriptions.description import Field, TaskDescription, by_name
+from trials.descriptions.sweep_command import SweepLine
 from trials.settings import nearest
 
 GRACE_S = 20.0
 """The time that a program may take to end. A worker that has not stopped an attempt after half a
 minute is replaced."""
 
+WANDB = "wandb"
 _NAMED = {"minLength": 1}
 _FIELDS = (
     Field(
@@ -55,7 +57,22 @@ _FIELDS = (
         (bool,),
         "whether the program continues from what it has written into {folder}; true if missing",
     ),
+    Field(
+        "library",
+        (str,),
+        "wandb for the script of a W&B sweep: it finds its parameters in wandb.config, and its "
+        "logs are reports",
+        limits={"enum": (WANDB,)},
+    ),
+    Field("config", (dict,), "constants of wandb.config; a parameter a.b goes into a mapping a"),
 )
+_NOT_WITH_WANDB = ("report", "reports", "resource", "ends_early")
+"""Keys that say how reports are found and when a trial ends."""
+
+
+def line_of(task: Mapping[str, Any]) -> CommandLine:
+    """The command line of a `task` part. Raises TaskError if it cannot be read."""
+    return SweepLine(task["run"]) if task.get("library") == WANDB else CommandLine(task["run"])
 
 
 class CommandDescription(TaskDescription):
@@ -66,9 +83,14 @@ class CommandDescription(TaskDescription):
         if found:
             return found
         try:
-            CommandLine(task["run"])
+            line = line_of(task)
         except TaskError as mistake:
             return mistake.problems
+        if isinstance(line, SweepLine):
+            return list(_sweep_problems(task, line))
+        if "config" in task:
+            what = f"is what wandb.config has; add library: {WANDB}, or use settings"
+            return [Problem("task.config", what)]
         return list(_report_problems(task))
 
     def problems_with_names(
@@ -76,13 +98,38 @@ class CommandDescription(TaskDescription):
     ) -> list[Problem]:
         if self.problems_with(task):
             return []
-        line = CommandLine(task["run"])
+        line = line_of(task)
+        if isinstance(line, SweepLine):  # all parameters reach wandb.config
+            names = [*settings, *space]
+            return [*_unknown(line, names), *_stated_twice(task, names), *_inseparable(line, space)]
         return [
             *_unknown(line, [*settings, *space]),
             *_unused(line, "settings", settings),
             *_unused(line, "space", space),
             *_inseparable(line, space),
         ]
+
+
+def _sweep_problems(task: Mapping[str, Any], line: SweepLine) -> Iterator[Problem]:
+    for name in _NOT_WITH_WANDB:
+        if name in task:
+            what = f"is not used beside library: {WANDB}, whose logs are reports; remove it"
+            yield Problem(f"task.{name}", what)
+    problem = line.problem_with_macros()
+    if problem is not None:
+        yield problem
+
+
+def _stated_twice(task: Mapping[str, Any], names: list[str]) -> Iterator[Problem]:
+    config = task.get("config", {})
+    for name in names:
+        inner = config
+        *parents, last = name.split(".")
+        for parent in parents:
+            inner = inner.get(parent, {}) if isinstance(inner, dict) else {}
+        if name in config or (isinstance(inner, dict) and last in inner):
+            what = f"{name} is a parameter, too, which would replace it; keep one"
+            yield Problem("task.config", what)
 
 
 def _report_problems(task: Mapping[str, Any]) -> Iterator[Problem]:

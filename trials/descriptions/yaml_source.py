@@ -1,7 +1,7 @@
 """YAML text as plain values, with the line of every key and item.
 
-It is stricter than YAML: one document, no tags, no repeated keys, keys are text. All mistakes are
-returned, as a list of problems.
+It is stricter than YAML: one document, no tags but `!!float` and its like, no repeated keys, keys
+are text. All mistakes are returned, as a list of problems.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ MOST_NODES = 100_000
 billions. A value counts once more for each 100 letters of it."""
 LONGEST_PLACE = 1_000
 """Letters of the dotted place of a value."""
+PLAIN_TAGS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null", "str"))
 LARGEST = 2**1024
 """No whole number is as large: no float could hold it, and Python prints only 4,300 digits."""
 
@@ -71,7 +72,8 @@ def read(text: str) -> Source:
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader, refusing tags, and more values than a study file has."""
+    """PyYAML's safe loader, refusing tags except those of plain values, and more values than a
+    study file has."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -82,7 +84,8 @@ class _Loader(yaml.SafeLoader):
         """Compose the next node, which must not have a tag."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         self._written.add(1, event.start_mark)
-        if getattr(event, "tag", None) is not None:
+        is_plain = isinstance(event, yaml.ScalarEvent) and event.tag in PLAIN_TAGS
+        if getattr(event, "tag", None) is not None and not is_plain:
             problem = f"found the tag {event.tag}"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         return super().compose_node(parent, index)
@@ -191,7 +194,10 @@ class _Builder:
             return text
         try:
             value = self._loader.construct_object(node)
-        except ValueError:  # digits that only look like a number: 0x_, or thousands of them
+        except (
+            ValueError,
+            KeyError,
+        ):  # digits that only look like a number: 0x_, or thousands of them
             value = LARGEST
         if isinstance(value, int) and abs(value) >= LARGEST:
             what = f"{text[:40]} is not a number that this program can hold"

@@ -77,9 +77,10 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         UserError: There is no such script, it fails, or it searches in a way that a study cannot.
     """
     file = Path(words[0])
-    text = text_of(file, "script", "name a script that calls study.optimize")
+    text = text_of(file, "script", "name a script that calls study.optimize or wandb.sweep")
     if "optuna" not in text:
-        raise UserError(f"{file} does not use Optuna", "see docs/own-training-code.md")
+        what = f"{file} neither uses Optuna nor begins a sweep of W&B"
+        raise UserError(what, "see docs/own-training-code.md")
     kind = _kind(file, folder)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpsearch.adapters.loading import load
+from hpsearch.adapters.loading import ADAPTERS, load
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, note
@@ -71,7 +71,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
 def _other_way(study: StudyHead, spec: StudySpec) -> str:
     """The advice for code of the user's own."""
     best = f"hpsearch best {study.name} --format"
-    if "library" in spec.task:
+    if spec.task.get("library") in ADAPTERS:
         return f"take the checkpoint of a trial that was trained in full, as named by: {best} json"
     train = "python -m trials winner.yaml --out DIR"
     return f"train it with: {best} yaml > winner.yaml - and then: {train}"

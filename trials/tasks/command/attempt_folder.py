@@ -39,6 +39,7 @@ class AttemptFolder:
     """The folder of one attempt, and its checkpoints.
 
     Attributes:
+        home: The folder around it, for files of ours.
         path: The folder that the program writes into.
         progress: The progress of the trial, from the checkpoint; empty for a trial that starts.
         newest: The newest checkpoint of this attempt; None if there is none.
@@ -51,8 +52,8 @@ class AttemptFolder:
     def __init__(self, setup: Setup, *, resumes: bool) -> None:
         self._trial = setup.folder
         self.checkpoints = Checkpoints(setup.folder, unit=setup.budget.unit)
-        self._home = _new_home(setup.folder, setup.attempt)
-        self.path = self._home / FILES
+        self.home = _new_home(setup.folder, setup.attempt)
+        self.path = self.home / FILES
         self.progress: dict[str, Any] = {}
         if resumes and setup.resume_from is not None:
             self._fill(setup.resume_from)
@@ -66,14 +67,14 @@ class AttemptFolder:
         self._cost_s = FIRST_COST_S
 
     def _fill(self, source: Path | str) -> None:
-        with removed_on_error(self._home), opened(source) as checkpoint:
+        with removed_on_error(self.home), opened(source) as checkpoint:
             self.checkpoints.continue_from(source, checkpoint.path)
             trees.copy(checkpoint.files / FILES, self.path)
             self.progress = json.loads((checkpoint.files / PROGRESS).read_text())
 
     def write_params(self, params: Mapping[str, Any]) -> Path:
         """Write all parameters as JSON beside the program's files, and return the file."""
-        file = self._home / PARAMS
+        file = self.home / PARAMS
         file.write_text(json.dumps(dict(params), indent=1))
         return file
 
@@ -118,7 +119,7 @@ class AttemptFolder:
 
     def remove(self) -> None:
         """Remove everything that is not in a checkpoint."""
-        drafts.discard(self._home)
+        drafts.discard(self.home)
         if folders.is_url(self._trial):
             return
         with suppress(OSError):  # it is not empty, or a link to somewhere

@@ -26,6 +26,7 @@ from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text, own_environment
 from trials.tasks.command.readers import ReportLine
 from trials.tasks.command.report_stream import ReportStream
+from trials.tasks.command.wandb_run import WandbRun, config_of
 
 POLL_S = 0.1
 """The longest wait for news before the run hands control back to its worker."""
@@ -48,6 +49,7 @@ class Command:
         resource: The key of a report with its resource.
         ends_early: Whether it may end before its budget.
         resumes: Whether it continues from the files of its folder.
+        config: For the script of a W&B sweep: constants of its config; None for other programs.
     """
 
     line: CommandLine
@@ -57,6 +59,7 @@ class Command:
     resource: str
     ends_early: bool
     resumes: bool
+    config: Mapping[str, Any] | None = None
 
 
 class CommandRun:
@@ -84,10 +87,17 @@ class CommandRun:
         """The resource of the last report of this attempt's program."""
         self._metrics: Mapping[str, float] = {}
         self._watch = Stopwatch(progress.get("elapsed", 0.0))
-        goal, reports = setup.goal, command.reports
+        self._given = self._given_values()
+        self._wandb: WandbRun | None = None
+        goal, reports, resource = setup.goal, command.reports, command.resource
         metric = None if goal is None else goal.metric
         file = None if reports is None else self._folder.path / reports
-        self._stream = ReportStream(command.patterns, file, command.resource, metric, self._output)
+        if command.config is not None:
+            config = config_of(command.config, setup.params, self._given)
+            self._wandb = WandbRun(setup, self._folder.home, self._folder.path, config)
+            file, resource = self._wandb.reports, self._wandb.resource
+        self._is_in_file = file is not None
+        self._stream = ReportStream(command.patterns, file, resource, metric, self._output)
         self._program: Program | None = None
         self._is_suspended = self._is_over = False
         self._is_at_report = False
@@ -110,6 +120,8 @@ class CommandRun:
                 self._is_at_report = False
                 continue
             program = self._go_on()
+            if program.over and self._has_summary(program):
+                continue
             if program.over:
                 self._finish(program)
                 return
@@ -129,20 +141,28 @@ class CommandRun:
         self._watch.go_on()
         return program
 
+    def _given_values(self) -> dict[str, Any]:
+        folder = self._folder.path
+        return {
+            BUDGET: int(self._total) if float(self._total).is_integer() else self._total,
+            FOLDER: str(folder),
+            RESUME: str(folder) if self._is_continued else None,
+            SEED: self._setup.seed,
+        }
+
     def _started(self) -> Program:
         setup, folder, line = self._setup, self._folder, self._command.line
-        values: dict[str, Any] = {
-            **setup.params,
-            BUDGET: int(self._total) if float(self._total).is_integer() else self._total,
-            FOLDER: folder.path,
-            RESUME: folder.path if self._is_continued else None,
-            SEED: setup.seed,
-        }
+        values = {**setup.params, **self._given}
         if PARAMS in line.names:
             values[PARAMS] = folder.write_params(setup.params)
-        words = line.filled(values)
+        environment = own_environment()
+        if self._wandb is None:
+            words = line.filled(values)
+        else:
+            environment = self._wandb.environment(environment)
+            words = self._wandb.words(line, values)
         self._output.note(f"attempt {setup.attempt}: {' '.join(words)}")
-        return Program(words, self._command.base, own_environment())
+        return Program(words, self._command.base, environment)
 
     def _listen(self, program: Program, timeout_s: float) -> None:
         self._take_in(program.read(timeout_s))
@@ -156,7 +176,7 @@ class CommandRun:
 
     def _take_report(self, report: ReportLine) -> None:
         resource = report.resource
-        if self._command.reports is not None and resource <= self._known:
+        if self._is_in_file and resource <= self._known:
             return  # the file is read as a whole
         if resource <= self._printed:
             if self._command.patterns:
@@ -185,6 +205,15 @@ class CommandRun:
         saved = self._save_if_due()
         best = None if saved is None else self.best
         return Report(resource, metrics, elapsed=elapsed, checkpoint=saved, best=best)
+
+    def _has_summary(self, program: Program) -> bool:
+        """Take in the summary of a W&B run that has ended well, once, as the last report."""
+        if self._wandb is None or program.code != 0 or self._known >= self._total:
+            return False
+        self._take_report(self._wandb.end())
+        what = f"the run has logged the objective {self._wandb.logged} times"
+        self._output.note(f"{what}; per_trial is {in_full(self._total)}, where its summary counts")
+        return True
 
     def _finish(self, program: Program) -> None:
         code = program.code

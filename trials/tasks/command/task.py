@@ -14,6 +14,7 @@ from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
 from trials.descriptions import report_pattern
+from trials.descriptions.command import line_of
 from trials.descriptions.command_line import CommandLine
 from trials.tasks.command.run import Command, CommandRun
 
@@ -33,7 +34,7 @@ class CommandTask:
         self.metrics = report_pattern.metrics_of(task)
         self.settings: Mapping[str, Setting] | None = None
         self._task, self._base = dict(task), base
-        line = CommandLine(task["run"])
+        line = line_of(task)
         folder = base / task.get("cwd", ".")
         if not folder.is_dir():
             raise TaskError.at("task.cwd", f"there is no folder {folder}")
@@ -45,7 +46,8 @@ class CommandTask:
             patterns=tuple(map(report_pattern.ReportPattern, report_pattern.texts_of(task))),
             resource=task.get("resource", report_pattern.RESOURCE),
             ends_early=task.get("ends_early", False),
-            resumes=task.get("resumes", True),
+            resumes=task.get("resumes", "library" not in task),
+            config=task.get("config", {}) if "library" in task else None,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

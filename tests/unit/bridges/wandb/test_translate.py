@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from hpsearch.bridges.draft import StudyDraft
-from hpsearch.bridges.wandb.translate import DISTRIBUTIONS, translate
+from hpsearch.bridges.wandb.distributions import DISTRIBUTIONS, WITHOUT_BOUNDS
+from hpsearch.bridges.wandb.translate import OF_W_AND_B, REFUSED, translate
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.reading import parse
 
@@ -38,6 +39,8 @@ def remarks(draft: StudyDraft) -> str:
 
 
 UNIFORM = {"min": 0.5, "max": 4}
+ZERO = {"min": 0, "max": 1}
+EIGHTS = {"min": 32, "max": 256, "q": 8}
 LOGS = {"min": -2, "max": 1}
 EXP = {"low": 0.1353352832, "high": 2.718281828, "log": True}
 
@@ -54,6 +57,11 @@ EXP = {"low": 0.1353352832, "high": 2.718281828, "log": True}
         ("log_uniform", LOGS, EXP),
         ("log_uniform_values", UNIFORM, {"low": 0.5, "high": 4.0, "log": True}),
         ("q_log_uniform_values", UNIFORM, {"type": "int", "low": 1, "high": 4, "log": True}),
+        ("q_log_uniform_values", EIGHTS, {"type": "int", "low": 32, "high": 256, "step": 8}),
+        ("q_log_uniform", {"min": 0, "max": 2}, {"type": "int", "low": 1, "high": 7, "log": True}),
+        ("inv_log_uniform_values", UNIFORM, {"low": 0.5, "high": 4.0, "log": True}),
+        ("inv_log_uniform", {"min": -1, "max": 2}, EXP),
+        ("categorical_w_probabilities", {"values": [1, 2], "probabilities": [0.5, 0.5]}, {}),
     ],
 )
 def test_each_distribution_becomes_a_parameter(
@@ -75,7 +83,7 @@ def test_what_states_no_distribution_has_the_usual_one(tmp_path: Path) -> None:
     assert [each["type"] for each in spec["space"].values()] == ["int", "float", "categorical"]
 
 
-def test_constants_become_settings_and_the_length_the_budget(tmp_path: Path) -> None:
+def test_constants_are_in_the_config_and_the_length_is_the_budget(tmp_path: Path) -> None:
     parameters = {
         "lr": {"min": 0.1, "max": 0.5},
         "seed": {"value": 3},
@@ -83,18 +91,50 @@ def test_constants_become_settings_and_the_length_the_budget(tmp_path: Path) -> 
         "momentum": {"value": 0.9},
     }
     draft, spec = made(tmp_path, parameters=parameters)
-    assert spec["settings"] == {"momentum": 0.9}
+    assert spec["task"] == {
+        "kind": "command",
+        "library": "wandb",
+        "run": "python train.py ${args}",
+        "config": {"seed": "{seed}", "epochs": "{budget}", "momentum": 0.9},
+    }
     assert spec["budget"] == {"trials": 9, "per_trial": {"epochs": 12}}
-    assert spec["task"]["run"] == (
-        "python train.py --lr={lr} --seed={seed} --epochs={budget} --momentum={momentum}"
-    )
     assert "epochs is how long a trial trains: {budget}" in remarks(draft)
+    assert "seed is the trial's own" in remarks(draft)
 
 
-def test_a_command_of_its_own_is_left_out_with_a_remark(tmp_path: Path) -> None:
-    draft, spec = made(tmp_path, program="my train.py", command=["run.sh"])
-    assert spec["task"]["run"] == "python 'my train.py' --lr={lr}"
-    assert "the sweep's own command is left out" in remarks(draft)
+def test_nested_parameters_and_constants_keep_their_places(tmp_path: Path) -> None:
+    inner = {"depth": {"values": [1, 2]}, "kind": {"value": "mlp"}}
+    _, spec = made(tmp_path, parameters={"model": {"parameters": inner}, "a.b": {"values": [1, 2]}})
+    assert list(spec["space"]) == ["model.depth", "a.b"]
+    assert spec["task"]["config"] == {"model": {"kind": "mlp"}}
+
+
+def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path: Path) -> None:
+    parameters = {"lr": {"min": "1e-4", "max": "1E-1"}, "decay": {"values": [0, "1e-3", "none"]}}
+    draft, spec = made(tmp_path, parameters=parameters)
+    assert spec["space"]["lr"] == {"type": "float", "low": 0.0001, "high": 0.1}
+    assert spec["space"]["decay"]["choices"] == [0, 0.001, "none"]
+    assert "lr: 1e-4 is text to YAML, and is the number 0.0001 here" in remarks(draft)
+
+
+@pytest.mark.parametrize(
+    ("command", "run"),
+    [
+        (["${env}", "${interpreter}", "${program}"], "/usr/bin/env python 'my train.py'"),
+        (
+            ["python3", "${program}", "${args_no_hyphens}"],
+            "python3 'my train.py' ${args_no_hyphens}",
+        ),
+        (["run.sh", "a b", 3], "run.sh 'a b' 3"),
+        (["x", "--d=${envvar:DATA}/in", "${args_json}"], "x '--d=${envvar:DATA}/in' ${args_json}"),
+        (["sh", "-c", "train {} ${args}"], "sh -c 'train {{}} ${{args}}'"),
+    ],
+)
+def test_a_command_is_carried_over_word_by_word(
+    command: list[Any], run: str, tmp_path: Path
+) -> None:
+    _, spec = made(tmp_path, program="my train.py", command=command)
+    assert spec["task"]["run"] == run
 
 
 @pytest.mark.parametrize(
@@ -107,14 +147,30 @@ def test_methods_become_samplers(method: str, search: dict[str, Any], tmp_path: 
 
 
 def test_a_grid_of_choices_is_tried_in_full(tmp_path: Path) -> None:
-    _, spec = made(tmp_path, method="grid", parameters={"a": {"values": [1, 2]}}, run_cap=None)
+    parameters = {"a": {"values": [1, 2]}, "b": {"min": 1, "max": 12}}
+    _, spec = made(tmp_path, method="grid", parameters=parameters, run_cap=None)
     assert spec["search"]["sampler"] == "brute_force"
+    assert spec["budget"]["trials"] == 24
 
 
-def test_early_termination_leaves_the_usual_pruner(tmp_path: Path) -> None:
-    draft, spec = made(tmp_path, early_terminate={"type": "hyperband", "max_iter": 27})
-    assert "search" not in spec
-    assert "weak trials pause instead of ending" in remarks(draft)
+@pytest.mark.parametrize(
+    ("stated", "first", "eta"),
+    [
+        ({"min_iter": 5}, 5, 3),
+        ({"max_iter": 27, "s": 2}, 3, 3),
+        ({"max_iter": 27, "s": 9}, 1, 3),
+        ({"max_iter": 27}, 1, 3),
+        ({"max_iter": 64, "s": 2, "eta": 4}, 4, 4),
+    ],
+)
+def test_hyperband_ends_trials_from_its_first_bracket_on(
+    stated: dict[str, int], first: int, eta: int, tmp_path: Path
+) -> None:
+    draft, spec = made(tmp_path, early_terminate={"type": "hyperband", **stated})
+    pruner = {"kind": "successive_halving", "min_resource": first, "reduction_factor": eta}
+    assert spec["search"] == {"pruner": pruner}
+    assert spec["budget"]["per_trial"]["steps"] == stated.get("max_iter", 30)
+    assert f"weak trials end at {first}, {first * eta}, " in remarks(draft)
 
 
 def test_the_target_ends_the_study(tmp_path: Path) -> None:
@@ -124,26 +180,73 @@ def test_the_target_ends_the_study(tmp_path: Path) -> None:
     assert spec["budget"]["target"] == 0.9
 
 
-def test_what_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"metric": None}, "metric is missing"),
+        ({"metric": {"goal": "minimize"}}, "metric is missing"),
+        ({"metric": {"name": "a", "goal": "max"}}, "goal must be minimize or maximize"),
+        ({"metric": {"name": "a", "gaol": "max"}}, "metric.gaol is not known"),
+        ({"metric": {"name": "a", "target": "low"}}, "target must be a number"),
+        ({"method": "annealing"}, "method must be bayes, random, grid"),
+        ({"program": None}, "program is missing"),
+        ({"command": "python train.py"}, "must be a list of words"),
+        ({"command": ["${pogram}"]}, "${pogram} is not one of ${env}"),
+        ({"run_cap": "many"}, "run_cap must be a whole number"),
+        ({"early_terminate": {"type": "envelope"}}, "must have the type hyperband"),
+        ({"early_terminate": {"type": "hyperband"}}, "neither min_iter nor max_iter"),
+        ({"early_terminate": {"type": "hyperband", "min_iter": 2, "eta": 1.5}}, "eta must be"),
+        ({"early_terminate": {"type": "hyperband", "miniter": 2}}, "miniter is not known"),
+        ({"paramters": {}}, "paramters is not a part"),
+        *(({key: {"a": 1}}, f"{key} is") for key in REFUSED),
+        ({"parameters": {"lr": {"min": 1}}}, "lr is uniform, and has no max"),
+        ({"parameters": {"lr": {"min": 1, "max": 2, "q": 2}}}, "has q, which that does not have"),
+        ({"parameters": {"lr": {"min": "low", "max": 2}}}, "lr has a min that is not a number"),
+        ({"parameters": {"lr": {"mu": 1, "sigma": 2}}}, "lr has the distribution normal"),
+        ({"parameters": {"lr": {"value": 1, "valeus": 2}}}, "lr has valeus"),
+        ({"parameters": {"lr": {"distribution": "constant"}}}, "lr is constant, and has no value"),
+        ({"parameters": {"lr": {"values": []}}}, "lr is categorical, and has no list"),
+        ({"parameters": {"lr": {"values": [1, 2], "probabilities": [0.9, 0.1]}}}, "probabilities"),
+        ({"parameters": {"m": {"parameters": {}}}}, "must be a mapping of names"),
+        ({"parameters": {"m": {"value": {"x": 1}}, "m.y": {"values": [1, 2]}}}, "m.y has a point"),
+        ({"parameters": {"x": {"distribution": "log_uniform_values", **ZERO}}}, "min of 0"),
+    ],
+)  # fmt: skip
+def test_what_a_study_cannot_have_is_refused_by_its_name(
+    changes: dict[str, Any], expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError) as refused:
+        made(tmp_path, **changes)
+    (problem,) = refused.value.problems
+    assert expected in problem
+
+
+@pytest.mark.parametrize("kind", WITHOUT_BOUNDS)
+def test_a_distribution_without_bounds_is_refused_with_what_to_write(
+    kind: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SpecError, match=f"lr has the distribution {kind}, .* uniform"):
+        made(tmp_path, parameters={"lr": {"distribution": kind}})
+
+
+def test_parts_that_say_nothing_of_the_search_are_named(tmp_path: Path) -> None:
+    draft, _ = made(tmp_path, **dict.fromkeys(OF_W_AND_B, "a"), metric={"name": "a"}, method=None)
+    assert "without a place in a study: description, project, entity, controller" in draft.remarks
+    assert "metric has no goal: minimize, as W&B takes it" in draft.remarks
+    assert "the sweep has no method: bayes" in draft.remarks
+
+
+def test_all_that_cannot_be_carried_over_is_one_error_with_its_lines(tmp_path: Path) -> None:
     parameters = {
         "lr": {"min": 0.1, "max": 0.5},
-        "odd": {"distribution": "normal"},
-        "opt": {"parameters": {"name": {"values": ["a"]}}},
-        "short": {"distribution": "uniform", "min": 1},
+        "odd": {"distribution": "odd"},
         "none": 3,
-        "folder": {"value": 3},
+        "opt": {"parameters": {"name": {"values": "a"}}},
     }
     with pytest.raises(SpecError) as refused:
         made(tmp_path, parameters=parameters)
-    lines = [problem.partition(" must")[0] for problem in refused.value.problems]
-    assert lines == [
-        "sweep.yaml:10: odd",
-        "sweep.yaml:12: opt",
-        "sweep.yaml:17: short",
-        "sweep.yaml:20: none",
-        "sweep.yaml:21: folder cannot be a placeholder of the command; rename it",
-    ]
-    assert "one of the distributions categorical, int_uniform" in refused.value.problems[0]
+    lines = [" ".join(problem.split()[:2]) for problem in refused.value.problems]
+    assert lines == ["sweep.yaml:10: odd", "sweep.yaml:12: none", "sweep.yaml:15: opt.name"]
 
 
 def test_a_sweep_with_nothing_to_search_is_refused(tmp_path: Path) -> None:

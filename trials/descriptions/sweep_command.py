@@ -1,0 +1,91 @@
+"""The command line of a W&B sweep: what W&B calls macros, such as ``${args}``, are filled in, too.
+
+A macro is a word of its own, and stands for several words. ``${envvar:NAME}`` may be a part of a
+word. The values are those that W&B puts in, in the form that it gives them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trials.contract import Problem
+from trials.descriptions.command_line import CommandLine
+
+JSON_FILE = "args_json_file"
+_MACRO = re.compile(r"(?<!\S)\$\{(\w+)\}(?!\S)")
+_VARIABLE = re.compile(r"\$\{envvar:(\w+)\}")
+
+
+def _without_false(name: str, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [f"--{name}"] if value else []
+    return [f"--{name}={value}"]
+
+
+MACROS: Mapping[str, Callable[[str, Any], list[str]]] = {
+    "args": lambda name, value: [f"--{name}={value}"],
+    "args_no_equals": lambda name, value: [f"--{name}", str(value)],
+    "args_no_hyphens": lambda name, value: [f"{name}={value}"],
+    "args_no_boolean_flags": _without_false,
+    "args_append_hydra": lambda name, value: [f"+{name}={value}"],
+    "args_override_hydra": lambda name, value: [f"++{name}={value}"],
+}
+"""The words of each parameter, by the name of a macro."""
+WITH_JSON = ("args_json", JSON_FILE)
+"""Macros that are one word for all parameters."""
+
+
+class SweepLine(CommandLine):
+    """The command line of a sweep, with placeholders and macros. Raises TaskError as
+    `CommandLine`."""
+
+    def __init__(self, text: str) -> None:
+        text = _VARIABLE.sub(r"{$\1}", _MACRO.sub(r"{$$\1}", text))
+        super().__init__(text)
+
+    @property
+    def _macros(self) -> list[str]:
+        return [name[2:] for name in self._all_names if name.startswith("$$")]
+
+    @property
+    def _all_names(self) -> frozenset[str]:
+        return super().names
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its placeholders, without macros."""
+        return frozenset(name for name in self._all_names if not name.startswith("$"))
+
+    def problem_with_macros(self) -> Problem | None:
+        """A macro that W&B does not have."""
+        known = [*MACROS, *WITH_JSON]
+        for name in sorted(set(self._macros).difference(known)):
+            what = f"${{{name}}} is not a macro of W&B; use {', '.join(known)}"
+            return Problem("task.run", what)
+        return None
+
+    def expanded(
+        self, values: Mapping[str, Any], config: Mapping[str, Any], json_file: str
+    ) -> list[str]:
+        """The words of a trial's command: placeholders have `values`, macros the `config`."""
+        several: dict[str, list[str]] = {JSON_FILE: [json_file]}
+        for name in self._macros:
+            if name in MACROS:
+                words = [MACROS[name](key, value) for key, value in config.items()]
+                several[name] = [word for each in words for word in each]
+        several["args_json"] = [json.dumps(dict(config))]
+        filled = dict(values)
+        for name in self._all_names - self.names:
+            variable = name.lstrip("$")
+            # A word that no argument can be stands for the words of a macro.
+            is_macro = name.startswith("$$")
+            filled[name] = f"\0{variable}" if is_macro else os.environ.get(variable, variable)
+        return [
+            word
+            for each in self.filled(filled)
+            for word in (several[each[1:]] if each.startswith("\0") else [each])
+        ]
