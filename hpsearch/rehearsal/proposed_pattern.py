@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hpsearch.starters.starters import quoted
+import yaml
+
 from trials.descriptions.report_pattern import NUMBER, RESOURCE, ReportPattern
 
 _LABELLED = re.compile(
@@ -27,7 +28,8 @@ def proposed(lines: Sequence[str], metric: str) -> str | None:
     if not found:
         return None
     best = max(found, key=lambda pattern: (f"{{{metric}}}" in pattern, len(found[pattern])))
-    return f"report: {quoted(best)}   # matches {found[best][-1].strip()[:80]}"
+    quoted = yaml.safe_dump(best, default_style="'", allow_unicode=True, width=10_000).strip()
+    return f"report: {quoted}   # matches {found[best][-1].strip()[:80]}"
 
 
 def _patterns_in(text: str, metric: str) -> Iterator[str]:
