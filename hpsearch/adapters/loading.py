@@ -35,20 +35,24 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
 def inspect(
     task: Mapping[str, Any],
     base: Path | None = None,
-    directions: Sequence[str] = (),
     remark: Callable[[str], None] | None = None,
 ) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
-    function, and the directions of the study where its code states others. `remark` as of
-    `tasks.inspect`."""
+    function. `remark` as of `tasks.inspect`."""
     if task.get("library") not in ADAPTERS:
         return tasks.inspect(task, base, remark)
     try:
         load(task, base)
     except TaskError as error:
         return error.problems
-    if task["library"] != OPTUNA:
+    return []
+
+
+def contradictions(task: Mapping[str, Any], base: Path, directions: Sequence[str]) -> list[Problem]:
+    """The problem of a study with these directions, whose task's code states others; the task has
+    been inspected."""
+    if task.get("library") != OPTUNA:
         return []
     from hpsearch.adapters import optuna_objective  # imported here: its code imports Optuna
 
-    return optuna_objective.problems_with(task, base or Path.cwd(), directions)
+    return optuna_objective.problems_with(task, base, directions)

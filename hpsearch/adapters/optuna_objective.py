@@ -27,7 +27,7 @@ from typing import Any
 from optuna.exceptions import TrialPruned
 
 from hpsearch.adapters import optuna_script
-from hpsearch.adapters.optuna_script import Search
+from hpsearch.adapters.optuna_script import ScriptSearch
 from hpsearch.adapters.optuna_trial import ObjectiveTrial
 from trials.contract import Problem, Pruned, TaskError
 from trials.foreign import text_of
@@ -58,7 +58,7 @@ def adapt(found: Any, task: Mapping[str, Any]) -> Function:
     return _function(found, optuna_script.imported(module_name))
 
 
-def _function(objective: Callable[[ObjectiveTrial], Any], search: Search | None) -> Function:
+def _function(objective: Callable[[ObjectiveTrial], Any], search: ScriptSearch | None) -> Function:
     stated = None if search is None else search.study
     measure = getattr(None if stated is None else stated.sampler, "_constraints_func", None)
 

@@ -2,7 +2,7 @@
 
 A script is run as Python runs it, so its search may be made anywhere: under the main guard, in a
 function, from arguments. Its studies are kept in memory, whatever storage they name. The first call
-of `optimize` ends the script; what it was called with is the `Search`.
+of `optimize` ends the script; what it was called with is the `ScriptSearch`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAIN = "__main__"
 
 
 @dataclass
-class Search:
+class ScriptSearch:
     """A call of `study.optimize` that a script has made.
 
     Attributes:
@@ -80,7 +80,7 @@ class Recorder:
     """
 
     module: ModuleType
-    search: Search | None = None
+    search: ScriptSearch | None = None
     refusal: str | None = None
     memory: InMemoryStorage = field(default_factory=InMemoryStorage)
     storages: list[Any] = field(default_factory=list)
@@ -148,7 +148,7 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     return recorder
 
 
-def imported(module_name: str) -> Search | None:
+def imported(module_name: str) -> ScriptSearch | None:
     """The search that ended the import of a module, which has no main guard; None without one."""
     found = _imported.get(module_name)
     return None if found is None else found.search
@@ -234,7 +234,7 @@ def _optimize(recorder: Recorder, original: Any, *args: Any, **named: Any) -> No
         recorder.refuse(f"leaves its search to {kind}; write an objective for study.optimize")
     if recorder.search is None:
         line = _line_of(str(recorder.module.__file__))
-        recorder.search = Search(study, bound.arguments, recorder.module, line)
+        recorder.search = ScriptSearch(study, bound.arguments, recorder.module, line)
     script.end_import()
     raise SearchBegins
 

@@ -151,7 +151,8 @@ def _serve(
     threading.Thread(target=end_with_parent, daemon=True).start()
     with printing_into(2):
         directions = ["maximize" if goal.maximize else "minimize" for goal in config.goals]
-        problems = loading.inspect(config.task, Path(config.base), directions)
+        problems = loading.inspect(config.task, Path(config.base))
+        problems = problems or loading.contradictions(config.task, Path(config.base), directions)
     if problems:
         pipe.send(problems)
         os._exit(0)

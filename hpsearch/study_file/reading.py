@@ -7,7 +7,7 @@ are checked against each other and against the task, and, if asked for, the data
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,9 +29,9 @@ from trials.descriptions.description import TaskDescription
 from trials.descriptions.yaml_source import Source
 from trials.settings import nearest
 
-Inspect = Callable[[Mapping[str, Any], Path, Sequence[str]], list[Problem]]
-"""Finds mistakes in a `task` section and its data, whose relative paths start from a folder, for a
-study with these directions; such as `adapters.loading.inspect`."""
+Inspect = Callable[[Mapping[str, Any], Path], list[Problem]]
+"""Finds mistakes in a `task` section and its data, whose relative paths start from a folder; such
+as `trials.tasks.inspect`."""
 
 _BY_PARTS = ("objective", "space")
 """The top-level keys whose parts are checked one by one."""
@@ -136,8 +136,7 @@ def _sections(
     )
     objectives, wrong_objectives = _objectives(given.get("objective"))
     space, wrong_parameters = _space(given)
-    directions = [each.direction for each in objectives]
-    description, wrong_task = _task(sections.get("task"), base, inspect, directions)
+    description, wrong_task = _task(sections.get("task"), base, inspect)
     names = given.get("space")
     draft = Draft(
         space=space,
@@ -238,7 +237,7 @@ def _lines(problems: list[Problem], source: Source, name: str) -> list[str]:
 
 
 def _task(
-    task: dict[str, Any] | None, base: Path, inspect: Inspect | None, directions: Sequence[str]
+    task: dict[str, Any] | None, base: Path, inspect: Inspect | None
 ) -> tuple[TaskDescription | None, list[Problem]]:
     if task is None:
         return None, []
@@ -248,4 +247,4 @@ def _task(
         return None, error.problems
     if inspect is None:
         return description, description.problems_with(task)
-    return description, inspect(task, base, directions)
+    return description, inspect(task, base)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpsearch.adapters import loading
 from hpsearch.executors.worker_config import WorkerConfig
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Objective, StudySpec
+from hpsearch.study_file.reading import refusal
 from trials.contract import Goal
 from trials.descriptions.builtin import BUILT_IN, describe
 
@@ -32,6 +34,15 @@ def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:
         goal=goal_of(spec),
         goals=tuple(map(_goal, spec.objectives)),
     )
+
+
+def refuse_contradictions(spec: StudySpec, name: str) -> None:
+    """Raise SpecError if the code of a study, whose task was inspected, states other directions
+    than its file of this name."""
+    directions = [objective.direction for objective in spec.objectives]
+    problems = loading.contradictions(spec.task, spec.base, directions)
+    if problems:
+        raise refusal(spec.text, name, problems)
 
 
 def goal_of(spec: StudySpec) -> Goal:

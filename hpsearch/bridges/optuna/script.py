@@ -46,7 +46,7 @@ UNNAMED = "no-name-"
 
 
 @dataclass
-class Tried:
+class FirstTrial:
     """The one trial that was run.
 
     Attributes:
@@ -66,7 +66,10 @@ class Tried:
 
 def words_of(source: str) -> list[str] | None:
     """The path of a script and its arguments; None if a source is none."""
-    words = [source] if Path(source).is_file() else shlex.split(source)
+    try:
+        words = [source] if Path(source).is_file() else shlex.split(source)
+    except ValueError:  # an open quotation mark
+        return None
     return words if words and Path(words[0]).suffix == ".py" else None
 
 
@@ -120,19 +123,19 @@ def _kind(file: Path, folder: Path) -> str:
     return kind
 
 
-def _awaited(news: Connection) -> Tried:
+def _awaited(news: Connection) -> FirstTrial:
     """The trial, once it has ended or the time is over."""
-    tried = Tried()
+    tried = FirstTrial()
     until = time.monotonic() + LIMIT_S
     while not tried.has_ended and news.poll(max(0.0, until - time.monotonic())):
         step = news.recv()
-        if isinstance(step, Tried):
+        if isinstance(step, FirstTrial):
             return step
         tried.steps.append(step)
     return tried
 
 
-def _fit(draft: StudyDraft, tried: Tried, text: str) -> None:
+def _fit(draft: StudyDraft, tried: FirstTrial, text: str) -> None:
     """Set the length and the pruner by the trial that was run."""
     remark, search = draft.remarks.append, draft.sections["search"]
     length = _length(draft, tried, text)
@@ -159,7 +162,7 @@ def _shift(pruner: Any) -> None:
         _shift(pruner.get("wrapped_pruner"))
 
 
-def _length(draft: StudyDraft, tried: Tried, text: str) -> int | None:
+def _length(draft: StudyDraft, tried: FirstTrial, text: str) -> int | None:
     """The steps that a trial reports; None if the one that was run does not show it."""
     remark = draft.remarks.append
     if tried.error is not None:
@@ -265,7 +268,9 @@ class _Script:
         if self._recorder.storages:
             self._remark("its storage is not used: the study is in the database of hpsearch")
         if self._study.user_attrs:
-            self._remark("trials read the attributes of the study; the database has them not")
+            self._remark(
+                "trials read the attributes of the study, which the database does not keep"
+            )
 
     def _budget(self) -> dict[str, Any]:
         most = [self._asked["n_trials"]]
@@ -343,7 +348,7 @@ class _Asked(NopPruner):
         return False
 
 
-def _tried(search: Any, pipe: Connection) -> Tried:
+def _tried(search: Any, pipe: Connection) -> FirstTrial:
     study: optuna.Study = search.study
     study.pruner = pruner = _Asked()
     trial = study.ask()
@@ -367,4 +372,4 @@ def _tried(search: Any, pipe: Connection) -> Tried:
     for name, value in frozen.params.items():
         if isinstance(value, int):
             whole[name] = value, getattr(frozen.distributions[name], "high", value)
-    return Tried(list(frozen.intermediate_values), pruner.is_asked, whole, True, error)
+    return FirstTrial(list(frozen.intermediate_values), pruner.is_asked, whole, True, error)

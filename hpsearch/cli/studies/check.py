@@ -9,7 +9,7 @@ in a process of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -134,14 +134,12 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     return earlier
 
 
-def _inspect(
-    remarks: list[str], task: Mapping[str, Any], base: Path, directions: Sequence[str]
-) -> list[Problem]:
+def _inspect(remarks: list[str], task: Mapping[str, Any], base: Path | None) -> list[Problem]:
     """The problems of a built-in task, and sentences on its data to add to the remarks. The user's
     own code is imported by the first trial's process, so that it does nothing in this one."""
     if task.get("kind") not in BUILT_IN:
         return []
-    return loading.inspect(task, base, directions, remarks.append)
+    return loading.inspect(task, base, remarks.append)
 
 
 def _device(spec: StudySpec) -> str:

@@ -42,6 +42,7 @@ from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.study_run import on_ray
 from hpsearch.study_run.ownership import refuse_if_held
 from hpsearch.study_run.signals import stopped_by_signals
+from hpsearch.study_run.workers import refuse_contradictions
 from hpsearch.tracking.delivery import notifying, recipient_of
 from hpsearch.tracking.processes import install, missing, refuse_missing
 from hpsearch.words.numbers import number as number_text
@@ -67,6 +68,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
     refuse_in_memory(parse_url(options.storage))
     remarks: list[str] = []
     spec = load(path, inspect=partial(loading.inspect, remark=remarks.append))
+    refuse_contradictions(spec, path.name)
     for line in remarks:
         if line.startswith(OF_OTHER_PARTS):
             note(f"{path.name}: {line}")

@@ -22,6 +22,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_run.ownership import refuse_if_held
+from hpsearch.study_run.workers import refuse_contradictions
 from hpsearch.tracking.processes import refuse_missing
 from trials.checkpoints.folders import is_url
 
@@ -124,6 +125,7 @@ def _checked(path: Path, storage: str) -> tuple[StudySpec, Path | None]:
         example = "hpsearch submit study.yaml --partition gpu --time 4:00:00"
         raise UserError("the study file comes first", f"for example: {example}")
     spec = load(path, inspect=loading.inspect)
+    refuse_contradictions(spec, path.name)
     refuse_asked(spec)
     refuse_missing(spec.track)
     url = parse_url(storage)

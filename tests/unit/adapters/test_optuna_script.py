@@ -12,6 +12,7 @@ from hpsearch.adapters.loading import inspect, load
 from hpsearch.adapters.optuna_script import directions_in, run_to_search
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
+from hpsearch.study_run.workers import refuse_contradictions
 from trials.contract import TaskError
 
 HEAD = "import optuna\nfrom optuna import create_study\n"
@@ -163,7 +164,7 @@ def test_a_study_file_that_says_the_other_direction_is_refused(
             f"study: s\ntask: {{kind: '{file.stem}:{name}', library: optuna}}\n"
             f"objective: {objective}\nbudget: {{trials: 3, per_trial: {{steps: 1}}}}\n"
         )
-        parse(text, base=tmp_path, inspect=inspect)
+        refuse_contradictions(parse(text, base=tmp_path, inspect=inspect), "study.yaml")
 
     checked("{metric: value, direction: maximize}")
     with pytest.raises(SpecError, match=f"is minimize here, and maximize in {file.stem}"):
