@@ -118,7 +118,7 @@ class Setup:
 
 
 HISTORY = "history"
-"""In place of a distribution: the name of the study and its trials, as the study has them."""
+"""Asks for the name of the study and its trials, where a distribution would ask for a value."""
 
 
 @dataclass(frozen=True)
