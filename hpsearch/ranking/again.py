@@ -87,6 +87,13 @@ def spread_of(
     return _deviation(best(third), worst) or _deviation(best(count), worst)
 
 
+def spread_among(scores: Iterable[float]) -> Spread | None:
+    """The spread of the best third of these scores, as `spread_of`."""
+    ordered = sorted(scores)
+    worst = ordered[-1] if ordered else 0.0
+    return spread_of(len(ordered), lambda most: ordered[:most], worst)
+
+
 def _deviation(scores: Iterable[float], worst: float) -> Spread | None:
     """The mean and the standard deviation of scores; None if they are equal, or too far apart."""
     known = list(scores)

@@ -26,7 +26,7 @@ from typing import Generic, Protocol, TypeVar
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.ranking.again import Again, Seeds, spread_of
+from hpsearch.ranking.again import Again, Seeds, spread_among
 from hpsearch.ranking.ranges import range_of
 from hpsearch.ranking.repeats import BEHIND, RepeatedTrial, Repeats, runs_of, worth_of
 
@@ -105,10 +105,8 @@ class Ranking:
         places = [trial for trial in everyone if counts(trial)]
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
-            scores = sorted(sign * standing(trial) for trial in places if trial.violation == 0)
-            worst = scores[-1] if scores else 0.0
-            spread = spread_of(len(scores), lambda most: scores[:most], worst)
-            self._seeds = Seeds(self.repeats, spread)
+            scores = (sign * standing(trial) for trial in places if trial.violation == 0)
+            self._seeds = Seeds(self.repeats, spread_among(scores))
         else:
             self._seeds = seeds(self.repeats)
         means = self.repeats.means
