@@ -31,8 +31,8 @@ FREEDOM = 3
 """The degrees of freedom that this share counts for."""
 FEWEST, LEAST = 4, 3
 """The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
-FARTHEST = 1e150
-"""Scores that are farther apart than this have squares that no float holds."""
+NEAREST, FARTHEST = 1e-150, 1e150
+"""Scores that are nearer or farther apart than this have squares that no float holds."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _deviation(scores: Iterable[float], worst: float) -> Spread | None:
     known = list(scores)
     first = min(known)
     away = [score - first for score in known]
-    if not 0 < max(away) < FARTHEST:
+    if not NEAREST < max(away) < FARTHEST:
         return None
     return Spread(first + statistics.fmean(away), statistics.stdev(away), worst)
 

@@ -141,7 +141,8 @@ class Ranking:
         of one more training."""
         runs = self.repeats.runs.get(trial.number, 0)
         by_seeds = self._seeds.reach(1 / max(1, runs) + fresh)
-        if runs or (trial.state is State.COMPLETE and self._seeds.known):
+        is_complete = trial.state is State.COMPLETE
+        if runs or (is_complete and (fresh or self._seeds.known)):
             return by_seeds, by_seeds
         middle, (low, high) = standing(trial), likely_range(trial)
         return math.hypot(by_seeds, middle - low), math.hypot(by_seeds, high - middle)
