@@ -31,8 +31,8 @@ FREEDOM = 3
 """The degrees of freedom that this share counts for."""
 FEWEST, LEAST = 4, 3
 """The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
-FARTHEST = 1e150
-"""Scores that are farther apart than this have squares that no float holds."""
+NEAREST, FARTHEST = 1e-150, 1e150
+"""Scores that are nearer or farther apart than this have squares that no float holds."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,19 @@ def spread_of(
     return _deviation(best(third), worst) or _deviation(best(count), worst)
 
 
+def spread_among(scores: Iterable[float]) -> Spread | None:
+    """The spread of the best third of these scores, as `spread_of`."""
+    ordered = sorted(scores)
+    worst = ordered[-1] if ordered else 0.0
+    return spread_of(len(ordered), lambda most: ordered[:most], worst)
+
+
 def _deviation(scores: Iterable[float], worst: float) -> Spread | None:
     """The mean and the standard deviation of scores; None if they are equal, or too far apart."""
     known = list(scores)
     first = min(known)
     away = [score - first for score in known]
-    if not 0 < max(away) < FARTHEST:
+    if not NEAREST < max(away) < FARTHEST:
         return None
     return Spread(first + statistics.fmean(away), statistics.stdev(away), worst)
 

@@ -26,7 +26,7 @@ from typing import Generic, Protocol, TypeVar
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.ranking.again import Again, Seeds, spread_of
+from hpsearch.ranking.again import Again, Seeds, spread_among
 from hpsearch.ranking.ranges import range_of
 from hpsearch.ranking.repeats import BEHIND, RepeatedTrial, Repeats, runs_of, worth_of
 
@@ -105,10 +105,8 @@ class Ranking:
         places = [trial for trial in everyone if counts(trial)]
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
-            scores = sorted(sign * standing(trial) for trial in places if trial.violation == 0)
-            worst = scores[-1] if scores else 0.0
-            spread = spread_of(len(scores), lambda most: scores[:most], worst)
-            self._seeds = Seeds(self.repeats, spread)
+            scores = (sign * standing(trial) for trial in places if trial.violation == 0)
+            self._seeds = Seeds(self.repeats, spread_among(scores))
         else:
             self._seeds = seeds(self.repeats)
         means = self.repeats.means
@@ -143,7 +141,8 @@ class Ranking:
         of one more training."""
         runs = self.repeats.runs.get(trial.number, 0)
         by_seeds = self._seeds.reach(1 / max(1, runs) + fresh)
-        if runs or (trial.state is State.COMPLETE and self._seeds.known):
+        is_complete = trial.state is State.COMPLETE
+        if runs or (is_complete and (fresh or self._seeds.known)):
             return by_seeds, by_seeds
         middle, (low, high) = standing(trial), likely_range(trial)
         return math.hypot(by_seeds, middle - low), math.hypot(by_seeds, high - middle)

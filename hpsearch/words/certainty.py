@@ -35,7 +35,8 @@ def luck(place: Ranked[TrialRow]) -> str:
     if again.low is None:
         return "repeated once with another seed: too little to say how far it varies"
     times = "once" if again.runs == 1 else f"{again.runs} times"
-    return f"trained again {times} with other seeds, so that the luck of the search is not in it"
+    told = f"trained with other seeds {times} more"
+    return f"{told}, so that the luck of the search is not in this value"
 
 
 def worth(place: Ranked[TrialRow]) -> str:

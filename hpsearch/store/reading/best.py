@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -26,7 +27,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.ranking.again import Seeds, Spread, Told, spread_of, told_by
 from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.repeats import runs_of
+from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
 from hpsearch.store.reading.names import WITH_LATEST
 from hpsearch.store.reading.queries import (
@@ -74,6 +75,9 @@ def goals_of(study: StudyHead) -> list[GoalColumns]:
         for index, (metric, direction) in enumerate(zip(named, study.directions, strict=True))
     ]
 
+
+NOTHING_KNOWN = Seeds(Repeats({}, "minimize"), None)
+"""Of how far seeds move the values of a study."""
 
 COMPARED = 20
 """The trials that are compared at least, to find those that cannot be told from the best one."""
@@ -129,7 +133,7 @@ def with_again(connection: Connection, study: StudyHead, rows: Sequence[TrialRow
 def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
     """What is known of a study as a whole, of which these trials were read."""
     spread, told = _spread(connection, study), _told_earlier(connection, study)
-    return Ranking(rows, study.direction, study.metric, lambda own: Seeds(own, spread, told))
+    return Ranking(rows, study.direction, study.metric, partial(Seeds, spread=spread, told=told))
 
 
 def _spread(connection: Connection, study: StudyHead) -> Spread | None:
@@ -224,7 +228,8 @@ def best_of_each(
     connection: Connection, heads: Sequence[StudyHead]
 ) -> dict[int, Ranked[TrialRow] | None]:
     """The best trial of each study that has one direction, by the study's id, as far as its order
-    needs it; None without one. Of all studies the rows are read at once."""
+    needs it; None without one. Of all studies the rows are read at once, and not how far seeds move
+    their values."""
     asked = {head.id: head for head in heads if head.has_best}
     compared: defaultdict[int, dict[int, TrialRow]] = defaultdict(dict)
     complete = set()
@@ -233,12 +238,16 @@ def best_of_each(
             if study_id in asked and asked[study_id].direction == direction:
                 compared[study_id][row.number] = row
                 complete.add(study_id)
-    repeated = {study_id for study_id, _ in _rows_by_study(connection, _REPEATS)}
+    for statement in (_REPEATS, _REPEATED):
+        for study_id, row in _rows_by_study(connection, statement):
+            compared[study_id][row.number] = row
     found: dict[int, Ranked[TrialRow] | None] = {}
     for study_id, head in asked.items():
-        if study_id in complete - repeated:
-            ranked = rank(compared[study_id].values(), head.direction, head.metric)
-        else:  # repeats change the order, nothing keeps the limits, or nothing can be ranked
+        if study_id in complete:
+            rows, direction = compared[study_id].values(), head.direction
+            known = Ranking(rows, direction, head.metric, lambda _: NOTHING_KNOWN)
+            ranked = rank(rows, direction, head.metric, known)
+        else:  # nothing keeps the limits, or nothing can be ranked
             ranked = best_trials(connection, head, 1)
         found[study_id] = next(iter(ranked), None)
     return found

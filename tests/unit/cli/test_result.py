@@ -23,8 +23,8 @@ def test_a_confirmed_best_is_told_with_its_interval_and_the_next_two_commands(fl
     told = answered(sqlite_url, flowers)
     assert "best configuration: trial 2" in told
     assert "lr   0.01" in told
-    assert "0.87 ± " in told
-    assert "90% interval; 0.9 in the search" in told
+    assert "0.87 if trained again, 90% of the time between " in told
+    assert "; 0.9 at best in the search" in told
     assert "6 trials, 4 complete, 1 stopped early, 1 failed" in told
     assert "3 min of compute time" in told
     assert told.rstrip().splitlines()[-2].startswith("hpsearch train flowers --storage there")

@@ -132,13 +132,13 @@ def test_a_confirmation_measures_the_second_recorded_seed(run: Run, files: tuple
     confirming(files)
     assert "several seeds of 0 of 41 configurations" in run("simulate", *files_as(files)).err
     low, high = best_values(run, files)
-    assert low == high
+    narrow = high - low
     first = pd.read_csv(files[1])
     second = first.assign(seed=1, loss=first["loss"] + 0.25)
     pd.concat([first.assign(seed=0), second]).to_csv(files[1], index=False)
     assert "several seeds" not in run("simulate", *files_as(files)).err
     low, high = best_values(run, files)
-    assert low < high
+    assert high - low > narrow
 
 
 def files_as(files: tuple[str, str]) -> tuple[str, str, str]:

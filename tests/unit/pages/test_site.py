@@ -100,7 +100,7 @@ def test_every_page_of_a_study_says_what_it_is_about(database_url: str) -> None:
             assert answer.status_code == 200, path
             assert '<form method="post"' not in answer.text, "it only reads"
         assert "flowers" in reading.get("/").text
-        assert "Confirmed by 3 trainings" in reading.get("/studies/1/report").text
+        assert "Trained with other seeds 3 times more" in reading.get("/studies/1/report").text
         assert "learning_rate" in reading.get("/studies/1/trials/3").text
 
 

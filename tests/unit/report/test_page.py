@@ -67,7 +67,7 @@ def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(
     assert (
         f"Trial {best.number}: `accuracy` 0.85 if trained again, 90% of the time between " in said
     )
-    assert "Trained again 3 times with other seeds" in said
+    assert "Trained with other seeds 3 times more" in said
     assert f'`hpsearch best --where "number = {best.number}" --format yaml flowers' in said
     assert page(data).result.is_sure
 
