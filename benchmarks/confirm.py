@@ -286,7 +286,8 @@ def recorded_rows(studies: int) -> list[dict[str, Any]]:
                 row["workloads"][task.name] = shares
             for name in ("winner", "ties"):
                 known = [shares[name] for shares in row["workloads"].values()]
-                row[name] = fmean([share for share in known if not math.isnan(share)])
+                known = [share for share in known if not math.isnan(share)]
+                row[name] = fmean(known) if known else math.nan
             rows.append(row)
             print(f"{half:8}  {seeds:7}  {row['winner']:6.1%}  {row['ties']:6.1%}", flush=True)
     return rows
