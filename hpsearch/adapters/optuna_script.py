@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-import io
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -125,13 +125,11 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     sys.path.insert(0, str(file.resolve().parent))
     ended = "ends without a call of study.optimize"
     try:
-        with io.open_code(str(file)) as content:
-            code = compile(content.read(), str(file), "exec")
         with (
             script.in_trial(SimpleNamespace(get=dict(arguments).get)),
             script.parsed_arguments(recorder.arguments),
         ):
-            exec(code, vars(module))  # noqa: S102 - as Python runs it
+            SourceFileLoader(MAIN, str(file)).exec_module(module)
     except SystemExit as end:
         ended = f"calls sys.exit({code_of(end.code)}) before study.optimize"
         if end.code == 2:  # of argparse
