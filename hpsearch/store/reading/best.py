@@ -155,7 +155,7 @@ def _spread(connection: Connection, study: StudyHead) -> Spread | None:
 def _told_earlier(connection: Connection, study: StudyHead) -> Told:
     """What the repeats of the studies that this one started from tell of seeds."""
     statement = select(studies.c.warm_start).where(studies.c.id == study.id)
-    names = [each["name"] for each in connection.scalar(statement) or ()]
+    names = [each.name for each in connection.scalar(statement) or ()]
     found = []
     for head in study_heads(connection) if names else ():
         if head.name in names and head.has_best:

@@ -47,7 +47,7 @@ def test_status_of_a_young_study_says_that_nothing_is_known(
     run: Run, study: Callable[..., None]
 ) -> None:
     study(Bowl(), stop_after=5)
-    assert "weakest at 1 of 9 epochs: too few trials in full to tell (0)" in run("status").out
+    assert "weakest at 1 of 9 epochs: no trial in full to tell" in run("status").out
 
 
 def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) -> None:
