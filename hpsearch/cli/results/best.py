@@ -18,10 +18,12 @@ from hpsearch.result.study_result import StudyResult
 from hpsearch.result.unfinished import unfinished
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow
+from hpsearch.store.reading.standing import study_summary
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
 from hpsearch.words.certainty import how_sure, may_still_win
+from hpsearch.words.opening import opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -44,6 +46,7 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         result = study_result(connection, study, wanted.top or 1, where=wanted.where)
         is_said = format_ is Format.TABLE and wanted.where is None
         may_win = unfinished(connection, result) if is_said else None
+        summary = study_summary(connection, study, result.ranked) if is_said else None
         if format_ is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
@@ -55,7 +58,8 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
     elif format_ is not Format.TABLE:
         emit(best_documents(result, wanted.top), format_)
     elif result.ranked:
-        show(*_tables(result, wanted))
+        first = [] if summary is None else ["".join(opening(result, summary))]
+        show(*first, *_tables(result, wanted))
         for line in how_sure(result):
             note(line)
         if may_win is not None:

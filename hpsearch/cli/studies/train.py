@@ -57,7 +57,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         message = f"study {study.name} searches your own code, which this command cannot train"
         raise UserError(message, _other_way(study, spec))
     value = "" if trial.value is None else f" with {trial.value:.6g}"
-    in_full = f", {expected(trial)} expected in full" if may_change(trial) else ""
+    in_full = f", {expected(trial)} if trained to the end" if may_change(trial) else ""
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
     version = _train(_Chosen(study, spec, trial, recorded), wanted)
     if version is None:

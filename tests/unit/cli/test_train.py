@@ -75,6 +75,6 @@ def test_it_trains_what_is_expected_to_be_best_and_not_what_was_lucky_once(
     save("own", [lucky, good], TABLE.format(table=table))
     said = run("train", "own", "--out", str(tmp_path / "models"))
     assert said.code == 0, said.err
-    assert "trial 1 of study own, paused with 0.8, 0.9 ± 0.016 expected in full\n" in said.err
+    assert "trial 1 of study own, paused with 0.8, 0.9 ± 0.016 if trained to the end\n" in said.err
     written = json.loads((Path(said.out.strip()) / "training.json").read_text())
     assert written["trial"] == 1
