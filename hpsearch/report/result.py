@@ -17,13 +17,12 @@ from hpsearch.report.wording import (
     foreign,
     foreign_name,
 )
+from hpsearch.result.training import Way, way_to_train
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import caveat, gain, luck, rivals, without_effect, worth
 from hpsearch.words.estimates import by_device, if_again
 from hpsearch.words.numbers import NOTHING, cell, duration, number
 from hpsearch.words.opening import opening
-from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND
 
 MOST_PARAMETERS = 8
 """Columns for parameters in a table of several configurations."""
@@ -118,20 +117,20 @@ def _costs(data: ReportData) -> list[Pieces]:
 
 
 def _commands(data: ReportData, trial: TrialRow) -> list[str]:
-    """Commands that train a trial's configuration; empty for a study without a study file."""
-    kind = data.task_kind
-    if kind is None:
+    """Commands that train a trial's configuration, or print its parameters where only a program of
+    the user's own trains it; empty for a study without a task."""
+    way = way_to_train(data.study.content)
+    if way is None:
         return []
     name = shlex.quote(data.study.name)
     words = f"-- {name}" if name.startswith("-") else name
-    if kind in BUILT_IN and kind != COMMAND.kind:
-        options = f"--trial {trial.number}"
-        return [f"hpsearch train {options} {words}"]
-    only = f'--where "number = {trial.number}" --format yaml'
-    return [
-        f"hpsearch best {only} {words} > best.yaml",
-        "python -m trials best.yaml --out model",
-    ]
+    if way is Way.COMMAND:
+        return [data.command(f"train --trial {trial.number} {words}")]
+    only = f'--where "number = {trial.number}" --format'
+    if way is Way.OWN:
+        return [data.command(f"best {only} json {words}")]
+    settings = data.command(f"best {only} yaml {words}")
+    return [f"{settings} > best.yaml", "python -m trials best.yaml --out model"]
 
 
 def parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:

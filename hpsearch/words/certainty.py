@@ -135,9 +135,9 @@ def _trials(numbers: Sequence[int]) -> str:
 # --------------------------------------------------------------------------------------- rungs
 
 _MEANING = {
-    RungVerdict.TELLS: "the standing there predicts the end",
-    RungVerdict.UNCLEAR: "unclear how well the standing there predicts the end",
-    RungVerdict.LITTLE: "the standing there says little about the end",
+    RungVerdict.TELLS: "the standing predicts the end",
+    RungVerdict.UNCLEAR: "unclear how well the standing predicts the end",
+    RungVerdict.LITTLE: "the standing says little about the end",
 }
 
 
@@ -149,7 +149,7 @@ def weakest_rung(trust: StudyTrust) -> str | None:
     where = f"weakest at {_place(rung, spec)}"
     if rung.correlation is None:
         too_few = "too few trials" if rung.finished else "no trial"
-        return f"{where}: {too_few} trained to the end to tell"
+        return f"{where}: {too_few} trained to the end"
     return f"{where}: {_MEANING[rung.verdict]}, rank correlation {_correlation(rung.correlation)}"
 
 

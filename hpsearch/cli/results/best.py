@@ -52,7 +52,8 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
                 settings_of_all.append(settings(study, place.trial, recorded))
     if format_ is Format.YAML and not result.ranked:
-        raise UserError(_nothing(study, wanted), f"see its progress: hpsearch status {study.name}")
+        see = for_database(storage, f"status {study.name}")
+        raise UserError(_nothing(study, wanted), f"see its progress: {see}")
     if format_ is Format.YAML:
         emit_yaml(*settings_of_all)
     elif format_ is not Format.TABLE:
@@ -104,6 +105,8 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
         "budget": {"per_trial": spec["budget"]["per_trial"]},
         "seed": trial.seed,
     }
+    if study.base is not None and known is None and spec["task"]["kind"] != COMMAND.kind:
+        written["base"] = study.base
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written

@@ -11,11 +11,11 @@ from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
+from hpsearch.result.training import Way, way_to_train
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.store import Store
 from hpsearch.terminal.result import result_tables
-from trials.descriptions.builtin import BUILT_IN
 
 
 def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> None:
@@ -33,13 +33,16 @@ def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> No
 
 
 def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
-    """The two commands that most people want next, each with what it does."""
+    """The commands that most people want next, each with what it does."""
     study = result.study
     if not result.ranked:
         return [(suggested(f"trials {study.name}"), "what happened to each trial")]
     others = (suggested(f"best {study.name} --top 5"), "the best five, side by side")
-    is_built_in = study.content.get("task", {}).get("kind") in BUILT_IN
-    if result.best is not None and is_built_in:
+    way = way_to_train(study.content)
+    if result.best is not None and way is Way.COMMAND:
         return [(suggested(f"train {study.name}"), "trains it in full and keeps the model"), others]
+    if way is None or way is Way.OWN:
+        return [(suggested(f"best {study.name} --format json"), "its parameters"), others]
     settings = suggested(f"best {study.name} --format yaml")
-    return [(f"{settings} > best.yaml", "its settings, as a file"), others]
+    train = ("python -m trials best.yaml --out model", "trains them again")
+    return [(f"{settings} > best.yaml", "its settings, as a file"), train, others]

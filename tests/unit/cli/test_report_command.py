@@ -44,7 +44,7 @@ def test_a_report_is_one_file_and_says_what_it_wrote(
 def test_markdown_goes_to_a_file_or_to_stdout(run: Run, flowers: str, tmp_path: Path) -> None:
     said = run("report")
     assert said.err == "study flowers\n"
-    assert "## `accuracy` 0.87, from 6 trials; mean of 2 trainings\n" in said.out
+    assert "## `accuracy` 0.87, from 4 trials; mean of 2 trainings\n" in said.out
     assert "- `hpsearch train --trial 2 flowers`" in said.out
     assert "| diverged | 1 | 1 | `loss is nan` |" in said.out
     to = tmp_path / "report.md"

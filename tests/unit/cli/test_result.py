@@ -23,7 +23,7 @@ def test_a_confirmed_best_is_told_with_its_interval_and_the_next_two_commands(fl
     told = answered(sqlite_url, flowers)
     assert "best configuration: trial 2" in told
     assert "lr   0.01" in told
-    assert told.startswith("accuracy 0.87, from 6 trials; mean of 2 trainings\n"), told
+    assert told.startswith("accuracy 0.87, from 4 trials; mean of 2 trainings\n"), told
     assert "0.87 if trained again, 90% of the time between " in told
     assert "6 trials, 4 complete, 1 stopped early, 1 failed" in told
     assert "3 min of compute time" in told
