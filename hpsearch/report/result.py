@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from hpsearch.report.wording import (
     foreign,
     foreign_name,
 )
-from hpsearch.result.training import Way, way_to_train
+from hpsearch.result.training import Way, as_argument, way_to_train
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import caveat, gain, luck, rivals, without_effect, worth
 from hpsearch.words.estimates import by_device, if_again
@@ -39,14 +38,16 @@ def result_part(data: ReportData, parameters: Sequence[str]) -> PageResult:
         return PageResult(headline, warnings=warnings)
     best, number_ = result.best, ranked[0].trial.number
     commands = _commands(data, ranked[0].trial)
+    only_parameters = way_to_train(data.study.content) is Way.OWN
+    purpose = "For your own program: the parameters of" if only_parameters else "To train"
     if best is None:
         some = "The front" if len(ranked) <= 50 else f"50 of the {len(ranked)} trials of the front"
         tables = [_listed(data, parameters, some)]
-        title = f"To train trial {number_}, for example:"
+        title = f"{purpose} trial {number_}, for example:"
         return PageResult(headline, tables, warnings, command_title=title, commands=commands)
     tables = [parameter_table(f"The configuration (trial {number_})", best.trial.params)]
     is_sure = best.confirmed is not None and best.confirmed.low is not None
-    return PageResult(headline, tables, warnings, is_sure, "To train it:", commands)
+    return PageResult(headline, tables, warnings, is_sure, f"{purpose} it:", commands)
 
 
 def details(data: ReportData, parameters: Sequence[str]) -> PageSection | None:
@@ -122,8 +123,7 @@ def _commands(data: ReportData, trial: TrialRow) -> list[str]:
     way = way_to_train(data.study.content)
     if way is None:
         return []
-    name = shlex.quote(data.study.name)
-    words = f"-- {name}" if name.startswith("-") else name
+    words = as_argument(data.study.name)
     if way is Way.COMMAND:
         return [data.command(f"train --trial {trial.number} {words}")]
     only = f'--where "number = {trial.number}" --format'

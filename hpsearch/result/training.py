@@ -1,8 +1,9 @@
-"""The way in which a configuration of a study is trained anew."""
+"""The way in which a configuration of a study is trained anew, and words for its commands."""
 
 from __future__ import annotations
 
 import enum
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,3 +30,9 @@ def way_to_train(content: Mapping[str, Any]) -> Way | None:
         return Way.COMMAND
     is_foreign = "library" in task and task.get("kind") != COMMAND.kind
     return Way.OWN if is_foreign or task.get("kind") == ASK.kind else Way.FILE
+
+
+def as_argument(name: str) -> str:
+    """The name of a study as the last argument of a command in a shell."""
+    quoted = shlex.quote(name)
+    return f"-- {quoted}" if quoted.startswith("-") else quoted

@@ -68,7 +68,7 @@ def test_code_for_another_library_has_been_trained_by_its_study(
     assert said.code == 2
     assert advice in said.err
     if checkpoint is None:
-        (command,) = re.findall(r'hpsearch (best tuned --where ".*" --format json)', said.err)
+        (command,) = re.findall(r'hpsearch (best --where ".*" --format json tuned)', said.err)
         assert json.loads(run(*shlex.split(command)).out)[0]["params"] == {"x": 0.1}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import StudyState, Trial
+from hpsearch.domain.records import CONSTRAINT, StudyState, Trial
 from hpsearch.ranking.selection import rank
 from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.queries import StudyHead
@@ -65,8 +65,7 @@ def test_it_says_how_good_how_much_better_from_what_and_how_often_trained() -> N
 def test_repeats_are_counted_apart_from_trials() -> None:
     repeats = [trial(n, 0.95 + n / 100, Role.CONFIRM, repeats=1) for n in (2, 3)]
     assert said(DEFAULT, trial(1, 0.99), *repeats) == (
-        "accuracy 0.975, 0.035 better than the defaults, from 2 trials in 14 s; "
-        "mean of 2 trainings"
+        "accuracy 0.975, 0.035 better than the defaults, from 2 trials in 14 s; mean of 2 trainings"
     )
     assert said(trial(1, 0.99), repeats[0]).endswith("; trained again once")
 
@@ -95,7 +94,7 @@ def test_what_is_not_over_is_so_far_and_a_time_that_is_not_known_is_left_out() -
 
 def test_a_best_that_breaks_the_limits_says_so() -> None:
     assert "accuracy 0.9, 5.0% over the limits, which no trial keeps, from" in said(
-        trial(0, 0.9, violation=0.05)
+        trial(0, 0.9, system_attrs={f"{CONSTRAINT}size": 0.05})
     )
 
 

@@ -52,7 +52,7 @@ def test_reports_are_json_lines_and_best_and_last_are_checkpoints(lab, command):
 def test_a_function_is_found_in_the_folder_that_its_file_names(tmp_path, capsys):
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "elsewhere_of_the_file.py").write_text(
-        "def train(params, trial):\n    trial.report(1, loss=0.5)\n"
+        "def train(params, trial):\n    trial.report(1, {'loss': 0.5})\n"
     )
     study = {
         "task": {"kind": "elsewhere_of_the_file:train"},
