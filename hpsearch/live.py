@@ -119,7 +119,7 @@ class LiveView:
                 self._print(_line(study, trial, is_known=printed is not None))
         if paused := left.pop(State.PAUSED, 0):
             trials = count(paused, "paused trial")
-            self._print(f"{trials} not trained further: more was expected of others")
+            self._print(f"{trials} not trained further: others looked better")
         if left:
             self._print(f"{count(left.total(), 'trial')} that waited not trained: the study ended")
 
@@ -256,7 +256,7 @@ def _best(study: Study) -> str:
     if best is None:
         return NOTHING
     over = ", over a limit" if best.violation else ""
-    in_full = f", {expected(best)} expected in full" if may_change(best) else ""
+    in_full = f", {expected(best)} if trained to the end" if may_change(best) else ""
     return f"{_values(study, best)}{in_full} (trial {best.number}, {best.state.value}{over})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
@@ -46,4 +47,5 @@ def for_database(storage: str, command: str) -> str:
     """A command for the same database, to suggest to the user; without the password."""
     if storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
         return f"hpsearch {command}"
-    return f"hpsearch {command} --storage {display(parse_url(storage))}"
+    options, dashes, names = command.partition(" -- ")
+    return f"hpsearch {options} --storage {shlex.quote(display(parse_url(storage)))}{dashes}{names}"

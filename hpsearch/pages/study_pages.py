@@ -16,6 +16,7 @@ from hpsearch.pages.forms import EMPTY, Form, PagesWithForms
 from hpsearch.pages.rendering import html
 from hpsearch.report.data import report_data
 from hpsearch.report.page import page
+from hpsearch.report.wording import ReportPage
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
@@ -33,7 +34,7 @@ class StudyPages(PagesWithForms):
 
     def __init__(self, store: Store, form_token: str | None) -> None:
         super().__init__(store, form_token)
-        self._report_at = lru_cache(MOST_REPORTS)(self._make_report)
+        self._page_at = lru_cache(MOST_REPORTS)(self._make_page)
         self._making = asyncio.Lock()
 
     def all(self, request: Request) -> Response:
@@ -75,18 +76,20 @@ class StudyPages(PagesWithForms):
         return JSONResponse({"revision": self._store.revision(request.path_params["study"])})
 
     async def report(self, request: Request) -> Response:
-        """The report of a study, as a part of its page; one is made at a time, and no thread waits
-        for it."""
+        """The report of a study, as a part of its page: the result with its pictures, or with
+        ``?details`` the rest. One report is made at a time, and no thread waits for it."""
         number = request.path_params["study"]
         async with self._making:
             revision = await run_in_threadpool(self._store.revision, number)
-            return await run_in_threadpool(self._report_at, number, revision)
+            made = await run_in_threadpool(self._page_at, number, revision)
+        template = "study_details" if "details" in request.query_params else "study_report"
+        return await run_in_threadpool(html, template, page=made)
 
-    def _make_report(self, number: int, revision: int) -> Response:
+    def _make_page(self, number: int, revision: int) -> ReportPage:
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
             data = report_data(connection, study, time.time())
-        return html("study_report", page=page(data))
+        return page(data)
 
 
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:

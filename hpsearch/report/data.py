@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -22,6 +22,10 @@ TOP = 10
 """The number of best trials that are listed."""
 
 
+Suggested = Callable[[str], str]
+"""Completes a command, such as ``best NAME``, so that it can be repeated where it is read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportData:
     """The records of a study, as its page shows them."""
@@ -38,6 +42,7 @@ class ReportData:
     """Its attempts, with an end each (`clocks.closed`)."""
     spans: Sequence[DrivenSpan]
     """The stretches of time in which it was driven."""
+    command: Suggested
 
     @property
     def goal(self) -> GoalColumns:
@@ -48,12 +53,6 @@ class ReportData:
     def spec(self) -> StudySpec | None:
         """Its study file; None if there is none, or it cannot be read."""
         return self.result.trust.spec
-
-    @property
-    def task_kind(self) -> str | None:
-        """The kind of its task; None if no study file says it."""
-        task = self.study.content.get("task")
-        return str(task["kind"]) if isinstance(task, dict) and "kind" in task else None
 
     @property
     def unit(self) -> str:
@@ -76,7 +75,12 @@ class ReportData:
         return not self.status.summary.state.is_over
 
 
-def report_data(connection: Connection, study: StudyHead, now: float) -> ReportData:
+def report_data(
+    connection: Connection,
+    study: StudyHead,
+    now: float,
+    command: Suggested = "hpsearch {}".format,
+) -> ReportData:
     """Read all that the report of a study shows; `now` is in seconds since the epoch.
 
     Raises:
@@ -95,4 +99,5 @@ def report_data(connection: Connection, study: StudyHead, now: float) -> ReportD
         until=until,
         attempts=attempts,
         spans=driven_spans(attempts, [each.created for each in history.environments]),
+        command=command,
     )

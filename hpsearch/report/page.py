@@ -13,7 +13,7 @@ from hpsearch.report.charts.progress import best_so_far
 from hpsearch.report.data import ReportData
 from hpsearch.report.frames.spending import spending
 from hpsearch.report.rendering import as_html, as_markdown, summary_html
-from hpsearch.report.result import result_part
+from hpsearch.report.result import details, result_part
 from hpsearch.report.wording import (
     PageSection,
     PageTable,
@@ -55,33 +55,37 @@ def markdown_report(data: ReportData) -> str:
 
 def summary(data: ReportData) -> str:
     """The result of a study as a piece of HTML; no importances are computed."""
-    return summary_html(_page(data, list(data.history.params.columns), ()))
+    names = list(data.history.params.columns)
+    return summary_html(_page(data, names, [details(data, names)]))
 
 
 def page(data: ReportData, *, with_charts: bool = True) -> ReportPage:
     """The whole page, with or without pictures."""
     of = parameters.configurations(data, data.goal)
-    drawn: list[PageSection | None] = [_progress(data), _curves(data)] if with_charts else []
+    names = [each.name for each in of.parameters]
     sections = [
-        *drawn,
         _parameters(data, of, with_charts),
+        details(data, names),
         _budget(data),
         _requests(data),
         _troubles(data),
         _origin(data),
     ]
-    names = [each.name for each in of.parameters]
-    return _page(data, names, [section for section in sections if section is not None])
+    return _page(data, names, sections, _pictures(data) if with_charts else ())
 
 
 def _page(
-    data: ReportData, parameters: Sequence[str], sections: Sequence[PageSection]
+    data: ReportData,
+    parameters: Sequence[str],
+    sections: Sequence[PageSection | None],
+    charts: Sequence[Chart] = (),
 ) -> ReportPage:
     return ReportPage(
         name=foreign(data.study.name, 120),
         subtitle=_subtitle(data),
         result=result_part(data, parameters),
-        sections=sections,
+        charts=charts,
+        sections=[section for section in sections if section is not None],
         footer=(f"Made by hpsearch on {moment(data.now)}.",),
     )
 
@@ -100,13 +104,10 @@ def _subtitle(data: ReportData) -> Pieces:
     return (*parts, ".")
 
 
-def _progress(data: ReportData) -> PageSection | None:
-    charts = _drawn([front(data), *(best_so_far(data, goal) for goal in data.history.goals)])
-    line = "The best value that any trial had shown by then, after whatever training."
-    lines: list[Pieces] = [(line,)]
-    if len(data.history.goals) > 1:
-        lines += _chosen(data)
-    return PageSection("progress", "Progress", lines, charts) if charts else None
+def _pictures(data: ReportData) -> list[Chart]:
+    """The pictures of the result: the best value over time, beside all learning curves."""
+    bests = (best_so_far(data, goal) for goal in data.history.goals)
+    return _drawn([front(data), *bests, curves(data, data.goal)])
 
 
 def _chosen(data: ReportData) -> list[Pieces]:
@@ -120,13 +121,6 @@ def _chosen(data: ReportData) -> list[Pieces]:
 
 def _drawn(charts: Sequence[Chart | None]) -> list[Chart]:
     return [chart for chart in charts if chart is not None]
-
-
-def _curves(data: ReportData) -> PageSection | None:
-    chart = curves(data, data.goal)
-    if chart is None:
-        return None
-    return PageSection("curves", "Learning curves", _chosen(data), [chart])
 
 
 def _parameters(data: ReportData, of: Configurations, with_charts: bool) -> PageSection | None:
@@ -152,11 +146,11 @@ def _importances(of: Configurations) -> PageTable:
 
 def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
     several = " (the first objective)" if len(data.history.goals) > 1 else ""
-    worth = (
-        f"{several}: what is expected of them in full, or else the best value that they have "
-        "shown. The best tenth is orange, the rest of the better half blue, the others are grey."
+    values = (
+        f"{several}: the value if trained to the end, or else the best that they have shown. "
+        "The best tenth is orange, the rest of the better half blue, the others are grey."
     )
-    line = ("Trials are shown by ", foreign_name(data.goal.metric), worth)
+    line = ("Trials are shown by ", foreign_name(data.goal.metric), values)
     lines: list[Pieces] = [*_chosen(data), line]
     found = of.importances
     if found.why_not is not None:

@@ -2,44 +2,71 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.selection import Ranked
 from hpsearch.report.data import ReportData
-from hpsearch.report.wording import PageResult, PageTable, Pieces, foreign, foreign_name
+from hpsearch.report.wording import (
+    PageResult,
+    PageSection,
+    PageTable,
+    Pieces,
+    foreign,
+    foreign_name,
+)
+from hpsearch.result.training import Way, as_argument, way_to_train
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.words.certainty import caveat, gain, luck, rivals, without_effect, worth
 from hpsearch.words.estimates import by_device, if_again
 from hpsearch.words.numbers import NOTHING, cell, duration, number
-from trials.descriptions.builtin import BUILT_IN
-from trials.descriptions.command import COMMAND
+from hpsearch.words.opening import opening
 
 MOST_PARAMETERS = 8
 """Columns for parameters in a table of several configurations."""
 
 
 def result_part(data: ReportData, parameters: Sequence[str]) -> PageResult:
-    """The result as texts and tables; the most important parameters come first."""
-    if len(data.study.directions) > 1:
-        return _several(data, parameters)
-    result = data.result
-    best = result.best
+    """The sentence that opens the page, the best configuration, and how to train it; the most
+    important parameters come first."""
+    result, ranked = data.result, data.ranked
+    headline = opening(result, data.status.summary, foreign_name)
+    warning = without_effect(result.no_effect)
+    warnings = [] if warning is None else [sentence(warning)]
+    if not ranked:
+        return PageResult(headline, warnings=warnings)
+    best, number_ = result.best, ranked[0].trial.number
+    commands = _commands(data, ranked[0].trial)
+    only_parameters = way_to_train(data.study.content) is Way.OWN
+    purpose = "For your own program: the parameters of" if only_parameters else "To train"
     if best is None:
-        return PageResult((_nothing(data),), _costs(data), False, "", (), ())
-    lines = [*_certainty(data, best), *_costs(data)]
-    tables = [parameter_table(f"Trial {best.trial.number}", best.trial.params)]
-    if len(data.ranked) > 1:
-        marks = ["= cannot be told from the first"] if result.tied else []
-        marks += ["? trained too little to tell"] if result.unknown else []
-        meaning = f" ({'; '.join(marks)})" if marks else ""
-        tables.append(_listed(data, parameters, f"The best trials{meaning}"))
-    headline = (f"Trial {best.trial.number}: ", foreign_name(data.goal.metric), f" {worth(best)}")
+        some = "The front" if len(ranked) <= 50 else f"50 of the {len(ranked)} trials of the front"
+        tables = [_listed(data, parameters, some)]
+        title = f"{purpose} trial {number_}, for example:"
+        return PageResult(headline, tables, warnings, command_title=title, commands=commands)
+    tables = [parameter_table(f"The configuration (trial {number_})", best.trial.params)]
     is_sure = best.confirmed is not None and best.confirmed.low is not None
-    commands = _commands(data, best.trial)
-    return PageResult(headline, lines, is_sure, "To train it:", commands, tables)
+    return PageResult(headline, tables, warnings, is_sure, f"{purpose} it:", commands)
+
+
+def details(data: ReportData, parameters: Sequence[str]) -> PageSection | None:
+    """How sure the result is, what it cost, and the best trials side by side; None before the
+    first trial."""
+    result, best = data.result, data.result.best
+    lines = _costs(data)
+    tables = []
+    if best is not None:
+        lines = [*_certainty(data, best), *lines]
+        if len(data.ranked) > 1:
+            marks = ["= too close to call"] if result.tied else []
+            marks += ["? trained too little to tell"] if result.unknown else []
+            meaning = f" ({'; '.join(marks)})" if marks else ""
+            tables.append(_listed(data, parameters, f"The best trials{meaning}"))
+    elif data.ranked:
+        lines = [*_of_front(data), *lines]
+    title = "How sure that is, and what it cost" if data.ranked else "What it cost"
+    return PageSection("details", title, lines, tables=tables) if lines else None
 
 
 def sentence(text: str) -> Pieces:
@@ -47,40 +74,21 @@ def sentence(text: str) -> Pieces:
     return (f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",)
 
 
-def _nothing(data: ReportData) -> str:
-    """The reason why there is no best configuration."""
-    counts = data.status.summary.trials
-    total = sum(counts.values())
-    if not total:
-        return "No trial has started yet"
-    failed = counts.get(State.FAILED, 0)
-    if failed == total:
-        which = "The only trial" if total == 1 else f"All {total:,} trials"
-        return f"{which} failed, so there is no best configuration"
-    if not data.study.has_best:
-        return "The study states no direction, so there is no best configuration"
-    return "No trial has a value yet"
-
-
-def _warning(data: ReportData) -> list[Pieces]:
-    warning = without_effect(data.result.no_effect)
-    return [] if warning is None else [sentence(warning)]
-
-
 def _certainty(data: ReportData, best: Ranked[TrialRow]) -> list[Pieces]:
-    result = data.result
-    lines: list[Pieces] = _warning(data)
-    trial = best.trial
+    result, trial = data.result, best.trial
+    lines: list[Pieces] = []
     if trial.violation > 0:
         over = f"{trial.violation:.1%}"
         lines.append((f"No trial keeps the limits; this one exceeds them by {over}.",))
+    if worth(best) != number(best.value):
+        lines.append((foreign_name(data.goal.metric), f" {worth(best)}."))
     lines.append(sentence(luck(best)))
     shown = f"The best value that it showed in the search is {number(best.value)}"
     at = result.seen_at.get(trial.number)
     where: Pieces = () if at is None else (f", at {number(at)} ", foreign(data.unit))
     lines.append((shown, *where, "."))
     if trial.state is not State.COMPLETE:
-        lines.append((f"It has not been trained in full: it is {trial.state.value}.",))
+        lines.append((f"It has not been trained to the end: it is {trial.state.value}.",))
     for text in (rivals(result), gain(result), caveat(result.trust)):
         if text is not None:
             lines.append(sentence(text))
@@ -110,20 +118,19 @@ def _costs(data: ReportData) -> list[Pieces]:
 
 
 def _commands(data: ReportData, trial: TrialRow) -> list[str]:
-    """Commands that train a trial's configuration; empty for a study without a study file."""
-    kind = data.task_kind
-    if kind is None:
+    """Commands that train a trial's configuration, or print its parameters where only a program of
+    the user's own trains it; empty for a study without a task."""
+    way = way_to_train(data.study.content)
+    if way is None:
         return []
-    name = shlex.quote(data.study.name)
-    words = f"-- {name}" if name.startswith("-") else name
-    if kind in BUILT_IN and kind != COMMAND.kind:
-        options = f"--trial {trial.number}"
-        return [f"hpsearch train {options} {words}"]
-    only = f'--where "number = {trial.number}" --format yaml'
-    return [
-        f"hpsearch best {only} {words} > best.yaml",
-        "python -m trials best.yaml --out model",
-    ]
+    words = as_argument(data.study.name)
+    if way is Way.COMMAND:
+        return [data.command(f"train --trial {trial.number} {words}")]
+    only = f'--where "number = {trial.number}" --format'
+    if way is Way.OWN:
+        return [data.command(f"best {only} json {words}")]
+    settings = data.command(f"best {only} yaml {words}")
+    return [f"{settings} > best.yaml", "python -m trials best.yaml --out model"]
 
 
 def parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
@@ -172,26 +179,11 @@ def _columns(
     return heads, cells
 
 
-def _several(data: ReportData, parameters: Sequence[str]) -> PageResult:
-    """The result of a study of several objectives: its front."""
-    ranked = data.ranked
-    if not ranked:
-        return PageResult((_nothing(data),), _costs(data), False, "", (), ())
-    goals = ", ".join(goal.metric for goal in data.history.goals)
-    beaten = "trial that no other trial beats" if len(ranked) == 1 else "trials that none beats"
-    headline = (f"{len(ranked)} {beaten} in all of: ", foreign(goals))
-    lines: list[Pieces] = [
-        (
-            "With several objectives there is no single best configuration: each trial of the "
-            "front is better than every other one in some objective.",
-        ),
-        *_warning(data),
-    ]
-    if ranked[0].trial.violation > 0:
-        lines.append(("No trial keeps the limits.",))
-    lines += _costs(data)
-    caption = "The front" if len(ranked) <= 50 else f"50 of the {len(ranked)} trials of the front"
-    commands = _commands(data, ranked[0].trial)
-    title = f"To train trial {ranked[0].trial.number}, for example:"
-    tables = [_listed(data, parameters, caption)]
-    return PageResult(headline, lines, False, title, commands, tables)
+def _of_front(data: ReportData) -> list[Pieces]:
+    """The meaning of a front, and whether it keeps the limits."""
+    meaning = (
+        "With several objectives there is no single best configuration: no other trial beats one "
+        "of the front in all of them."
+    )
+    over = data.ranked[0].trial.violation > 0
+    return [(meaning,), *[("No trial keeps the limits.",)] * over]

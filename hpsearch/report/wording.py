@@ -71,12 +71,13 @@ class PageResult:
     """The best configuration, as the first part of the page."""
 
     headline: Pieces
-    lines: Sequence[Pieces]
-    is_sure: bool
+    tables: Sequence[PageTable] = ()
+    """The configuration; of several objectives, those of the front."""
+    warnings: Sequence[Pieces] = ()
+    is_sure: bool = False
     """True if the best configuration is confirmed."""
-    command_title: str
-    commands: Sequence[str]
-    tables: Sequence[PageTable]
+    command_title: str = ""
+    commands: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +87,7 @@ class ReportPage:
     name: Foreign
     subtitle: Pieces
     result: PageResult
+    charts: Sequence[Chart]
+    """The pictures of the result."""
     sections: Sequence[PageSection]
     footer: Pieces

@@ -175,11 +175,11 @@ class Rung:
 
     def why_first(self, number: int) -> str:
         """The reason why a trial goes on before others, in words."""
-        return "most is expected of it"
+        return "it looks best"
 
     def why_later(self, number: int) -> str:
         """The reason why others go on before a trial, in words."""
-        return "more is expected of others"
+        return "others look better"
 
     @property
     def _standing(self) -> list[tuple[float, int]]:
@@ -375,7 +375,7 @@ class Rungs:
             return f"nothing has been learnt at {level}, which decides nothing"
         trust = self.correlation(index)
         share = f"{self._places(index)} of {rung.judged}"
-        return f"{share} go on from {level}, which foretells {trust:.2f}"
+        return f"{share} go on from {level}, rank correlation {trust:.2f} with the next level"
 
 
 def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:

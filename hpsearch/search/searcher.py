@@ -249,7 +249,7 @@ class Searcher:
         number = max(chances, key=lambda n: chances[n])
         if chances[number] < MAY_WIN:
             return None
-        why = f"may still turn out the best, with a probability of {chances[number]:.2f}"
+        why = f"could still become the best: probability {chances[number]:.2f}"
         return trials[number], Judgement(Verdict.CONTINUE, why)
 
     def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""The result of a study that has ended: what is best, how sure that is, what it cost, what next."""
+"""The result of a study that has ended: what is best, what next, how sure that is, its cost."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hpsearch.terminal import tables
 from hpsearch.words.certainty import caveat, gain, luck, rivals, without_effect, worth
 from hpsearch.words.estimates import by_device
 from hpsearch.words.numbers import cell, count, duration, number
+from hpsearch.words.opening import opening
 
 
 def result_tables(
@@ -23,12 +24,12 @@ def result_tables(
     next_commands: Sequence[tuple[str, str]],
     width: tables.Width,
 ) -> list[RenderableType]:
-    """The result as a table of facts, with the parameters of the best configuration, what it cost,
-    and the commands to go on with, each with what it does."""
+    """The sentence that opens the result, the parameters of the best configuration, the commands to
+    go on with, each with what it does, and how sure it is and what it cost."""
     facts: dict[str, str] = {}
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = ["".join(opening(result, status.summary))]
     if warning := without_effect(result.no_effect):
-        facts["warning"] = warning
+        parts.append(warning)
     if result.best is not None:
         trial = result.best.trial
         params = {name: cell(value) for name, value in trial.params.items()}
@@ -39,18 +40,15 @@ def result_tables(
         front = tables.best(result.ranked, width, [metric for metric, _ in result.objectives])
         front.title = tables.heading("\nconfigurations that no other beats in all objectives")
         parts.append(front)
-    else:
-        facts["best"] = "no trial has shown a value"
+    if next_commands:
+        parts.append(tables.fact_table(dict(next_commands), width, "\nto go on"))
     facts["cost"] = _cost(status)
     if devices := by_device(status):
         facts["by device"] = devices
     caution = caveat(result.trust, unknown=False)
     if caution is not None:
         facts["rungs"] = caution
-    heading = "\nhow good it is" if result.ranked else None
-    parts.append(tables.fact_table(facts, width, heading))
-    if next_commands:
-        parts.append(tables.fact_table(dict(next_commands), width, "\nto go on"))
+    parts.append(tables.fact_table(facts, width, "\nin detail"))
     return parts
 
 

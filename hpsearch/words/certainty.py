@@ -19,7 +19,7 @@ from hpsearch.words.estimates import expected
 from hpsearch.words.numbers import count, number
 
 MOST_NAMED = 5
-"""Trials that are named of those that cannot be told from the best."""
+"""Trials that are named of those that are too close to the best to call."""
 
 
 def luck(place: Ranked[TrialRow]) -> str:
@@ -66,12 +66,12 @@ def gain(result: StudyResult) -> str | None:
 
 
 def rivals(result: StudyResult) -> str | None:
-    """The trials that cannot be told from the best one, and those of which it is not known yet;
+    """The trials that are too close to the best one to call, and those trained too little to tell;
     None where there are none."""
     tied, unknown = result.tied, result.unknown
-    parts = [f"{_trials(tied)} cannot be told from it"] if tied else []
+    parts = [f"too close to call: {_trials(tied)}"] if tied else []
     if unknown:
-        parts.append(f"{_trials(unknown)}: not known yet, trained too little to tell")
+        parts.append(f"trained too little to tell: {_trials(unknown)}")
     return "; ".join(parts) or None
 
 
@@ -121,7 +121,7 @@ def may_still_win(found: Unfinished, command: str) -> str:
     others = f", as may {count(found.others, 'other')}" if found.others else ""
     return (
         f"trial {row.number}, which stopped at {at}, may still win{others}: "
-        f"{expected(row)} is expected of it, and {against}; train it to the end with: {command}"
+        f"{expected(row)} if trained to the end, and {against}; train it to the end with: {command}"
     )
 
 
@@ -136,8 +136,8 @@ def _trials(numbers: Sequence[int]) -> str:
 # --------------------------------------------------------------------------------------- rungs
 
 _MEANING = {
-    RungVerdict.TELLS: "the standing foretells the end",
-    RungVerdict.UNCLEAR: "unclear how well the standing foretells the end",
+    RungVerdict.TELLS: "the standing predicts the end",
+    RungVerdict.UNCLEAR: "unclear how well the standing predicts the end",
     RungVerdict.LITTLE: "the standing says little about the end",
 }
 
@@ -150,7 +150,7 @@ def weakest_rung(trust: StudyTrust) -> str | None:
     where = f"weakest at {_place(rung, spec)}"
     if rung.correlation is None:
         too_few = "too few trials" if rung.finished else "no trial"
-        return f"{where}: {too_few} in full to tell"
+        return f"{where}: {too_few} trained to the end"
     return f"{where}: {_MEANING[rung.verdict]}, rank correlation {_correlation(rung.correlation)}"
 
 
@@ -163,12 +163,12 @@ def caveat(trust: StudyTrust, *, unknown: bool = True) -> str | None:
     correlation = rung.correlation
     if correlation is None:
         few = f"only {count(rung.finished, 'trial')}" if rung.finished else "no trial"
-        sentence = f"it is not known whether the rungs can be trusted: {few} trained in full"
+        sentence = f"it is not known whether the rungs can be trusted: {few} trained to the end"
         return sentence if unknown else None
     found = f"rank correlation {_correlation(correlation)} at {_place(rung, spec)}"
     longer = "a higher first_rung, or pruner: none, trains trials further before they pause"
     if rung.verdict is RungVerdict.UNCLEAR:
-        return f"it is not clear how well the rungs foretold the end: {found}; {longer}"
+        return f"it is not clear how well the rungs predicted the end: {found}; {longer}"
     return f"the rungs of this study told little about the end: {found}; {longer}"
 
 

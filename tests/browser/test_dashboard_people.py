@@ -116,7 +116,7 @@ def _stays_where_it_is_looked_at(page: Page) -> None:
     hidden.press("Enter")
     page.get_by_role("link", name="All trials").focus()
     page.evaluate("window.scrollTo(0, 300)")
-    report = page.locator("[data-live][data-slow]")
+    report = page.locator("[data-live][data-slow]").first
     before = report.get_attribute("data-revision")
     chart = page.locator("[data-figure]").first.element_handle()
     expect(report).not_to_have_attribute("data-revision", before or "")

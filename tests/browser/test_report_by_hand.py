@@ -55,7 +55,7 @@ COVERED = """() => [...document.querySelectorAll('.legend')].filter(legend => {
         return own.top < its.bottom - 1 && its.top < own.bottom - 1;
     });
 }).map(legend => legend.textContent)"""
-TRACES = "[data-figure='figure-curves-1'] .scatterlayer .trace"
+TRACES = "[data-figure='figure-result-2'] .scatterlayer .trace"
 
 
 @pytest.fixture(scope="module")

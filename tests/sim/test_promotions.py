@@ -77,7 +77,7 @@ def test_a_slow_starter_goes_on_where_configurations_like_it_have_ended_well() -
     assert promoted is not None
     trial, judgement = promoted
     assert trial.params["x"] == 0.9
-    assert judgement.why.startswith("most is expected of it")
+    assert judgement.why.startswith("it looks best")
 
 
 def test_by_rank_the_same_slow_starter_would_be_the_last_to_go_on() -> None:
@@ -141,7 +141,7 @@ def test_who_waits_and_who_goes_on_is_recorded_with_its_level_and_its_reason() -
         assert f" {decision.resource:g}" in decision.why
     for decision in promoted:
         assert decision.resource in rungs
-        ranked = decision.why.startswith("most is expected of it; ")
-        last = decision.why.startswith("may still turn out the best, with a probability of ")
+        ranked = decision.why.startswith("it looks best; ")
+        last = decision.why.startswith("could still become the best: probability ")
         assert ranked or last or decision.why.startswith("it is ahead of all that wait at ")
         assert history.trials[decision.trial].resource > decision.resource

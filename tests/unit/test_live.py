@@ -96,7 +96,7 @@ def test_the_best_is_what_is_expected_to_be_with_both_values() -> None:
     view = LiveView(quiet=True)
     view.watch(simulation.study, Changes(), 0.0)
     told = view._picture(simulation.study, 1.0).best
-    assert told == f"loss 0.5, 0.6 ± 0.16 expected in full (trial 1, {good.state.value})"
+    assert told == f"loss 0.5, 0.6 ± 0.16 if trained to the end (trial 1, {good.state.value})"
 
 
 def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in_one_line() -> None:
@@ -107,7 +107,7 @@ def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in
     assert sorted(with_params) == sorted({line.split()[1] for line in told})
     left = sum(trial.left_as is not None for trial in simulation.history.trials)
     assert left > 1
-    told = f"{left} paused trials not trained further: more was expected of others"
+    told = f"{left} paused trials not trained further: others looked better"
     assert lines.count(told) == 1
     assert not any(" pruned at " in line for line in told)
 

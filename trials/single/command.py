@@ -1,8 +1,9 @@
 """Train one configuration without a study: ``python -m trials SETTINGS.yaml --out DIR [--resume]``.
 
 The file is a study file, with the `arithmetic` of a trial if this training is to compute in the
-same way. Reports go to stdout as JSON lines, everything else to stderr. `DIR/best` and `DIR/last`
-are checkpoints. On several GPUs:
+same way, and as `base` the folder of the task's modules if they are not beside it. Reports go to
+stdout as JSON lines, everything else to stderr. `DIR/best` and `DIR/last` are checkpoints. On
+several GPUs:
 
     torchrun --nproc-per-node 2 -m trials SETTINGS.yaml --out DIR
 
@@ -46,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         study = study_file.read(options.file, _say)
-        task = tasks.load(study["task"], options.file.parent)
+        task = tasks.load(study["task"], Path(study.get("base", options.file.parent)))
         _refuse_to_share(study["task"]["kind"])
         setup, computed = _in_its_arithmetic(
             task, _setup(study, options), study.get("arithmetic"), options.out

@@ -11,7 +11,7 @@ from trials.data.files import text_of
 from trials.descriptions import yaml_source
 from trials.settings import nearest
 
-USED = ("task", "settings", "budget", "seed", "objective", "arithmetic")
+USED = ("task", "settings", "budget", "seed", "objective", "arithmetic", "base")
 IGNORED = ("study", "space", "constraints", "search", "resources")
 DIRECTIONS = ("minimize", "maximize")
 
@@ -54,6 +54,8 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
             problems.append(Problem(str(key), what))
     if not isinstance(study.get("task"), dict):
         problems.append(Problem("task", "must be a mapping; say what to train"))
+    if not isinstance(study.get("base", ""), str):
+        problems.append(Problem("base", "must be the folder of the task's modules"))
     settings = study.get("settings") or {}
     if not isinstance(settings, dict):
         problems.append(Problem("settings", "must be a mapping of settings to values"))

@@ -18,10 +18,12 @@ from hpsearch.result.study_result import StudyResult
 from hpsearch.result.unfinished import unfinished
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow
+from hpsearch.store.reading.standing import study_summary
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
 from hpsearch.words.certainty import how_sure, may_still_win
+from hpsearch.words.opening import opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -44,18 +46,21 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         result = study_result(connection, study, wanted.top or 1, where=wanted.where)
         is_said = format_ is Format.TABLE and wanted.where is None
         may_win = unfinished(connection, result) if is_said else None
+        summary = study_summary(connection, study, result.ranked) if is_said else None
         if format_ is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
                 settings_of_all.append(settings(study, place.trial, recorded))
     if format_ is Format.YAML and not result.ranked:
-        raise UserError(_nothing(study, wanted), f"see its progress: hpsearch status {study.name}")
+        see = for_database(storage, f"status {study.name}")
+        raise UserError(_nothing(study, wanted), f"see its progress: {see}")
     if format_ is Format.YAML:
         emit_yaml(*settings_of_all)
     elif format_ is not Format.TABLE:
         emit(best_documents(result, wanted.top), format_)
     elif result.ranked:
-        show(*_tables(result, wanted))
+        first = [] if summary is None else ["".join(opening(result, summary))]
+        show(*first, *_tables(result, wanted))
         for line in how_sure(result):
             note(line)
         if may_win is not None:
@@ -100,6 +105,8 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
         "budget": {"per_trial": spec["budget"]["per_trial"]},
         "seed": trial.seed,
     }
+    if study.base is not None and known is None and spec["task"]["kind"] != COMMAND.kind:
+        written["base"] = study.base
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
-from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.opening import chosen_study, for_database, reading
 from hpsearch.cli.output import note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
@@ -29,7 +30,8 @@ def report_study(name: str | None, to: Path | None, storage: str, *, force: bool
     if to is not None:
         _refuse_place(to, force=force)
     with reading(storage) as connection:
-        data = report_data(connection, chosen_study(connection, name), time.time())
+        study = chosen_study(connection, name)
+        data = report_data(connection, study, time.time(), partial(for_database, storage))
     if to is None:
         sys.stdout.write(markdown_report(data))
         return

@@ -11,11 +11,11 @@ from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
+from hpsearch.result.training import Way, as_argument, way_to_train
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.store import Store
 from hpsearch.terminal.result import result_tables
-from trials.descriptions.builtin import BUILT_IN
 
 
 def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> None:
@@ -33,13 +33,21 @@ def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> No
 
 
 def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
-    """The two commands that most people want next, each with what it does."""
-    study = result.study
+    """The commands that most people want next, each with what it does."""
+    study, name = result.study, as_argument(result.study.name)
     if not result.ranked:
-        return [(suggested(f"trials {study.name}"), "what happened to each trial")]
-    others = (suggested(f"best {study.name} --top 5"), "the best five, side by side")
-    is_built_in = study.content.get("task", {}).get("kind") in BUILT_IN
-    if result.best is not None and is_built_in:
-        return [(suggested(f"train {study.name}"), "trains it in full and keeps the model"), others]
-    settings = suggested(f"best {study.name} --format yaml")
-    return [(f"{settings} > best.yaml", "its settings, as a file"), others]
+        return [(suggested(f"trials {name}"), "what happened to each trial")]
+    way, best = way_to_train(study.content), result.ranked[0].trial
+    others = (suggested(f"best --top 5 {name}"), "the best five, side by side")
+    if way is Way.COMMAND:
+        trial = "" if study.has_best else f"--trial {best.number} "
+        return [
+            (suggested(f"train {trial}{name}"), "trains it in full and keeps the model"),
+            others,
+        ]
+    only = "" if study.has_best else f'--where "number = {best.number}" '
+    if way is not Way.FILE:
+        return [(suggested(f"best {only}--format json {name}"), "its parameters"), others]
+    settings = suggested(f"best {only}--format yaml {name}")
+    train = ("python -m trials best.yaml --out model", "trains them again")
+    return [(f"{settings} > best.yaml", "its settings, as a file"), train, others]

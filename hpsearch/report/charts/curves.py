@@ -69,7 +69,7 @@ def curves(data: ReportData, goal: GoalColumns) -> Chart | None:
         kinds[data.winner.trial.number] = CurveKind.WINNER
     reports = _thinned(reports[reports["trial"].isin(chosen)])
     kind_of = reports["trial"].map(kinds)
-    made = style.figure(380, showlegend=True)
+    made = style.figure(260, showlegend=True)
     for kind in _LINES:
         own = reports[kind_of == kind]
         if not own.empty:
@@ -81,7 +81,7 @@ def curves(data: ReportData, goal: GoalColumns) -> Chart | None:
     parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     alternative = f"Learning curves of {goal.metric} by {data.unit}: {parts}."
     remarks = [left_out(len(chosen), len(ranking), "curves"), style.outside(limits)]
-    return Chart(made, None, alternative, joined(remarks))
+    return Chart(made, "Learning curves", alternative, joined(remarks))
 
 
 def _ranking(data: ReportData, goal: GoalColumns, reports: pd.DataFrame) -> list[int]:

@@ -30,7 +30,7 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
     unit_s, unit = time_scale(float(spent_s.max()))
     winner = data.winner
     confirmed = None if winner is None else winner.confirmed
-    made = figure(320, showlegend=confirmed is not None)
+    made = figure(260, showlegend=confirmed is not None)
     hover = "%{y:.5~g} after %{x:.3~g} " + unit
     made.add_trace(
         plotly().Scatter(
@@ -42,6 +42,7 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
             marker={"size": 6, "color": CALM},
             hovertemplate=f"{hover}<br>trial %{{customdata}}<extra></extra>",
             name="best shown so far",
+            showlegend=False,
         )
     )
     if confirmed is not None:
@@ -53,7 +54,7 @@ def best_so_far(data: ReportData, goal: GoalColumns) -> Chart | None:
         f"The best {goal.metric} shown went from {number(first['value'])} "
         f"to {number(last['value'])} in {duration(last['gpu_seconds'])} of compute time."
     )
-    title = goal.metric if len(data.history.goals) > 1 else None
+    title = f"Best {goal.metric} so far" if len(data.history.goals) > 1 else "Best value so far"
     return Chart(made, title, alternative)
 
 

@@ -111,7 +111,8 @@ def test_before_any_trial_has_a_value_there_is_no_best(run: Run, save: Save) -> 
 
 
 def test_best_as_a_table_names_the_parameters_and_the_interval(run: Run, flowers: str) -> None:
-    head, first, *_ = run("best", flowers, "--top", "2").out.splitlines()
+    opening, head, first, *_ = run("best", flowers, "--top", "2").out.splitlines()
+    assert opening == "accuracy 0.87, from 4 trials; mean of 2 trainings"
     assert head.split()[-2:] == ["lr", "opt"]
     assert "0.87 ± " in first
     assert "(2 runs)" in first
@@ -143,7 +144,8 @@ def _expected(
 
 
 def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run: Run, lucky: str) -> None:
-    head, *rows = run("best", lucky, "--top", "3").out.splitlines()
+    opening, head, *rows = run("best", lucky, "--top", "3").out.splitlines()
+    assert opening == "accuracy 0.85 if trained to the end, from 3 trials"
     assert head.split() == [
         *("trial", "state", "value", "seen", "at", "if", "trained", "again", "(90%)"),
         *("resource", "compute", "time", "lr"),

@@ -44,7 +44,7 @@ def test_a_report_is_one_file_and_says_what_it_wrote(
 def test_markdown_goes_to_a_file_or_to_stdout(run: Run, flowers: str, tmp_path: Path) -> None:
     said = run("report")
     assert said.err == "study flowers\n"
-    assert "## Trial 2: `accuracy` 0.87" in said.out
+    assert "## `accuracy` 0.87, from 4 trials; mean of 2 trainings\n" in said.out
     assert "- `hpsearch train --trial 2 flowers`" in said.out
     assert "| diverged | 1 | 1 | `loss is nan` |" in said.out
     to = tmp_path / "report.md"
@@ -93,7 +93,7 @@ def test_figures_in_a_notebook_are_those_of_the_report(flowers: str, sqlite_url:
         assert [trace.name for trace in study.plot_curves().data][-1] == "winner"
         assert study.plot_parallel_coordinates().data
         assert len(study.plot_slices().data) == 6
-        assert "Trial 2" in study._repr_html_()
+        assert "The configuration (trial 2)" in study._repr_html_()
         with pytest.raises(UserError, match="nothing to draw"):
             study.plot_importances()
 
@@ -128,4 +128,4 @@ def test_a_study_without_values_has_nothing_to_draw_and_still_a_face(
         for plot in (study.plot_best_so_far, study.plot_curves, study.plot_slices):
             with pytest.raises(UserError, match="hpsearch status young"):
                 plot()
-        assert "No trial has a value yet" in study._repr_html_()
+        assert "its trial has no value" in study._repr_html_()

@@ -39,7 +39,7 @@ def study(sqlite_url: str) -> Callable[..., None]:
 def test_status_has_a_line_for_the_weakest_rung(run: Run, study: Callable[..., None]) -> None:
     study(Bowl())
     told = " ".join(run("status").out.split())  # long facts take several lines
-    assert re.search(r"rungs weakest at [13] of 9 epochs: the standing foretells the end", told)
+    assert re.search(r"rungs weakest at [13] of 9 epochs: the standing predicts the end", told)
     assert "rank correlation 1.00 (" in told
 
 
@@ -47,7 +47,7 @@ def test_status_of_a_young_study_says_that_nothing_is_known(
     run: Run, study: Callable[..., None]
 ) -> None:
     study(Bowl(), stop_after=5)
-    assert "weakest at 1 of 9 epochs: no trial in full to tell" in run("status").out
+    assert "weakest at 1 of 9 epochs: no trial trained to the end" in run("status").out
 
 
 def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) -> None:
@@ -62,7 +62,7 @@ def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) ->
 def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., None]) -> None:
     study(Unforeseen())
     said = run("best")
-    assert "it is not clear how well the rungs foretold the end: rank correlation" in said.err
+    assert "it is not clear how well the rungs predicted the end: rank correlation" in said.err
     assert "a higher first_rung, or pruner: none, trains trials further" in said.err
     (first,) = json.loads(run("best", "--format", "json").out)
     assert first["rung_verdict"] in ("unclear", "little")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -47,13 +49,27 @@ def test_a_searched_function_is_trained_by_its_own_program(run, save):
     assert "python -m trials winner.yaml" in said.err
 
 
-def test_code_for_another_library_has_been_trained_by_its_study(run, save):
-    text = OWN.replace("task: {", "task: {library: ray_tune, ")
+@pytest.mark.parametrize(
+    ("library", "checkpoint", "advice"),
+    [
+        ("ray_tune", "/kept/0", "the checkpoint of trial 0 is /kept/0"),
+        ("ray_tune", None, "trial 0 kept no checkpoint; call your code with its parameters: "),
+        ("optuna", None, "call the objective with optuna.trial.FixedTrial(its parameters): "),
+    ],
+)
+def test_code_for_another_library_has_been_trained_by_its_study(
+    run, save, library, checkpoint, advice
+):
+    text = OWN.replace("task: {", f"task: {{library: {library}, ")
     assert text != OWN
-    save("tuned", [Trial(0, State.COMPLETE, {"x": 0.1}, value=0.5)], text)
+    trial = Trial(0, State.COMPLETE, {"x": 0.1}, value=0.5, best_checkpoint=checkpoint)
+    save("tuned", [trial], text)
     said = run("train", "tuned")
     assert said.code == 2
-    assert "as named by: hpsearch best tuned --format json" in said.err
+    assert advice in said.err
+    if checkpoint is None:
+        (command,) = re.findall(r'hpsearch (best --where ".*" --format json tuned)', said.err)
+        assert json.loads(run(*shlex.split(command)).out)[0]["params"] == {"x": 0.1}
 
 
 @pytest.fixture
@@ -75,6 +91,6 @@ def test_it_trains_what_is_expected_to_be_best_and_not_what_was_lucky_once(
     save("own", [lucky, good], TABLE.format(table=table))
     said = run("train", "own", "--out", str(tmp_path / "models"))
     assert said.code == 0, said.err
-    assert "trial 1 of study own, paused with 0.8, 0.9 ± 0.016 expected in full\n" in said.err
+    assert "trial 1 of study own, paused with 0.8, 0.9 ± 0.016 if trained to the end\n" in said.err
     written = json.loads((Path(said.out.strip()) / "training.json").read_text())
     assert written["trial"] == 1

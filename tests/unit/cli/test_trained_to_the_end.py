@@ -47,7 +47,7 @@ def test_best_names_the_trial_that_may_still_win_and_the_command_for_it(
     said = run("best", "flowers").err
     assert (
         "trial 2, which stopped at 3 of 9 epochs, may still win, as may 1 other: "
-        "0.875 ± 0.075 is expected of it, and the best complete trial, 0, has 0.9; "
+        "0.875 ± 0.075 if trained to the end, and the best complete trial, 0, has 0.9; "
         "train it to the end with: hpsearch resume flowers --finish 2\n"
     ) in said
 

@@ -39,7 +39,14 @@ from support.studies.reported import (
 )
 
 FORM = "application/x-www-form-urlencoded"
-NOW = ("/", "/studies/1", "/studies/1/now", "/studies/1/report", "/studies/1/trials")
+NOW = (
+    "/",
+    "/studies/1",
+    "/studies/1/now",
+    "/studies/1/report",
+    "/studies/1/report?details",
+    "/studies/1/trials",
+)
 PAGES = (
     *NOW,
     "/studies/1/trials/3",
@@ -100,7 +107,8 @@ def test_every_page_of_a_study_says_what_it_is_about(database_url: str) -> None:
             assert answer.status_code == 200, path
             assert '<form method="post"' not in answer.text, "it only reads"
         assert "flowers" in reading.get("/").text
-        assert "Trained with other seeds 3 times more" in reading.get("/studies/1/report").text
+        assert "mean of 3 trainings</h2>" in reading.get("/studies/1/report").text
+        assert "Trained with other seeds 3 times more" in reading.get("/studies/1/report?details").text
         assert "learning_rate" in reading.get("/studies/1/trials/3").text
 
 

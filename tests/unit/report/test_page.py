@@ -65,8 +65,10 @@ def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(
     data = report_on([*trials, *repeats_of(best, 40, [0.84, 0.85, 0.86])])
     said = texts(data)
     assert (
-        f"Trial {best.number}: `accuracy` 0.85 if trained again, 90% of the time between " in said
+        "\n## `accuracy` 0.85, from 40 trials; mean of 3 trainings\n\n"
+        f"**The configuration (trial {best.number})**\n" in said
     )
+    assert "`accuracy` 0.85 if trained again, 90% of the time between " in said
     assert "Trained with other seeds 3 times more" in said
     assert f'`hpsearch best --where "number = {best.number}" --format yaml flowers' in said
     assert page(data).result.is_sure
@@ -82,14 +84,14 @@ def test_a_winner_that_was_not_repeated_may_be_luck(report_on: Reporting) -> Non
 
 def test_before_any_trial_has_started_the_page_says_so(report_on: Reporting) -> None:
     data = report_on([], state=StudyState.RUNNING, reason=None)
-    assert "## No trial has started yet" in texts(data)
+    assert "## no result yet: no trial has started" in texts(data)
     assert keys(data) == ["origin"]
 
 
 def test_a_single_trial_has_no_parameters_to_compare(report_on: Reporting) -> None:
     data = report_on([a_trial(0, State.COMPLETE, PARAMS[0], 0.7)])
     said = texts(data)
-    assert "Trial 0: `accuracy` 0.7" in said
+    assert "\n## `accuracy` 0.7, from 1 trial; trained once\n" in said
     assert "parameters" not in keys(data)
 
 
@@ -98,14 +100,14 @@ def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on: Re
     trials = [a_trial(n, State.FAILED, PARAMS[n], None, **failed) for n in range(5)]
     data = report_on(trials, state=StudyState.FAILED, reason="5 trials failed the same way")
     said = texts(data)
-    assert "All 5 trials failed, so there is no best configuration" in said
+    assert "## no result: all 5 trials failed" in said
     assert "| out of memory | 5 | 4 | `CUDA out of memory` |" in said
     assert "| failed or lost |" in said
 
 
 def test_trials_on_their_way_without_a_value_are_not_called_best(report_on: Reporting) -> None:
     data = report_on([a_trial(0, State.RUNNING, PARAMS[0], None)], state=StudyState.INTERRUPTED)
-    assert "No trial has a value yet" in texts(data)
+    assert "## no result yet: its trial has no value" in texts(data)
 
 
 def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Reporting) -> None:
@@ -119,7 +121,9 @@ def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Repo
 
 def test_no_complete_trial_is_said_of_the_best(report_on: Reporting) -> None:
     trials = [a_trial(n, State.PAUSED, PARAMS[n], 0.3 + n / 50) for n in range(12)]
-    assert "It has not been trained in full: it is paused." in texts(report_on(trials))
+    said = texts(report_on(trials))
+    assert "if trained to the end, from 12 trials\n" in said
+    assert "It has not been trained to the end: it is paused." in said
 
 
 def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> None:
@@ -138,9 +142,10 @@ def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> No
     spec = spec_of("flowers", SPACE, objective=goals, search=search)
     data = report_on(trials, spec, directions=("maximize", "minimize"))
     said = texts(data)
-    assert "6 trials that none beats in all of: `accuracy, latency`" in said
-    titles = [chart.title for chart in page(data).sections[0].charts]
+    assert "## the 6 best trade-offs between `accuracy` and `latency`, from 12 trials\n" in said
+    titles = [chart.title for chart in page(data).charts]
     assert titles[0] == "The front"
+    assert titles[-1] == "Learning curves"
     assert data.winner is None
 
 
@@ -211,7 +216,7 @@ def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on: 
     ]
     data = report_on(trials, "")
     said = texts(data)
-    assert "Trial 8: `value` 0.8419 if trained again, 90% of the time between " in said, said
+    assert "## `value` 0.8419 if trained again, from 9 trials; trained once\n" in said, said
     assert "To train it" not in said
     assert "budget" not in keys(data)
 

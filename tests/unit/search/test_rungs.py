@@ -192,12 +192,12 @@ def test_a_judgement_names_those_it_compared_with() -> None:
     rungs = Rungs([1], total=9, eta=3)
     for number in range(9):
         paused = rungs.arrive(0, number, float(number))
-    assert paused.why.startswith("3 of 9 go on from 1, which foretells ")
-    assert paused.why.endswith("; more is expected of others")
+    assert paused.why.startswith("3 of 9 go on from 1, rank correlation ")
+    assert paused.why.endswith("; others look better")
     assert paused.against == [0, 1, 2, 3, 4]
     promoted = rungs.promotion()
     assert promoted is not None
-    assert promoted[1].why.startswith("most is expected of it; 3 of 9 go on from 1")
+    assert promoted[1].why.startswith("it looks best; 3 of 9 go on from 1")
     assert promoted[1].against == [1, 2, 3, 4, 5]
 
 

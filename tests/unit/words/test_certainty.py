@@ -78,5 +78,5 @@ def test_without_defaults_there_is_no_gain() -> None:
 
 def test_trials_that_cannot_be_told_from_the_best_are_named_up_to_five() -> None:
     result = result_of(*(trial(number, 0.9) for number in range(8)))
-    assert rivals(result) == "trials 1, 2, 3, 4, 5 and 2 more cannot be told from it"
+    assert rivals(result) == "too close to call: trials 1, 2, 3, 4, 5 and 2 more"
     assert how_sure(result)[0].startswith("trained once: part of its value may be luck")

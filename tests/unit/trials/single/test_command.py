@@ -49,6 +49,25 @@ def test_reports_are_json_lines_and_best_and_last_are_checkpoints(lab, command):
         assert (lab.folder / "out" / link / "model.safetensors").is_file()
 
 
+def test_a_function_is_found_in_the_folder_that_its_file_names(tmp_path, capsys):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "elsewhere_of_the_file.py").write_text(
+        "def train(params, trial):\n    trial.report(1, {'loss': 0.5})\n"
+    )
+    study = {
+        "task": {"kind": "elsewhere_of_the_file:train"},
+        "budget": {"per_trial": {"epochs": 1}},
+        "base": str(tmp_path / "code"),
+    }
+    file = tmp_path / "best.yaml"
+    file.write_text(yaml.safe_dump(study))
+    assert main([str(file), "--out", str(tmp_path / "out")]) == 0
+    assert '"loss": 0.5' in capsys.readouterr().out
+    file.write_text(yaml.safe_dump({**study, "base": 3}))
+    assert main([str(file), "--out", str(tmp_path / "out")]) == 2
+    assert "base: must be the folder of the task's modules" in capsys.readouterr().err
+
+
 def test_the_searchs_own_parts_are_ignored_with_a_note(command):
     budget = {"trials": 40, "gpu_hours": 1.5, "wall_clock": "2h", "per_trial": {"epochs": 1}}
     code, _, err = command(
