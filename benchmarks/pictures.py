@@ -130,7 +130,7 @@ def running_study(address: str, ended: int) -> Image.Image:
     with browsing(WIDTH, LIVE_HEIGHT) as page:
         page.goto(address)
         page.wait_for_function(ENDED, arg=ended, polling=500)
-        page.wait_for_selector("#curves")
+        page.wait_for_selector("#result")
         study = drawn(page)
         best = re.search(r"trial (\d+):", page.locator(".facts").inner_text())
     others = [] if best is None or best[1] == "0" else [best[1]]
