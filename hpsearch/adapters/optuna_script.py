@@ -120,8 +120,8 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
     module = ModuleType(MAIN)
     module.__file__ = str(file)
     recorder = _recorder = Recorder(module)
-    before = sys.modules[MAIN], sys.argv
-    sys.modules[MAIN], sys.argv = module, [str(file), *words]
+    before = sys.modules[MAIN], sys.argv, sys.dont_write_bytecode
+    sys.modules[MAIN], sys.argv, sys.dont_write_bytecode = module, [str(file), *words], True
     sys.path.insert(0, str(file.resolve().parent))
     ended = "ends without a call of study.optimize"
     try:
@@ -140,7 +140,7 @@ def _recorded(file: Path, arguments: Mapping[str, Any], words: tuple[str, ...]) 
         ended = f"fails before study.optimize: {in_words(error)}"
     finally:
         _recorder = None
-        sys.modules[MAIN], sys.argv = before
+        sys.modules[MAIN], sys.argv, sys.dont_write_bytecode = before
     if recorder.search is None or recorder.refusal:
         raise TaskError.at("task.kind", f"{file.name} {recorder.refusal or ended}")
     return recorder

@@ -127,7 +127,7 @@ def _stops(page: Page) -> Iterator[dict[str, Any]]:
 
 
 def test_a_key_on_the_legend_hides_curves_and_shows_them_again(report: Page) -> None:
-    curves = report.locator("section[aria-labelledby=curves]")
+    curves = report.locator("section[aria-labelledby=result]")
     button = curves.get_by_role("button", name="paused or pruned")
     drawn = report.locator(TRACES).count()
     button.press("Enter")
