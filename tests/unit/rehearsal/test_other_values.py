@@ -110,7 +110,7 @@ def test_an_objective_a_trainable_and_a_command_that_read_none_are_named(
 ) -> None:
     assert ALL in said(tmp_path, own("trainable", ", library: ray_tune"), capfd)
     lines = said(tmp_path, own("objective", ", library: optuna"), capfd, "")
-    assert "PARAMETERS WITHOUT EFFECT: lr: all reports in full" in lines
+    assert "4 trials with other values of lr have reported the same, loss=0.1429" in lines
     loop = 'for n in 1 2 3; do echo "$n 0.14285714$n"; done'
     command = f"""{{kind: command, run: "sh -c '{loop}' {{lr}} {{mode}}", """.replace('"$n', "$n")
     command = command.replace('$n"; done', "$n; done") + "report: '{resource} {loss}'}"
