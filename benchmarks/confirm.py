@@ -1,4 +1,4 @@
-"""What confirmation gains, and how often intervals hold what they promise.
+"""The gain by confirmation, and how often intervals hold what they promise.
 
     python benchmarks/confirm.py [--studies 200] [--quick] [--json FILE]
 
@@ -109,13 +109,13 @@ def study(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one study recommended."""
+    """The recommendation of one study."""
 
     true: float
     stated: float
-    """What is expected of it when it is trained again."""
+    """Its expected value when it is trained again."""
     covered: bool | None
-    """Whether the winner's interval holds one more training; None without repeats."""
+    """True if the winner's interval holds one more training; None without repeats."""
     intervals: int
     covering: int
     repeats: int
@@ -138,7 +138,7 @@ def outcome(history: History, noise: float) -> Outcome:
 
 
 def covers(ranked: Ranked[Any], noise: float) -> bool | None:
-    """Whether a trial's interval holds one more training; None if it was not confirmed."""
+    """True if a trial's interval holds one more training; None if it was not confirmed."""
     confirmed, trial = ranked.confirmed, ranked.trial
     if confirmed is None or confirmed.low is None or confirmed.high is None:
         return None
@@ -240,8 +240,8 @@ class Drawn(RecordedCurves):
 
 
 def held(task: Recorded, seed: int, seeds: int) -> tuple[list[bool], list[bool]]:
-    """Whether the intervals of the winner of a study, and of complete trials that are tied with it,
-    hold one more training."""
+    """By interval of a study's winner, and of complete trials that are tied with it, whether it
+    holds one more training."""
     curves = Drawn(task, 60, seed)
     spec = task._spec
     trials = min(20, len(curves.runs) * 2 // 3)

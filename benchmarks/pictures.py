@@ -119,7 +119,7 @@ def browsing(width: int, height: int) -> Iterator[Page]:
 
 
 def drawn(page: Page) -> Image.Image:
-    """What a page shows once its charts are there."""
+    """The picture of a page once its charts are there."""
     page.wait_for_selector("html[data-charts=drawn]")
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 

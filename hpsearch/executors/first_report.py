@@ -110,7 +110,7 @@ def try_out(
         ours.close()
         try:
             trial.join(STOP_S + (GRACE_S if config.task["kind"] == COMMAND.kind else 0.0))
-        finally:  # whoever is impatient may interrupt a second time
+        finally:  # also after a second interrupt
             trial.kill()
             trial.join()
 

@@ -1,4 +1,4 @@
-"""What comes of a configuration when it is trained again: for the full budget, with another seed.
+"""The outcome of training a configuration again: for the full budget, with another seed.
 
 That is the one measure of a result, of trials with repeats and without. It is the value at the end
 of the training, and the interval holds that of one more training nine times in ten.
@@ -37,7 +37,7 @@ NEAREST, FARTHEST = 1e-150, 1e150
 
 @dataclass(frozen=True)
 class Again:
-    """What comes of a trial's configuration when it is trained again."""
+    """The outcome of training a trial's configuration again."""
 
     mean: float
     low: float | None
@@ -59,15 +59,15 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the repeats of earlier studies tell: their squared deviations, in shares of the squared
-    spread of their study, summed; and their degrees of freedom."""
+class EarlierRepeats:
+    """The repeats of earlier studies: the sum of their squared deviations, in shares of the squared
+    spread of their study, and their degrees of freedom."""
 
     squares: float = 0.0
     freedom: int = 0
 
 
-NOTHING = Told()
+NONE_EARLIER = EarlierRepeats()
 
 
 def spread_of(
@@ -110,18 +110,20 @@ class Seeds:
     Args:
         repeats: The study's own.
         spread: Of the best third of its trials; None if nothing is known of it.
-        told: By the repeats of earlier studies.
+        earlier: The repeats of earlier studies.
     """
 
-    def __init__(self, repeats: Repeats, spread: Spread | None, told: Told = NOTHING) -> None:
+    def __init__(
+        self, repeats: Repeats, spread: Spread | None, earlier: EarlierRepeats = NONE_EARLIER
+    ) -> None:
         self._spread = spread
         self.worst = () if spread is None else (spread.worst,)
         """The worst score of the study's trials, if that is known."""
         squares, freedom = repeats.squares, repeats.freedom
         if spread is not None:
-            shares = FREEDOM * SHARE**2 + told.squares
+            shares = FREEDOM * SHARE**2 + earlier.squares
             squares += shares * spread.deviation**2
-            freedom += FREEDOM + told.freedom
+            freedom += FREEDOM + earlier.freedom
         self._variance = squares / freedom if freedom else 0.0
         self._reach = student.quantile(freedom, 1 - BEHIND) if freedom else 0.0
 
@@ -143,12 +145,14 @@ class Seeds:
         return score + luck * (spread.mean - score)
 
 
-def told_by(earlier: Iterable[tuple[Mapping[int, Sequence[float]], Spread | None]]) -> Told:
-    """What studies tell by their repeats, each with the spread of its trials."""
+def earlier_repeats(
+    studies: Iterable[tuple[Mapping[int, Sequence[float]], Spread | None]],
+) -> EarlierRepeats:
+    """The repeats of studies, each with the spread of its trials, together."""
     squares, freedom = 0.0, 0
-    for runs, spread in earlier:
+    for runs, spread in studies:
         if spread is not None:
             repeats = Repeats(runs, "minimize")
             squares += repeats.squares / spread.deviation**2
             freedom += repeats.freedom
-    return Told(squares, freedom)
+    return EarlierRepeats(squares, freedom)

@@ -71,7 +71,7 @@ class Ranked(Generic[Of]):
     value: float
     """The best value that the trial itself has shown in the search."""
     again: Again | None
-    """What comes of it when it is trained again; None with several objectives."""
+    """The outcome of training it again; None with several objectives."""
     tied: bool = False
     """True if it ties with the best one, which is not tied itself."""
     unknown: bool = False
@@ -79,12 +79,12 @@ class Ranked(Generic[Of]):
 
     @property
     def confirmed(self) -> Again | None:
-        """What repeats have shown; None without repeats."""
+        """The outcome by its repeats; None without repeats."""
         return self.again if self.again and self.again.runs else None
 
 
 class Ranking:
-    """What is known of a study as a whole, by which each of its trials is ranked.
+    """The facts on a study as a whole by which each of its trials is ranked.
 
     Args:
         trials: All that may be ranked, or those that were repeated, with all repeats.
@@ -118,7 +118,7 @@ class Ranking:
         ]
 
     def again(self, trial: Candidate) -> Again:
-        """What comes of a trial's configuration when it is trained again.
+        """The outcome of training a trial's configuration again.
 
         One that was not repeated is not better than the mean of a repeated one that beat it in the
         search: the repeats show how much the search flatters, and it flatters both.
@@ -206,7 +206,7 @@ def expectation(trial: Candidate) -> float | None:
 
 
 def expectation_of(again: Again | None) -> dict[str, float | None]:
-    """What comes of a trial when it is trained again, as the fields of its expectation."""
+    """The outcome of training a trial again, as the fields of its expectation."""
     found = dict.fromkeys(EXPECTED)
     if again is not None:
         found["expected"], found["expected_low"], found["expected_high"] = (

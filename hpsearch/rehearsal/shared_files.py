@@ -22,7 +22,7 @@ MOST = 20_000
 """Files and folders that are looked at, the nearest first."""
 SHOWN = 3
 _OTHERS = {"__pycache__", "node_modules", "wandb", "mlruns", DEFAULT_ROOT}
-"""What trials share without harm: these give each run a folder of its own."""
+"""Places that trials share without harm: these give each run a folder of its own."""
 _ENDINGS = (".pyc", ".db", ".db-journal", ".db-wal", ".db-shm", ".db-lock")
 
 Stamp = tuple[int, int, int]  # inode, size and time of change

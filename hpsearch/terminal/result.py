@@ -64,7 +64,7 @@ def _facts(result: StudyResult, best: Ranked[TrialRow]) -> dict[str, str]:
 
 
 def _value(best: Ranked[TrialRow]) -> str:
-    """What comes of a trial when it is trained again, and the best value that it has shown where
+    """The outcome of training a trial again, and the best value that it has shown where
     that differs."""
     text, shown = worth(best), number(best.value)
     if text == shown:

@@ -40,7 +40,7 @@ def luck(place: Ranked[TrialRow]) -> str:
 
 
 def worth(place: Ranked[TrialRow]) -> str:
-    """What comes of a trial when it is trained again: ``0.97 if trained again, 90% of the time
+    """The outcome of training a trial again: ``0.97 if trained again, 90% of the time
     between 0.96 and 0.98``; its own value where nothing tells how far trainings vary."""
     again = place.again
     if again is None or (again.low is None and not again.runs):

@@ -29,7 +29,7 @@ def expected(trial: Candidate) -> str:
 
 
 def if_again(again: Again | None) -> str:
-    """What comes of a trial when it is trained again, with the 90% interval and the number of its
+    """The outcome of training a trial again, with the 90% interval and the number of its
     repeats: ``0.8123 ± 0.004 (3 runs)``."""
     if again is None:
         return NOTHING
@@ -62,7 +62,7 @@ def values(row: TrialRow) -> str:
 
 
 def score(row: Ranked[TrialRow], *, driven: bool) -> str:
-    """What comes of a trial when it is trained again, with its state where it is not complete; the
+    """The outcome of training a trial again, with its state where it is not complete; the
     best value that it has shown where nothing tells how far trainings vary.
 
     Args:

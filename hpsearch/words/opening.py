@@ -12,6 +12,7 @@ from hpsearch.store.reading.standing import StudySummary
 from hpsearch.words.numbers import count, duration, number
 
 Name = Callable[[str], str]
+TO_THE_END = "to the end"
 
 
 def opening(result: StudyResult, summary: StudySummary, name: Name = str) -> tuple[str, ...]:
@@ -23,8 +24,9 @@ def opening(result: StudyResult, summary: StudySummary, name: Name = str) -> tup
         (metric, _), *_ = result.objectives
         over = best.trial.violation
         limits = f", {over:.1%} over the limits, which no trial keeps" if over > 0 else ""
-        value = _value(best)
-        trainings = "" if value.endswith("end") else f"; {_trainings(best)}"
+        value, how = _value(best), _not_yet_shown(best)
+        value += f" if trained {how}" if how else ""
+        trainings = "" if how == TO_THE_END else f"; {_trainings(best)}"
         return (name(metric), f" {value}{limits}{_gain(result)}, {effort}{trainings}")
     if result.ranked:
         pieces = [f"{_trade_offs(len(result.ranked))} between "]
@@ -36,15 +38,17 @@ def opening(result: StudyResult, summary: StudySummary, name: Name = str) -> tup
 
 
 def _value(best: Ranked[TrialRow]) -> str:
-    """What comes of it when it is trained again, as the gain counts it; that is said where the
-    trial itself has shown another value and was not repeated."""
-    if best.again is None:
-        return number(standing(best.trial))
-    mean = number(best.again.mean)
-    if best.again.runs or mean == number(best.value):
-        return mean
-    how = "again" if best.trial.state is State.COMPLETE else "to the end"
-    return f"{mean} if trained {how}"
+    """The outcome of training it again, as the gain counts it."""
+    return number(standing(best.trial) if best.again is None else best.again.mean)
+
+
+def _not_yet_shown(best: Ranked[TrialRow]) -> str | None:
+    """The training that would show that value, where the trial itself has shown another one and
+    was not repeated; None otherwise."""
+    again = best.again
+    if again is None or again.runs or number(again.mean) == number(best.value):
+        return None
+    return "again" if best.trial.state is State.COMPLETE else TO_THE_END
 
 
 def _gain(result: StudyResult) -> str:

@@ -65,7 +65,7 @@ class FirstTrial:
 
 
 def words_of(source: str) -> list[str] | None:
-    """The path of a script and its arguments; None if a source is none."""
+    """The path of a script and its arguments; None if the source is not a script."""
     try:
         words = [source] if Path(source).is_file() else shlex.split(source)
     except ValueError:  # an open quotation mark

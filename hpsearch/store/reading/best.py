@@ -25,7 +25,7 @@ from sqlalchemy import (
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.ranking.again import Seeds, Spread, Told, spread_of, told_by
+from hpsearch.ranking.again import EarlierRepeats, Seeds, Spread, earlier_repeats, spread_of
 from hpsearch.ranking.pareto import pareto_front
 from hpsearch.ranking.repeats import Repeats, runs_of
 from hpsearch.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
@@ -131,9 +131,10 @@ def with_again(connection: Connection, study: StudyHead, rows: Sequence[TrialRow
 
 
 def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
-    """What is known of a study as a whole, of which these trials were read."""
-    spread, told = _spread(connection, study), _told_earlier(connection, study)
-    return Ranking(rows, study.direction, study.metric, partial(Seeds, spread=spread, told=told))
+    """The facts on a study as a whole, of which these trials were read."""
+    spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
+    seeds = partial(Seeds, spread=spread, earlier=earlier)
+    return Ranking(rows, study.direction, study.metric, seeds)
 
 
 def _spread(connection: Connection, study: StudyHead) -> Spread | None:
@@ -152,8 +153,8 @@ def _spread(connection: Connection, study: StudyHead) -> Spread | None:
     return spread_of(count, best, sign * (worst or 0.0))
 
 
-def _told_earlier(connection: Connection, study: StudyHead) -> Told:
-    """What the repeats of the studies that this one started from tell of seeds."""
+def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats:
+    """The repeats of the studies that this one started from."""
     statement = select(studies.c.warm_start).where(studies.c.id == study.id)
     names = [each.name for each in connection.scalar(statement) or ()]
     found = []
@@ -162,7 +163,7 @@ def _told_earlier(connection: Connection, study: StudyHead) -> Told:
             runs = runs_of(_repeats(connection, head))
             if runs:
                 found.append((runs, _spread(connection, head)))
-    return told_by(found)
+    return earlier_repeats(found)
 
 
 def _repeats(connection: Connection, study: StudyHead) -> list[TrialRow]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.again import Again, Seeds, Spread, Told, spread_of, told_by
+from hpsearch.ranking.again import Again, EarlierRepeats, Seeds, Spread, earlier_repeats, spread_of
 from hpsearch.ranking.repeats import Repeats
 from hpsearch.ranking.selection import rank
 
@@ -74,11 +74,11 @@ def test_a_repeat_counts_by_its_end_as_the_trial_that_it_repeats_does() -> None:
 
 def test_the_repeats_of_earlier_studies_tell_how_far_seeds_move_this_one() -> None:
     spread = Spread(0.0, 1.0)
-    steady = told_by([({0: [5.0, 5.2, 4.8], 1: [3.0, 3.1, 2.9]}, Spread(0.0, 10.0))])
+    steady = earlier_repeats([({0: [5.0, 5.2, 4.8], 1: [3.0, 3.1, 2.9]}, Spread(0.0, 10.0))])
     usual = Seeds(NO_REPEATS, spread).reach(1.0)
     assert steady.freedom == 4
     assert Seeds(NO_REPEATS, spread, steady).reach(1.0) < usual
-    assert Seeds(NO_REPEATS, spread, Told(40.0, 4)).reach(1.0) > usual
+    assert Seeds(NO_REPEATS, spread, EarlierRepeats(40.0, 4)).reach(1.0) > usual
 
 
 @given(

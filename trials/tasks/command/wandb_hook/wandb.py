@@ -28,7 +28,7 @@ TOLD = "HPSEARCH_WANDB"
 `sweep` alone: the file for the configuration of the script's own sweep."""
 RESOURCE = "_resource"
 AGGREGATES = ("min", "max", "mean", "best", "first", "last")
-"""What `define_metric` can make of a metric in the summary."""
+"""The aggregates of a metric that `define_metric` can keep in the summary."""
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 LONGEST_NAME = 500
 """Letters of the name of a metric."""
@@ -47,7 +47,7 @@ class Reports:
         self._names = [name for name, _ in told["goals"]]
         self._run: Any = None
         self._row: dict[str, float] = {}
-        """What was logged in the current step."""
+        """The numbers logged in the current step."""
         self._newest: dict[str, float] = {}
         self._step = self._count = 0
         self._is_owner = False
