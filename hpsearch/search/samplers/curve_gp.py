@@ -3,8 +3,7 @@
 The model (`model`) learns from the curves of trials (`curves`). Candidates are drawn over the whole
 space and around the best trials. All are scored at one random horizon by the probability of being
 better than a random target a little below the best value seen, times the probability of not failing
-(`survival`); the best one that is untried is proposed. One proposal in seven is drawn at random,
-and half of them until eight trials have ended, unless priors or earlier studies tell where to look.
+(`survival`); the best one that is untried is proposed. One proposal in seven is drawn at random.
 
 Source: the random horizon and target are those of Rakotoarison et al., "In-Context Freeze-Thaw
 Bayesian Optimization for Hyperparameter Optimization" (ICML 2024), applied here to new
@@ -56,10 +55,8 @@ SHIFTS = 8
 """The most points for one of the first proposals, until one keeps the study's requirements."""
 BLOCKS = 64
 """The most times that UNIFORM candidates are drawn, until as many keep the requirements."""
-BLIND, BLIND_AT_FIRST, BLIND_ENDS = 0.15, 0.5, 4.0
-"""The share of proposals that are drawn at random, because the model can be wrong: at least and at
-most, and in between BLIND_ENDS by the number of trials that have ended. A model that has seen few
-ends follows what early reports say, which may mislead (measured: docs/search.md)."""
+BLIND = 0.15
+"""The share of proposals that are drawn at random, because the model can be wrong."""
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
@@ -147,20 +144,13 @@ class CurveGPSampler(BaseSampler):
         score = _improvement(rng, outlook, features)
         if belief is not None:
             score = score + belief.weighed(points, _spread(outlook.curves), len(outlook.curves))
-        if rng.random() < self._blind(outlook.curves):
+        if rng.random() < BLIND:
             score = _anywhere(rng, len(points), len(uniform))
         failures = self._failures()
         if failures is not None:
             score = _among_the_safe(score, failures.survival(features))
         order = np.argsort(-score, kind="stable")
         return self._first_untried(points[order])
-
-    def _blind(self, curves: Sequence[ShownCurve]) -> float:
-        """The share of proposals to draw at random after these curves."""
-        if self._belief is not None or self._forecast.earlier:
-            return BLIND
-        ended = sum(curve.shares[-1] >= 1.0 and math.isfinite(curve.best) for curve in curves)
-        return min(BLIND_AT_FIRST, max(BLIND, BLIND_ENDS / (ended + 1)))
 
     def _first_untried(self, points: Floats) -> Floats:
         """The first of (n, parameters) points that is untried, or else the very first."""
