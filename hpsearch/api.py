@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from hpsearch.documents.trials import listed
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
+from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
 from hpsearch.store.reading.queries import (
     StudyHead,
@@ -172,24 +173,27 @@ class StudyReader:
         from hpsearch.report.data import report_data
 
         with self._reading() as (connection, study):
-            return report_data(connection, study, time.time())
+            return report_data(connection, study, time.time(), self._store.command)
 
     def _drawn(self, draw: Callable[[ReportData], Chart | None]) -> go.Figure:
         chart = draw(self._report_data())
         if chart is None:
             message = f"study {self.name} has nothing to draw there yet"
-            raise UserError(message, f"see its progress: hpsearch status {self.name}")
+            raise UserError(
+                message, f"see its progress: {self._store.command(f'status {self.name}')}"
+            )
         return chart.figure
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, StudyHead]]:
-        with self._store.reading() as connection:
+        with suggesting_for(self._store.url), self._store.reading() as connection:
             yield connection, find_study(connection, self.name)
 
 
 def open_study(url: str, name: str) -> StudyReader:
     """Open a study for reading; see `hpsearch.open`."""
-    store = Store.open(url, create=False)
+    with suggesting_for(url):
+        store = Store.open(url, create=False)
     try:
         return StudyReader(store, name)
     except BaseException:

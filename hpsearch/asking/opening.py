@@ -21,6 +21,7 @@ from hpsearch.creation.warm_start import earlier_studies
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
+from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
@@ -120,12 +121,13 @@ def resume(url: str, name: str, budget: Mapping[str, float | str]) -> AskedStudy
 @contextmanager
 def _closed_if_it_fails(url: str, *, create: bool) -> Iterator[Store]:
     refuse_in_memory(parse_url(url))
-    store = Store.open(url, create=create)
-    try:
-        yield store
-    except BaseException:
-        store.close()
-        raise
+    with suggesting_for(url):
+        store = Store.open(url, create=create)
+        try:
+            yield store
+        except BaseException:
+            store.close()
+            raise
 
 
 def _found_or_new(store: Store, spec: StudySpec) -> StudyRecord:

@@ -28,6 +28,7 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.journal import RENEW_S, patiently
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.store import contents, heartbeats, leases, owners
+from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
@@ -87,7 +88,7 @@ class AskingSession:
                 "open it in this process: hpsearch.create or hpsearch.resume",
             )
         patience_s = self.spec.resources.database_patience_s
-        with self._lock:
+        with suggesting_for(self.store.url), self._lock:
             return patiently(lambda: self._once(act, opens), patience_s, time.monotonic, self.name)
 
     def _once(

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from hpsearch.cli import interrupts, streams
 from hpsearch.cli.commands.app import app
-from hpsearch.cli.output import note
+from hpsearch.cli.output import note, suggest_for
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
 from hpsearch.executors.cluster import ray_thread
 
@@ -64,6 +64,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
 
 
 def _run(arguments: Sequence[str] | None) -> int | str | None:
+    suggest_for()
     try:
         app(arguments, prog_name="hpsearch")
     except SystemExit as ended:

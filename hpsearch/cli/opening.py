@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from sqlalchemy import Connection
 
-from hpsearch.cli.options import DEFAULT_STORAGE
 from hpsearch.cli.output import note
-from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.reading.queries import StudyHead, find_study, only_study
 from hpsearch.store.store import Store
 
@@ -41,11 +37,3 @@ def chosen_study(connection: Connection, name: str | None) -> StudyHead:
     study = only_study(connection)
     note(f"study {study.name}")
     return study
-
-
-def for_database(storage: str, command: str) -> str:
-    """A command for the same database, to suggest to the user; without the password."""
-    if storage in (DEFAULT_STORAGE, os.environ.get("HPSEARCH_STORAGE")):
-        return f"hpsearch {command}"
-    options, dashes, names = command.partition(" -- ")
-    return f"hpsearch {options} --storage {shlex.quote(display(parse_url(storage)))}{dashes}{names}"

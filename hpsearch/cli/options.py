@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
-from hpsearch.cli.output import Format, TrainOn, TreeFormat, What
+from hpsearch.cli.output import Format, TrainOn, TreeFormat, What, suggest_for
 from hpsearch.errors import UserError
-
-DEFAULT_STORAGE = "sqlite:///hpsearch.db"
+from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 LARGEST_COUNT = 2**31 - 1
 """The largest trial number, or number of rows, that both databases accept."""
@@ -24,6 +23,7 @@ Storage = Annotated[
     typer.Option(
         "--storage",
         envvar="HPSEARCH_STORAGE",
+        callback=suggest_for,
         help="The database: sqlite:///FILE or postgresql://…",
     ),
 ]

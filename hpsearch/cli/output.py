@@ -8,11 +8,14 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from rich.console import Console, RenderableType
 
 from hpsearch.documents.plain import finite
+from hpsearch.errors import UserError
+from hpsearch.store.connecting.hints import DEFAULT_STORAGE, for_database
 from hpsearch.terminal.escapes import escaped, plain
 from trials.settings import as_scalar
 
@@ -54,16 +57,39 @@ class TrainOn(enum.StrEnum):
     ALL = "train+validation"
 
 
+_chosen = {"storage": DEFAULT_STORAGE}
+"""The database of the command that runs."""
+
+
+def suggest_for(storage: str = DEFAULT_STORAGE) -> str:
+    """Let all commands that are suggested from now on name this database; return its URL."""
+    _chosen["storage"] = storage
+    return storage
+
+
+def suggested(text: str) -> str:
+    """A text whose commands work as they stand: for the database of the command that runs."""
+    with suppress(UserError):  # which names no database
+        return for_database(_chosen["storage"], text)
+    return text
+
+
+def command(words: str) -> str:
+    """The command of these words, such as ``best NAME``, for the database of the one that runs."""
+    return suggested(f"hpsearch {words}")
+
+
 def note(text: str) -> None:
-    """Print a message, which is not a result, to stderr; control characters are escaped."""
-    print(escaped(text), file=sys.stderr)  # noqa: T201  # this is the command line
+    """Print a message, which is not a result, to stderr: its commands as `suggested`, and control
+    characters escaped."""
+    print(escaped(suggested(text)), file=sys.stderr)  # noqa: T201  # this is the command line
 
 
 class _Formatter(logging.Formatter):
     """Escapes control characters in log records, as notes do: workers and servers wrote them."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return escaped(super().format(record))
+        return escaped(suggested(super().format(record)))
 
 
 def log_as_notes() -> None:

@@ -88,7 +88,7 @@ class StudyPages(PagesWithForms):
     def _make_page(self, number: int, revision: int) -> ReportPage:
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
-            data = report_data(connection, study, time.time())
+            data = report_data(connection, study, time.time(), self._store.command)
         return page(data)
 
 

@@ -23,6 +23,7 @@ from hpsearch.store import contents, leases, version
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.engine import set_journal
 from hpsearch.store.connecting.file_systems import file_system_of
+from hpsearch.store.connecting.hints import for_database
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
 from hpsearch.store.leases import Entry, Lease
 from hpsearch.store.schema import requests, studies
@@ -98,6 +99,10 @@ class Store:
     def display_url(self) -> str:
         """The URL for people and logs: without its password."""
         return display(self._database.url)
+
+    def command(self, words: str) -> str:
+        """The command of these words, such as ``best NAME``, for this database."""
+        return for_database(self.url, f"hpsearch {words}")
 
     @property
     def caution(self) -> str | None:

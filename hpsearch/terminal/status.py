@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -34,10 +34,13 @@ def status(
     width: Width,
     disk: int | None = None,
     trust: StudyTrust | None = None,
+    suggested: Callable[[str], str] = str,
 ) -> list[RenderableType]:
     """Facts of a study, its running attempts and its failures; with the bytes that its checkpoints
-    take on the disk and the trust in its rungs, as far as they are known."""
+    take on the disk and the trust in its rungs, as far as they are known. `suggested` makes
+    commands in a text work for this database."""
     facts = study_facts(of, now)
+    facts["state"] = suggested(facts["state"])
     weakest = None if trust is None else weakest_rung(trust)
     if weakest is not None:
         facts["rungs"] = weakest

@@ -56,6 +56,7 @@ class ResultGrid:
     def __init__(self, storage: str, name: str, experiment_path: str) -> None:
         self.experiment_path = experiment_path
         with closing(Store.open(storage, create=False)) as store:
+            self._see_trials = store.command(f"trials {name}")
             history = store.load(name)
         content = content_of(history.study.spec)
         self._objective: Mapping[str, str] = content["objective"]
@@ -98,7 +99,7 @@ class ResultGrid:
         """
         if metric is mode is None:
             if self._best is None or not self._best.metrics_dataframe.size:
-                raise UserError("no trial has reported", "see what happened: hpsearch trials")
+                raise UserError("no trial has reported", f"see what happened: {self._see_trials}")
             return self._best
         metric = metric or self._objective["metric"]
         best = max if (mode or self._objective["direction"])[:3] == "max" else min

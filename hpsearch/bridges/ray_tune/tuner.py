@@ -22,6 +22,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.live import LiveView
+from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
@@ -94,7 +95,7 @@ class Tuner:
             warnings.warn(text, NotCarriedOverWarning, stacklevel=2)
         if plan.storage.startswith("sqlite:///"):
             Path(plan.folder).parent.mkdir(parents=True, exist_ok=True)
-        with closing(Store.open(plan.storage)) as store:
+        with suggesting_for(plan.storage), closing(Store.open(plan.storage)) as store:
             if not plan.quiet:
                 place = f"study {plan.name} in {store.display_url}"
                 print(place, file=sys.stderr)  # noqa: T201 - beside what the live view prints
@@ -152,7 +153,7 @@ def _drive(
     store: Store, plan: PlannedStudy, study_run: on_ray.StudyRun, take_up: Callable[[], History]
 ) -> None:
     """Drive a study, watched."""
-    resume = f"hpsearch resume {plan.name} --storage {store.display_url}"
+    resume = store.command(f"resume {plan.name}")
     with LiveView(quiet=plan.quiet) as view, stopped_by_signals(resume) as on_driver:
         study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:

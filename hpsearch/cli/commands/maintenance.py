@@ -12,7 +12,8 @@ import typer
 
 from hpsearch.cli.commands.app import MAINTENANCE, app, db
 from hpsearch.cli.commands.groups import command
-from hpsearch.cli.options import DEFAULT_STORAGE, Proposal, Storage, StudyName
+from hpsearch.cli.options import Proposal, Storage, StudyName
+from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 
 @app.command(rich_help_panel=MAINTENANCE)

@@ -13,7 +13,6 @@ import typer
 from hpsearch.cli.commands.app import RESULTS, app
 from hpsearch.cli.commands.groups import command
 from hpsearch.cli.options import (
-    DEFAULT_STORAGE,
     LARGEST_COUNT,
     Best,
     Force,
@@ -27,6 +26,7 @@ from hpsearch.cli.options import (
 )
 from hpsearch.cli.output import Format, TreeFormat
 from hpsearch.errors import UserError
+from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 
 @app.command(rich_help_panel=RESULTS)

@@ -13,7 +13,6 @@ import typer
 from hpsearch.cli.commands.app import SEARCH, app
 from hpsearch.cli.commands.groups import command
 from hpsearch.cli.options import (
-    DEFAULT_STORAGE,
     LARGEST_COUNT,
     Address,
     BudgetLimits,
@@ -32,6 +31,7 @@ from hpsearch.cli.options import (
 )
 from hpsearch.cli.output import TreeFormat
 from hpsearch.errors import UserError
+from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 
 @command(app, rich_help_panel=SEARCH)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from hpsearch.cli.opening import chosen_study, for_database, reading
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.documents.trials import best_documents, listed
@@ -52,8 +52,8 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
                 settings_of_all.append(settings(study, place.trial, recorded))
     if format_ is Format.YAML and not result.ranked:
-        see = for_database(storage, f"status {study.name}")
-        raise UserError(_nothing(study, wanted), f"see its progress: {see}")
+        see = f"see its progress: hpsearch status {study.name}"
+        raise UserError(_nothing(study, wanted), see)
     if format_ is Format.YAML:
         emit_yaml(*settings_of_all)
     elif format_ is not Format.TABLE:
@@ -64,9 +64,9 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
         for line in how_sure(result):
             note(line)
         if may_win is not None:
-            words = ["resume", shlex.quote(study.name), "--finish", str(may_win.trial.number)]
-            command = for_database(storage, " ".join([*words, *may_win.options]))
-            note(may_still_win(may_win, command))
+            words = [shlex.quote(study.name), "--finish", str(may_win.trial.number)]
+            words += may_win.options
+            note(may_still_win(may_win, f"hpsearch resume {' '.join(words)}"))
     else:
         note(_nothing(study, wanted))
 

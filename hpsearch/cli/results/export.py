@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from hpsearch.cli.opening import chosen_study, for_database, reading
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What, log_as_notes, note
 from hpsearch.cli.places import refuse_taken, whole_file
@@ -102,8 +102,7 @@ def _send(wanted: StudyExport) -> None:
         refuse_if_held(store, name)
         refuse_missing(trackers)
         if not record.checkpoints:
-            resume = for_database(wanted.storage, f"resume {name}")
-            raise UserError(f"study {name} has no folder of its own", resume)
+            raise UserError(f"study {name} has no folder of its own", f"hpsearch resume {name}")
         log_as_notes()
         senders = Senders(store, name, record.checkpoints, trackers, None, again=wanted.force)
         try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
-from hpsearch.cli.opening import chosen_study, for_database, reading
-from hpsearch.cli.output import note
+from hpsearch.cli.opening import chosen_study, reading
+from hpsearch.cli.output import command, note
 from hpsearch.cli.places import refuse_taken, whole_file
 from hpsearch.errors import UserError
 from hpsearch.report.data import report_data
@@ -31,7 +30,7 @@ def report_study(name: str | None, to: Path | None, storage: str, *, force: bool
         _refuse_place(to, force=force)
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        data = report_data(connection, study, time.time(), partial(for_database, storage))
+        data = report_data(connection, study, time.time(), command)
     if to is None:
         sys.stdout.write(markdown_report(data))
         return

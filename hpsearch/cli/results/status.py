@@ -13,7 +13,7 @@ from rich.live import Live
 from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, reading
-from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, terminal_width
+from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, suggested, terminal_width
 from hpsearch.documents.studies import status_document
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, find_study
@@ -40,7 +40,7 @@ def print_status(name: str | None, storage: str, format_: TreeFormat) -> None:
     if disk is None:  # no driver has recorded it
         disk = used(found.summary.head.checkpoints)
     if format_ is TreeFormat.TABLE:
-        show(*view.status(found, time.time(), terminal_width(), disk, trust))
+        show(*view.status(found, time.time(), terminal_width(), disk, trust, suggested))
     else:
         emit_tree(status_document(found, trust, disk), format_)
 
@@ -115,7 +115,8 @@ def _parts(
     found = found or study_status(connection, study)
     decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
     if found.summary.driver is None or study.budget is None:
-        return view.status(found, time.time(), terminal_width(), found.checkpoint_bytes)
+        disk = found.checkpoint_bytes
+        return view.status(found, time.time(), terminal_width(), disk, suggested=suggested)
     height = shutil.get_terminal_size().lines
     return [panel(view.picture(found, study.budget, decisions, time.time()), height)]
 

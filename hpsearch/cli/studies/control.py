@@ -8,7 +8,6 @@ from contextlib import closing
 import typer
 
 from hpsearch.checkpoint_folders import folders_of
-from hpsearch.cli.opening import for_database
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.asking import origin
 from hpsearch.domain.records import StudyRecord, StudyState
@@ -48,12 +47,12 @@ def stop_study(name: str, storage: str) -> None:
             f"{shown(lease.owner)} will stop study {name}: "
             "running trials save their state and go back to the queue"
         )
-        again = for_database(storage, f"resume {name}")
+        again = f"hpsearch resume {name}"
     else:
         note(f"study {name} hands out no more trials: ask() returns None")
         note("running trials are stopped at their next report, and go back to the queue")
         again = f'hpsearch.resume(url, "{name}") in Python'
-    note(f"see its progress with: {for_database(storage, f'status {name}')}")
+    note(f"see its progress with: hpsearch status {name}")
     note(f"continue it later with: {again}")
 
 

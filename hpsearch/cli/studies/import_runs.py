@@ -8,7 +8,6 @@ from contextlib import closing
 
 from hpsearch.bridges import imported_study, sources
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, pairs
-from hpsearch.cli.opening import for_database
 from hpsearch.cli.options import RunColumns
 from hpsearch.cli.output import note
 from hpsearch.errors import StudyExists, UserError
@@ -55,7 +54,7 @@ def import_runs(
             hint = f"choose another --name, or remove it: hpsearch rm {name}"
             raise StudyExists(error.message, hint) from error
     note(f"imported {runs} as study {name}")
-    note(f"see the best: {for_database(storage, f'best {name}')}")
+    note(f"see the best: hpsearch best {name}")
     note(f"start a search from it: search: {{warm_start: [{name}]}} in the study file")
 
 

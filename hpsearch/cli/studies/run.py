@@ -9,14 +9,13 @@ from pathlib import Path
 
 from hpsearch.adapters import loading
 from hpsearch.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.cli.opening import for_database
 from hpsearch.cli.options import (
     BudgetLimits,
     RunOptions,
     refuse_priority,
     worker_count,
 )
-from hpsearch.cli.output import log_as_notes, note
+from hpsearch.cli.output import command, log_as_notes, note
 from hpsearch.cli.results.result import print_result
 from hpsearch.cli.studies.asking import raise_budget
 from hpsearch.cli.studies.check import earlier_studies
@@ -87,7 +86,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
             refuse_if_held(store, spec.study)
             raise StudyExists(
                 f"study {spec.study} is already in {store.display_url}",
-                f"continue it with: {for_database(options.storage, f'resume {spec.study}')} "
+                f"continue it with: hpsearch resume {spec.study} "
                 "- or give the new study another name",
             )
         store.refuse_read_only()
@@ -143,8 +142,7 @@ def resume_study(
             _note_finish(spec, history, finish)
         elif study.state is StudyState.FINISHED and not budget and not known_good:
             note(f"study {name} has already ended: {study.reason}")
-            resume = for_database(options.storage, f"resume {name}")
-            note(f"to continue it, raise a limit: {resume} --trials N")
+            note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
         address = options.address
@@ -211,7 +209,7 @@ def _drive(
     """
     log_as_notes()
     name = study_run.spec.study
-    resume = for_database(options.storage, f"resume {name}")
+    resume = command(f"resume {name}")
     with ExitStack() as while_driven:
         metrics = None
         if options.metrics is not None:
@@ -241,12 +239,10 @@ def _drive(
     if study.state is StudyState.INTERRUPTED:
         raise Interrupted(f"interrupted; everything is saved. Continue with: {resume}")
     if study.state is StudyState.FAILED:
-        trials = for_database(options.storage, f"trials {name}")
-        raise UserError(
-            f"study {name} gave up: {study.reason}", f"see what happened with: {trials}"
-        )
+        see = f"see what happened with: hpsearch trials {name}"
+        raise UserError(f"study {name} gave up: {study.reason}", see)
     note(f"study {name} has ended: {study.reason}")
-    print_result(store, name, partial(for_database, options.storage))
+    print_result(store, name, command)
 
 
 def _installed(spec: StudySpec) -> list[NamedTracker]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters import loading
-from hpsearch.cli.opening import for_database
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
@@ -61,8 +60,8 @@ def submit_to_slurm(path: Path, options: Sequence[str], for_driver: str, storage
         note(f"its nodes are the tasks of job {submitted.nodes}; they may start later, and again")
     note(f"see the queue:     squeue --me --job {submitted.driver}")
     note(f"read what it says: tail -F {shlex.quote(str(study_job.log_of(submitted.driver)))}")
-    note(f"see its progress:  {for_database(storage, f'status {spec.study}')}")
-    note(f"save and stop it:  {for_database(storage, f'stop {spec.study}')}")
+    note(f"see its progress:  hpsearch status {spec.study}")
+    note(f"save and stop it:  hpsearch stop {spec.study}")
     print(submitted.driver)  # noqa: T201 - this is the result
 
 

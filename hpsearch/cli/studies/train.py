@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpsearch.adapters.loading import load
-from hpsearch.cli.opening import chosen_study, for_database, reading
+from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import FinalTraining
-from hpsearch.cli.output import TrainOn, note
+from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
@@ -54,13 +52,12 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     """
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        suggested = partial(for_database, storage)
-        trial = _chosen(connection, study, wanted.trial, suggested)
+        trial = _chosen(connection, study, wanted.trial)
         recorded = recorded_arithmetic(connection, study, trial.number)
     spec = _spec_of(study)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
-        raise UserError(message, _other_way(study, trial, suggested))
+        raise UserError(message, _other_way(study, trial))
     value = "" if trial.value is None else f" with {trial.value:.6g}"
     in_full = f", {expected(trial)} if trained to the end" if may_change(trial) else ""
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
@@ -73,21 +70,19 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     print(version)  # noqa: T201 - this is the result
 
 
-def _other_way(study: StudyHead, trial: TrialRow, suggested: Callable[[str], str]) -> str:
+def _other_way(study: StudyHead, trial: TrialRow) -> str:
     """The advice for code of the user's own."""
     only = f'best --where "number = {trial.number}" --format'
     name = as_argument(study.name)
     if way_to_train(study.content) is Way.FILE:
         train = "python -m trials winner.yaml --out DIR"
-        return (
-            f"train it with: {suggested(f'{only} yaml {name}')} > winner.yaml - and then: {train}"
-        )
+        return f"train it with: {command(f'{only} yaml {name}')} > winner.yaml - and then: {train}"
     if found := trial.best_checkpoint or trial.checkpoint:
         return f"the checkpoint of trial {trial.number} is {found}"
     again = "call your code with its parameters"
     if study.content["task"].get("library") == OPTUNA:
         again = "call the objective with optuna.trial.FixedTrial(its parameters)"
-    return f"trial {trial.number} kept no checkpoint; {again}: {suggested(f'{only} json {name}')}"
+    return f"trial {trial.number} kept no checkpoint; {again}: {command(f'{only} json {name}')}"
 
 
 def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
@@ -145,22 +140,20 @@ def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
     )
 
 
-def _chosen(
-    connection: Connection, study: StudyHead, number: int | None, suggested: Callable[[str], str]
-) -> TrialRow:
+def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialRow:
     """The trial of that number, or the best. Raises UserError if there is no such trial, or it
     failed."""
     if number is None:
         ranked = best_trials(connection, study, 1)
         if not ranked:
             message = f"no trial of {study.name} has a value yet"
-            raise UserError(message, f"see its progress: {suggested(f'status {study.name}')}")
+            raise UserError(message, f"see its progress: hpsearch status {study.name}")
         trial = ranked[0].trial
     else:
         trial = trial_detail(connection, study, number).trial
     if trial.state is State.FAILED:
         message = f"trial {number} of {study.name} failed ({trial.error_kind}: {trial.error_text})"
-        raise UserError(message, f"choose another: {suggested(f'best {study.name} --top 5')}")
+        raise UserError(message, f"choose another: hpsearch best {study.name} --top 5")
     return trial
 
 
