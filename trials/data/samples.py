@@ -106,7 +106,7 @@ class Samples:
 
     Args:
         parts: One of them names its tensor `LABELS`.
-        counted: Lengths whose sum counts as tokens, each of shape (n,).
+        counted: Lengths whose sum counts as tokens, each of shape (n,); none without tokens.
         finish: Changes a batch on the device, in the thread that trains; it may draw random
             numbers.
     """

@@ -28,6 +28,8 @@ LOOP_METRICS = frozenset(
 )  # fmt: skip
 """The common metrics of all built-in tasks, as `instruments.METRICS`, which is heavier to
 import."""
+NETWORK_METRICS = LOOP_METRICS - {"tokens_per_second", "padding_ratio"}
+"""The common metrics of tasks whose samples are not made of tokens."""
 
 TABLE_FILES = "a CSV, Parquet or JSONL file"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trials.descriptions.description import (
-    LOOP_METRICS,
+    NETWORK_METRICS,
     Field,
     NetworkSettings,
     TaskDescription,
@@ -16,7 +16,7 @@ from trials.descriptions.description import (
 from trials.descriptions.models import TRUST
 from trials.settings import setting
 
-METRICS = LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
+METRICS = NETWORK_METRICS | {"loss", "accuracy", "macro_f1", "mcc"}
 
 _FIELDS = (
     *files(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trials.descriptions.description import (
-    LOOP_METRICS,
+    NETWORK_METRICS,
     TABLE_FILES,
     Field,
     NetworkSettings,
@@ -20,8 +20,8 @@ from trials.settings import setting
 
 CLASSIFICATION, REGRESSION = OBJECTIVES = ("classification", "regression")
 METRICS = {
-    CLASSIFICATION: LOOP_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
-    REGRESSION: LOOP_METRICS | {"loss", "rmse", "mae", "r2"},
+    CLASSIFICATION: NETWORK_METRICS | {"loss", "accuracy", "macro_f1", "mcc"},
+    REGRESSION: NETWORK_METRICS | {"loss", "rmse", "mae", "r2"},
 }
 """The metrics of a report, by the objective."""
 

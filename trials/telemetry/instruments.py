@@ -144,15 +144,15 @@ class Telemetry:
         assert not self._pending, "settle before reading"
         passed = max(seconds - self._since, 1e-9)
         weight = max(self._weight, 1.0)
-        cells = max(self._cells, 1)
         metrics = {
             "train_loss": self._loss_sum / weight,
             "samples_per_second": self._samples / passed,
-            "tokens_per_second": self._tokens / passed,
-            "padding_ratio": 1.0 - self._tokens / cells,
             "grad_norm": self._grad_norm or 0.0,
             "learning_rate": self._rate,
         }
+        if self._cells:
+            metrics["tokens_per_second"] = self._tokens / passed
+            metrics["padding_ratio"] = 1.0 - self._tokens / self._cells
         self._restart(seconds)
         utilization = self._utilization + _utilization(self._device)
         self._utilization = []

@@ -159,3 +159,10 @@ def test_a_budget_that_cannot_be_says_why(per_trial, said):
 @pytest.mark.parametrize("size", [None, 8, "auto"])
 def test_a_micro_batch_is_a_number_or_auto_or_the_whole_batch(size):
     assert Settings.parse({"micro_batch": size}).micro_batch == size
+
+
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_only_a_task_whose_samples_are_made_of_tokens_measures_tokens(kind):
+    description = describe(kind)
+    measured = {"tokens_per_second", "padding_ratio"} & description.metrics
+    assert bool(measured) is description.tokens

@@ -121,7 +121,7 @@ def _split(
 ) -> SampleSet:
     parts = [Column(residence, "images", images), Column(residence, LABELS, labels)]
     lengths = np.ones(len(labels), dtype=np.int64)
-    samples = Samples(residence, parts, [lengths], finish)
+    samples = Samples(residence, parts, [], finish)
     return SampleSet(samples, lengths)
 
 

@@ -68,4 +68,4 @@ def _split(residence: Residence, rows: TabularRows) -> SampleSet:
         Column(residence, LABELS, rows.target),
     ]
     lengths = np.ones(len(rows.target), dtype=np.int64)
-    return SampleSet(Samples(residence, parts, [lengths]), lengths)
+    return SampleSet(Samples(residence, parts, []), lengths)
