@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from hpsearch.study_file import space
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter
-from hpsearch.study_file.space import is_open
 from hpsearch.study_file.validation import shown
+from trials.descriptions.builtin import describe
 from trials.descriptions.command import COMMAND, line_of
 
 
-def advice(spec: StudySpec) -> list[str]:
-    """Notes on a study file, a text each, with a remedy where there is one."""
-    return list(_notes(spec))
+def advice(spec: StudySpec, further: int = 0, begun: int = 0) -> list[str]:
+    """Notes on a study file, a text each, with a remedy where there is one.
+
+    Args:
+        further: The configurations to try beside those of the file.
+        begun: The trials, except repeats, that draw a configuration of their own.
+    """
+    return [*_notes(spec), *_enqueued(spec, further, begun)]
 
 
 def _dashes(spec: StudySpec) -> Iterator[str]:
@@ -35,20 +41,24 @@ def _dashes(spec: StudySpec) -> Iterator[str]:
             )
 
 
-def _enqueued(spec: StudySpec) -> Iterator[str]:
-    given, trials = len(spec.enqueue), spec.budget.trials
-    if not given or trials is None or given < trials:
+def _enqueued(spec: StudySpec, further: int, begun: int) -> Iterator[str]:
+    given, trials = len(spec.enqueue) + further, spec.budget.trials
+    first = space.defaults(spec.space, describe(spec.task["kind"]).settings, spec.requires)
+    others = begun + (first is not None)
+    most = given + others
+    if not given or trials is None or most < trials + (begun > 0):
         return
-    what = f"enqueue: {given} configurations, and budget.trials is {trials}"
-    if given == trials:
+    beside = "" if first is None else " after the defaults"
+    beside += f" beside {begun} other trials" if begun else ""
+    what = f"enqueue: {given} configurations{beside}, and budget.trials is {trials}"
+    if most == trials:
         yield f"{what}: nothing is left to search"
     else:
-        yield f"{what}: the last {given - trials} are not tried; raise budget.trials to {given}"
+        yield f"{what}: the last {most - trials} are not tried; raise budget.trials to {most}"
 
 
 def _notes(spec: StudySpec) -> Iterator[str]:
     yield from _dashes(spec)
-    yield from _enqueued(spec)
     pruner = spec.search.pruner.kind
     if pruner in ("median", "percentile"):
         yield (
@@ -56,7 +66,7 @@ def _notes(spec: StudySpec) -> Iterator[str]:
             "such as the first one of every worker, are never pruned; "
             f"{PROMOTION} compares from the first rung on"
         )
-    if is_open(spec.task) and pruner == PROMOTION and len(spec.objectives) == 1:
+    if space.is_open(spec.task) and pruner == PROMOTION and len(spec.objectives) == 1:
         yield (
             "search.pruner: an objective has no checkpoints, so a paused trial that continues "
             "trains from the beginning, and is charged for it; to only end trials: pruner: "

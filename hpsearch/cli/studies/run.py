@@ -94,7 +94,7 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
         resources = _resources(options, spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
-        _drive(store, study_run, take_up, options)
+        _drive(store, study_run, take_up, options, len(known_good))
 
 
 def resume_study(
@@ -147,7 +147,9 @@ def resume_study(
         resources, trackers = _resources(options, spec), _installed(spec)
         address = options.address
         study_run = on_ray.StudyRun(spec, home, resources, address, known_good, trackers, finish)
-        _drive(store, study_run, lambda: history, options)
+        further = len(study.enqueued) + len(known_good)
+        drawn = sum(trial.role in (Role.SEARCH, Role.PROPOSED) for trial in history.trials)
+        _drive(store, study_run, lambda: history, options, further, drawn)
         if finish is not None:
             _refuse_unfinished(history, finish)
 
@@ -200,8 +202,9 @@ def _drive(
     study_run: on_ray.StudyRun,
     take_up: Callable[[], History],
     options: RunOptions,
+    *beside: int,
 ) -> None:
-    """Drive a study, watched, and say how it ended.
+    """Drive a study, watched, and say how it ended; `beside` is for `advice` on its file.
 
     Raises:
         Interrupted: It was stopped by a signal or a request, with everything saved.
@@ -221,7 +224,7 @@ def _drive(
         if store.caution is not None:
             note(store.caution)
         note(f"checkpoints in {study_run.home.folder}")
-        for line in advice(study_run.spec):
+        for line in advice(study_run.spec, *beside):
             note(line)
         notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
         with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:

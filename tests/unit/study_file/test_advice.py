@@ -28,3 +28,28 @@ def test_without_a_limit_on_trials_all_are_tried() -> None:
     budget = {"gpu_hours": 1, "per_trial": {"epochs": 9}}
     spec = spec_with(enqueue=[{"x": n / 10} for n in range(9)], budget=budget)
     assert advice(spec) == []
+
+
+def test_what_the_command_line_enqueues_counts_and_so_do_the_trials_that_were_drawn() -> None:
+    spec = spec_with(enqueue=[{"x": 0.1}], budget={"trials": 5, "per_trial": {"epochs": 9}})
+    assert advice(spec, 3) == []
+    (note,) = advice(spec, 5)
+    assert note.startswith("enqueue: 6 configurations, and budget.trials is 5: the last 1 are not")
+    (note,) = advice(spec, 2, 4)
+    assert "6 configurations" not in note
+    assert note.endswith(
+        "beside 4 other trials, and budget.trials is 5: "
+        "the last 2 are not tried; raise budget.trials to 7"
+    )
+    assert advice(spec, 2, 2) == []
+
+
+def test_the_defaults_are_tried_before_what_is_enqueued() -> None:
+    task = {"kind": "tabular", "train": "a.csv", "validation": 0.2, "target": "y"}
+    rates = {"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-1, "log": True}}
+    points = [{"learning_rate": 0.01}, {"learning_rate": 0.02}, {"learning_rate": 0.03}]
+    budget = {"trials": 3, "per_trial": {"epochs": 9}}
+    spec = spec_with(task=task, space=rates, settings={}, enqueue=points, budget=budget)
+    (note,) = advice(spec)
+    assert note.startswith("enqueue: 3 configurations after the defaults, and budget.trials is 3")
+    assert note.endswith("the last 1 are not tried; raise budget.trials to 4")
