@@ -13,6 +13,7 @@ from hpsearch.brain.trial_log import lacking
 from hpsearch.domain import events as ev
 from hpsearch.errors import UserError
 from hpsearch.executors.first_report import Tried, try_out
+from hpsearch.rehearsal import unlearnt
 from hpsearch.rehearsal.other_values import note_without_effect
 from hpsearch.rehearsal.proposed_pattern import proposed
 from hpsearch.rehearsal.shared_files import SharedFiles
@@ -59,6 +60,8 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
     tried, printed = start(spec, params, device)
     if isinstance(tried.news, ev.Reported):
         _note_report(spec, tried.news, tried, note)
+        for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
+            note(f"{name}: {line}")
         if spec.task["kind"] not in BUILT_IN:
             note_without_effect(partial(start, spec, device=device), spec, params, tried, note)
             for line in files.remarks():
