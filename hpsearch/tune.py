@@ -52,6 +52,15 @@ _CONFIGS = (
     "PlacementGroupFactory", "Callback", "Stopper", "CLIReporter", "JupyterNotebookReporter",
     "ProgressReporter", "TuneError", "create_scheduler", "create_searcher",
 )  # fmt: skip
+_OLD = frozenset({"run", "run_experiments", "Experiment", "ExperimentAnalysis"})
+_INSTEAD = """write, with the same values,
+  results = tune.Tuner(
+      tune.with_resources(trainable, resources_per_trial),
+      param_space=config,
+      tune_config=tune.TuneConfig(metric=..., mode=..., num_samples=..., scheduler=...),
+      run_config=tune.RunConfig(name=..., stop={"training_iteration": ...}),
+  ).fit()
+  results.get_best_result().config  # it was: analysis.best_config"""
 _MODULES = ("schedulers", "search", "stopper")
 
 
@@ -63,5 +72,5 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("ray.tune"), name)
     if name in _MODULES:
         return importlib.import_module(f"ray.tune.{name}")
-    what = f"hpsearch.tune has no {name}"
-    raise AttributeError(f"{what}; docs/ray-tune.md says what is carried over: start with Tuner")
+    what = f"hpsearch.tune has no {name}; docs/ray-tune.md says what is carried over"
+    raise AttributeError(f"{what}: {_INSTEAD if name in _OLD else 'start with Tuner'}")

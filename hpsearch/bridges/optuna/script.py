@@ -83,7 +83,8 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
     text = text_of(file, "script", "name a script that calls study.optimize or wandb.sweep")
     if "optuna" not in text:
         what = f"{file} neither uses Optuna nor begins a sweep of W&B"
-        raise UserError(what, "see docs/own-training-code.md")
+        hint = "one of Ray Tune runs itself, with another import: docs/ray-tune.md"
+        raise UserError(what, f"{hint}; for other code see docs/own-training-code.md")
     kind = _kind(file, folder)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

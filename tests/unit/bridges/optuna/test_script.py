@@ -166,6 +166,7 @@ def test_the_length_of_a_trial_that_does_not_end_is_asked_for(
     [
         ("print('optuna')", "ends without a call of study.optimize"),
         ("print()", "neither uses Optuna"),
+        ("from ray import tune", "docs/ray-tune.md"),
         ("import os, optuna\nos._exit(3)", "ended by itself, with code 3"),
     ],
 )
