@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from hpsearch.documents.trials import listed
 from hpsearch.errors import UserError
+from hpsearch.ranking.selection import expectation_of
 from hpsearch.result.reading import study_result
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
@@ -53,7 +54,8 @@ class StudyReader:
         `confirmed` is the mean of the trial's repeats with other seeds and `low` to `high` its 90%
         interval; they are absent where it was not repeated. `value` is the best value that it has
         shown, after as much training as `seen_at` says; `expected`, between `expected_low` and
-        `expected_high` nine times in ten, is the value that is expected of it in full.
+        `expected_high` nine times in ten, is what comes of it when it is trained again, as in
+        `hpsearch best`, where `trials` has the end that is expected of this training.
 
         Raises:
             UserError: The study has no single direction.
@@ -68,6 +70,9 @@ class StudyReader:
         for name in ("tied", "unknown"):
             more[name] = [getattr(each, name) for each in ranked]
         more["seen_at"] = [result.seen_at.get(each.trial.number) for each in ranked]
+        for each in ranked:
+            for name, value in expectation_of(each.again).items():
+                setattr(each.trial, name, value)
         return frame_of([each.trial for each in ranked], more)
 
     def trials(

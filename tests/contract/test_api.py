@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 
+import pandas as pd
 import pytest
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import TrialState
 
 import hpsearch
 from hpsearch.api import StudyReader
+from hpsearch.cli.main import main
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -67,6 +70,27 @@ def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
     assert list(frame["seen_at"]) == [1.0, 1.0]
     assert {"expected", "expected_deviation"} <= set(frame.columns)
     assert list(frame["params.low"]) == [0.5, 0.5], "a parameter named as a column keeps its values"
+
+
+def test_best_is_that_of_the_command_line(
+    study: StudyReader, database_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["best", "flowers", "--top", "3", "--format", "json", "--storage", database_url])
+    printed = json.loads(capsys.readouterr().out)
+    frame = study.best(top=3)
+    assert list(frame["number"]) == [each["number"] for each in printed]
+    for name in ("value", "expected", "expected_deviation", "expected_low", "expected_high"):
+        known = [None if pd.isna(value) else value for value in frame[name]]
+        assert known == [each[name] for each in printed], name
+    assert frame["expected"].tolist()[0] == 0.3, "the mean of its repeats"
+
+
+def test_an_error_suggests_a_command_for_its_database(
+    study: StudyReader, database_url: str
+) -> None:
+    with pytest.raises(StudyNotFound, match=r"hpsearch ls --storage "):
+        hpsearch.open(database_url, "flower")
 
 
 def test_reports_are_a_frame(study: StudyReader) -> None:
