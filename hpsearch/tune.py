@@ -52,14 +52,10 @@ _CONFIGS = (
     "PlacementGroupFactory", "Callback", "Stopper", "CLIReporter", "JupyterNotebookReporter",
     "ProgressReporter", "TuneError", "create_scheduler", "create_searcher",
 )  # fmt: skip
-_OLD = frozenset({"run", "run_experiments", "Experiment", "ExperimentAnalysis"})
 _INSTEAD = """write, with the same values,
-  results = tune.Tuner(
-      tune.with_resources(trainable, resources_per_trial),
-      param_space=config,
+  results = tune.Tuner(tune.with_resources(trainable, resources_per_trial), param_space=config,
       tune_config=tune.TuneConfig(metric=..., mode=..., num_samples=..., scheduler=...),
-      run_config=tune.RunConfig(name=..., stop={"training_iteration": ...}),
-  ).fit()
+      run_config=tune.RunConfig(name=..., stop={"training_iteration": ...})).fit()
   results.get_best_result().config  # it was: analysis.best_config"""
 _MODULES = ("schedulers", "search", "stopper")
 
@@ -73,4 +69,4 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"ray.tune.{name}")
     what = f"hpsearch.tune has no {name}; docs/ray-tune.md says what is carried over"
-    raise AttributeError(f"{what}: {_INSTEAD if name in _OLD else 'start with Tuner'}")
+    raise AttributeError(f"{what}: {_INSTEAD if name == 'run' else 'start with Tuner'}")

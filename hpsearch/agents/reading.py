@@ -18,7 +18,6 @@ from hpsearch.report.data import report_data
 from hpsearch.report.page import markdown_report
 from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.result.reading import study_result
-from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.queries import (
     LARGEST_NUMBER,
@@ -120,11 +119,7 @@ class Reader:
 
     @contextmanager
     def _viewing(self) -> Iterator[Connection]:
-        with (
-            suggesting_for(self._storage),
-            closing(Store.open(self._storage, create=False)) as store,
-            store.reading() as view,
-        ):
+        with closing(Store.open(self._storage, create=False)) as store, store.reading() as view:
             yield view
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from hpsearch.study_file.levels import rung_levels, step_scale
+from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.words.numbers import number
@@ -15,11 +15,6 @@ AGREEMENT = ("mcc", "matthews_correlation", "pearson", "spearman", "r2")
 NONE, NEAR, NEAR_LOSS = 0.05, 0.1, 0.02
 """The most of such a metric that a guess has; how far, in shares, the accuracy and the loss of a
 guess are from those of an even one."""
-WARM_UP = {
-    **dict.fromkeys(("median", "percentile", "threshold"), "n_warmup_steps"),
-    **dict.fromkeys(("successive_halving", "hyperband"), "min_resource"),
-}
-"""The arguments of Optuna's pruners that keep the first reports from being compared."""
 
 
 def remarks(spec: StudySpec, at: float, metrics: Mapping[str, float]) -> Iterator[str]:
@@ -55,15 +50,9 @@ def _guess(metrics: Mapping[str, float]) -> str | None:
 
 def _later(spec: StudySpec, at: float) -> str | None:
     """The pruner to write, which compares later; None if trials are not compared by then."""
-    pruner, (first, *above) = spec.search.pruner, rung_levels(spec)
-    if pruner.kind == PROMOTION:
-        if not above or first > at:
-            return None
-        if len(above) == 1:
-            return "search: {pruner: none}"
-        return f"search: {{pruner: {{kind: {PROMOTION}, first_rung: {number(above[0])}}}}}"
-    argument = WARM_UP.get(pruner.kind)
-    step, given = at * step_scale(spec), pruner.arguments.get(str(argument))
-    if argument is None or (isinstance(given, int | float) and given > step):
+    first, *above = rung_levels(spec)
+    if spec.search.pruner.kind != PROMOTION or not above or first > at:
         return None
-    return f"search: {{pruner: {{kind: {pruner.kind}, {argument}: {2 * step:.0f}}}}}"
+    if len(above) == 1:
+        return "search: {pruner: none}"
+    return f"search: {{pruner: {{kind: {PROMOTION}, first_rung: {number(above[0])}}}}}"

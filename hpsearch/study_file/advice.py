@@ -15,12 +15,8 @@ from trials.descriptions.command import COMMAND, line_of
 
 
 def advice(spec: StudySpec, further: int = 0, begun: int = 0) -> list[str]:
-    """Notes on a study file, a text each, with a remedy where there is one.
-
-    Args:
-        further: The configurations to try beside those of the file.
-        begun: The trials, except repeats, that draw a configuration of their own.
-    """
+    """Notes on a study file, a text each, with a remedy where there is one. `further`
+    configurations are tried beside those of the file, and `begun` trials have drawn theirs."""
     return [*_notes(spec), *_enqueued(spec, further, begun)]
 
 
