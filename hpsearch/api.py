@@ -184,9 +184,8 @@ class StudyReader:
         chart = draw(self._report_data())
         if chart is None:
             message = f"study {self.name} has nothing to draw there yet"
-            raise UserError(
-                message, f"see its progress: {self._store.command(f'status {self.name}')}"
-            )
+            see = self._store.command(f"status {self.name}")
+            raise UserError(message, f"see its progress: {see}")
         return chart.figure
 
     @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 
 from hpsearch.study_file.levels import rung_levels
@@ -10,8 +11,8 @@ from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
 from hpsearch.words.numbers import number
 
-AGREEMENT = ("mcc", "matthews_correlation", "pearson", "spearman", "r2")
-"""Ends of the names of metrics that are about 0 for answers without regard to the sample."""
+AGREEMENT = re.compile(r"(?i)(?:.*[^a-z0-9])?(?:mcc|matthews_correlation|pearson|spearman|r2)")
+"""The names of metrics that are about 0 for answers without regard to the sample."""
 NONE, NEAR, NEAR_LOSS = 0.05, 0.1, 0.02
 """The most of such a metric that a guess has; how far, in shares, the accuracy and the loss of a
 guess are from those of an even one."""
@@ -33,12 +34,12 @@ def remarks(spec: StudySpec, at: float, metrics: Mapping[str, float]) -> Iterato
 def _guess(metrics: Mapping[str, float]) -> str | None:
     """The metrics that are those of a guess, as a text; None if none shows one."""
     for name, value in metrics.items():
-        is_agreement = name.lower().endswith(AGREEMENT) and value <= NONE
+        is_agreement = AGREEMENT.fullmatch(name) is not None and value <= NONE
         if is_agreement or (name.lower() in ("f1", "eval_f1", "micro_f1") and value == 0):
             return f"{name} {number(value)}"
     for name, accuracy in metrics.items():
         share = accuracy / 100 if accuracy > 1 else accuracy
-        if not name.lower().endswith(("accuracy", "acc")) or not 0 < share < 1 - NEAR:
+        if not name.lower().endswith(("accuracy", "acc")) or not 1e-9 < share < 1 - NEAR:
             continue
         classes = round(1 / share)
         even = math.log(classes) if classes > 1 and abs(share * classes - 1) <= NEAR else math.nan

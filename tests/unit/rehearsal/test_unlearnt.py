@@ -49,9 +49,11 @@ def test_metrics_of_a_guess_at_the_first_rung_are_told_with_the_rung_to_write(me
         {"accuracy": 0.0, "loss": 5.0},
         {"loss": 4.1, "perplexity": 60.0},
         {"score": 0.5},
+        {"accuracy": 5e-324, "loss": 5.0},
+        {"lr2": 0.01, "loss": 1.0},
     ],
 )
-@pytest.mark.cases(8)
+@pytest.mark.cases(10)
 def test_nothing_is_said_of_what_shows_no_guess(metrics) -> None:
     assert said(metrics) == ""
 
