@@ -169,7 +169,7 @@ class AskedStudy:
     def _ended_by_now(self, transaction: Transaction) -> str | None:
         """The reason why there will be no trial any more; None if there may be one."""
         if transaction.stop_requested:
-            return f"it was stopped: {self._session.store.command(f'stop {self.name}')}"
+            return f"it was stopped: hpsearch stop {self.name}"
         brain = transaction.brain
         transaction.close_if_finished()
         if transaction.brain is None:
