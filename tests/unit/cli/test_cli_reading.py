@@ -209,6 +209,15 @@ def test_without_a_name_one_of_several_studies_must_be_named(
     assert "hpsearch ls" in said.err
 
 
+def test_a_hint_names_the_database_that_was_named(
+    run: Run, flowers: str, save: Save, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("trees", [])
+    monkeypatch.delenv("HPSEARCH_STORAGE", raising=False)
+    said = run("status", "--storage", sqlite_url)
+    assert f"hpsearch ls --storage {sqlite_url}\n" in said.err
+
+
 def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:
     said = run(
         "trials",
