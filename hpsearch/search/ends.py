@@ -10,7 +10,7 @@ objective and a validation loss, is a hypothesis of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtri
@@ -34,6 +34,8 @@ GRID = np.linspace(-5.0, 5.0, 81)
 STEP = float(GRID[1] - GRID[0])
 TINY = 1e-300
 """The least probability, so that its logarithm is finite."""
+DIGITS = 6
+"""Of a chance; more of them are an error of the grid."""
 MOST_ENDED = 64
 """The most complete trials that a rung is judged by: the best one, and others evenly by rank."""
 
@@ -74,7 +76,7 @@ class Ends:
     def beats(self, place: int) -> float:
         """The probability that a trial would end better than all that have ended; 1 if none has."""
         ahead = (self._density(place) * self._behind).sum(axis=1) * STEP
-        return float(self._weights @ ahead)
+        return round(float(self._weights @ ahead), DIGITS)
 
 
 class ChancesByEnds:
@@ -101,16 +103,12 @@ class ChancesByEnds:
         """By rung: how often scores have changed there and at the end, the place of each trial at
         the rung, and what it foretells."""
 
-    def raised(self, chances: Mapping[int, float]) -> dict[int, float]:
-        """Chances of trials, all of which pause at rungs, that are at least those by ends. A rung
-        that no complete trial has a score at tells nothing."""
-        found = dict(chances)
-        for number, chance in chances.items():
-            index = self._rungs.waits_at(number)
-            if not self._rungs.rungs[index].scores.keys().isdisjoint(self._rungs.ended.scores):
-                places, ends = self._at(index)
-                found[number] = max(chance, ends.beats(places[number]))
-        return found
+    def chance(self, number: int) -> float:
+        """The probability of a trial that waits at a rung; 1 as long as no complete trial has a
+        score at that rung."""
+        index = self._rungs.waits_at(number)
+        places, ends = self._at(index)
+        return ends.beats(places[number])
 
     def _at(self, index: int) -> tuple[dict[int, int], Ends]:
         rung, complete = self._rungs.rungs[index], self._rungs.ended

@@ -277,21 +277,11 @@ class Posterior:
 
     def predict(self, points: Points) -> tuple[Floats, Floats]:
         """(m,) each: mean and standard deviation of the noiseless values at m points."""
-        mean, whitened = self._seen_from(points)
-        explained = (whitened**2).sum(0)
-        variance = np.maximum(self._model.variance - explained, 1e-10)
-        return mean, np.sqrt(variance)
-
-    def joint(self, points: Points) -> tuple[Floats, Floats]:
-        """(m,) The mean and (m, m) the covariance of the noiseless values at m points."""
-        mean, whitened = self._seen_from(points)
-        return mean, np.asarray(self._model.covariance(points, points) - whitened.T @ whitened)
-
-    def _seen_from(self, points: Points) -> tuple[Floats, Floats]:
-        """(m,) The mean at m points, and (n, m) the evidence on them, whitened."""
         cross = self._model.covariance(self._points, points)
         whitened = solve_triangular(self._factor, cross, lower=True, check_finite=False)
-        return cross.T @ self._weights, whitened
+        explained = (whitened**2).sum(0)
+        variance = np.maximum(self._model.variance - explained, 1e-10)
+        return cross.T @ self._weights, np.sqrt(variance)
 
     def surprises(self) -> Floats:
         """(n,) The distance of each row from its prediction by the others, in standard deviations.

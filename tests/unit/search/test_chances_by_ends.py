@@ -34,31 +34,20 @@ class Shown:
             self.rungs.finish(number, end)
         return number
 
-    def chance(self, number: int, given: float = 0.0) -> float:
-        return self.chances.raised({number: given})[number]
+    def chance(self, number: int) -> float:
+        return self.chances.chance(number)
 
 
-def test_as_long_as_none_has_ended_nothing_is_added() -> None:
+def test_as_long_as_none_has_ended_each_may_win() -> None:
     shown = Shown()
-    number = shown.trial(0.3)
-    assert shown.chance(number, 0.02) == 0.02
+    assert shown.chance(shown.trial(0.3)) == 1.0
 
 
 def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing() -> None:
     shown = Shown()
     number = shown.trial(0.3)
     shown.rungs.finish(99, 0.1)
-    assert shown.chance(number, 0.02) == 0.02
-
-
-def test_the_greater_chance_counts() -> None:
-    shown = Shown()
-    shown.trial(0.1, end=0.1)
-    paused = shown.trial(0.2)
-    by_ends = shown.chance(paused)
-    assert 0.0 < by_ends < 0.9
-    assert shown.chance(paused, by_ends / 2) == by_ends
-    assert shown.chance(paused, 0.9) == 0.9
+    assert shown.chance(number) == 1.0
 
 
 def test_who_is_ahead_by_the_loss_alone_may_win_where_the_loss_has_told_of_ends() -> None:
