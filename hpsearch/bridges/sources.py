@@ -9,7 +9,6 @@ from hpsearch.bridges.optuna import script
 from hpsearch.bridges.optuna.translate import translate as translate_optuna
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, settle
 from hpsearch.bridges.tables import read as tables
-from hpsearch.bridges.wandb.program import begins_sweep
 from hpsearch.bridges.wandb.translate import translate as translate_wandb
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.reading import parse
@@ -45,7 +44,7 @@ def translated(source: str, study: str | None, folder: Path) -> tuple[str, list[
     words = script.words_of(source)
     if "://" in source:
         draft = translate_optuna(source, study)
-    elif words is not None and not begins_sweep(Path(words[0])):
+    elif words is not None:
         draft = script.translate(words, study, folder)
     else:
         draft = translate_wandb(source, study)

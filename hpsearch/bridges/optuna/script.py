@@ -80,10 +80,12 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         UserError: There is no such script, it fails, or it searches in a way that a study cannot.
     """
     file = Path(words[0])
-    text = text_of(file, "script", "name a script that calls study.optimize or wandb.sweep")
+    text = text_of(file, "script", "name a script that calls study.optimize")
     if "optuna" not in text:
-        what = f"{file} neither uses Optuna nor begins a sweep of W&B"
-        raise UserError(what, "see docs/own-training-code.md")
+        hint = "see docs/own-training-code.md"
+        if "wandb.sweep" in text:
+            hint = f"write what it gives to wandb.sweep, and program: {file.name}, into sweep.yaml"
+        raise UserError(f"{file} does not use Optuna", hint)
     kind = _kind(file, folder)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()

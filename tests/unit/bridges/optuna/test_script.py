@@ -165,7 +165,8 @@ def test_the_length_of_a_trial_that_does_not_end_is_asked_for(
     ("text", "says"),
     [
         ("print('optuna')", "ends without a call of study.optimize"),
-        ("print()", "neither uses Optuna"),
+        ("print()", "does not use Optuna"),
+        ("import wandb\nwandb.sweep({})", "gives to wandb.sweep, .* into sweep.yaml"),
         ("import os, optuna\nos._exit(3)", "ended by itself, with code 3"),
     ],
 )
