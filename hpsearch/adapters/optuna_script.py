@@ -39,13 +39,11 @@ class ScriptSearch:
         study: In memory, with the trials that were enqueued.
         asked: The arguments of `optimize`, by name.
         module: The script.
-        line: The line of the script that calls `optimize`; None if another module does.
     """
 
     study: optuna.Study
     asked: Mapping[str, Any]
     module: ModuleType
-    line: int | None
 
     @property
     def objective(self) -> Callable[[optuna.Trial], Any]:
@@ -155,45 +153,22 @@ def imported(module_name: str) -> ScriptSearch | None:
 def directions_in(text: str, objective: str) -> tuple[str, ...] | None:
     """The directions that a script's calls of `create_study` state, without those of its objective,
     which may search by itself; None if they are not constants, or differ."""
+    tree = ast.parse(text)
+    tree.body = [each for each in tree.body if getattr(each, "name", None) != objective]
     found: set[tuple[str, ...]] = set()
-    nodes = list(ast.walk(ast.parse(text)))
-    inner = [each for each in nodes if getattr(each, "name", None) == objective]
-    apart = {each for node in inner for each in ast.walk(node)}
-    for node in nodes:
-        if not isinstance(node, ast.Call) or node in apart:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("create_study"):
             continue
-        if _name_of(node.func) == "create_study":
-            try:
-                stated = {
-                    str(each.arg): ast.literal_eval(each.value)
-                    for each in node.keywords
-                    if each.arg in (None, "direction", "directions")
-                }
-            except ValueError:  # not a constant
-                return None
-            one = stated.get("direction") or "minimize"
-            found.add(tuple(map(str, stated.get("directions") or [one])))
+        stated = {each.arg: each.value for each in node.keywords}
+        one = ast.List([stated.get("direction", ast.Constant("minimize"))])
+        try:
+            literal = ast.literal_eval(stated.get("directions", one))
+        except ValueError:  # not a constant
+            return None
+        if None in stated:  # **named
+            return None
+        found.add(tuple(each or "minimize" for each in literal))
     return found.pop() if len(found) == 1 else None
-
-
-def other_searches(text: str, line: int | None) -> list[str]:
-    """Sentences on the calls of `optimize` in a script that are not the one in this line."""
-    found = []
-    for node in ast.walk(ast.parse(text)):
-        is_loop = isinstance(node, ast.For | ast.While)
-        for each in ast.walk(node) if is_loop or isinstance(node, ast.Module) else ():
-            if line is None or not isinstance(each, ast.Call) or _name_of(each.func) != "optimize":
-                continue
-            is_here = each.lineno <= line <= (each.end_lineno or line)
-            if is_here and is_loop:
-                found.append(f"line {line} calls optimize in a loop: this is its first call alone")
-            elif not is_here and not is_loop:
-                found.append(f"this is the search of line {line}, and not that of {each.lineno}")
-    return list(dict.fromkeys(found))
-
-
-def _name_of(called: ast.expr) -> str:
-    return str(getattr(called, "attr", None) or getattr(called, "id", ""))
 
 
 # ------------------------------------------------------------------------------- what scripts call
@@ -231,16 +206,9 @@ def _optimize(recorder: Recorder, original: Any, *args: Any, **named: Any) -> No
         kind = f"{type(study).__module__.partition('.')[0]}, which searches in several steps"
         recorder.refuse(f"leaves its search to {kind}; write an objective for study.optimize")
     if recorder.search is None:
-        line = _line_of(str(recorder.module.__file__))
-        recorder.search = ScriptSearch(study, bound.arguments, recorder.module, line)
+        recorder.search = ScriptSearch(study, bound.arguments, recorder.module)
     script.end_import()
     raise SearchBegins
-
-
-def _line_of(file: str) -> int | None:
-    calls = (each for each in inspect.stack(0) if each.filename == file)
-    first = next(calls, None)
-    return None if first is None else first.lineno
 
 
 def _storage(recorder: Recorder, original: Any, storage: Any = None) -> Any:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from hpsearch.bridges.optuna import read as optuna
 from hpsearch.bridges.optuna import script
-from hpsearch.bridges.optuna.translate import translate as translate_optuna
 from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, settle
 from hpsearch.bridges.tables import read as tables
 from hpsearch.bridges.wandb.translate import translate as translate_wandb
@@ -33,9 +32,8 @@ def past_runs(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
 
 
 def translated(source: str, study: str | None, folder: Path) -> tuple[str, list[str]]:
-    """The study file, in a folder, that a W&B sweep, a script of Optuna with its arguments or a
-    study in a storage of Optuna's becomes, and lines for a person. The name is that of the study;
-    for a storage, that of a study in it.
+    """The study file, in a folder, that a W&B sweep, or a script of Optuna with its arguments,
+    becomes under the name of a study, and lines for a person.
 
     Raises:
         UserError: The source cannot be read, or has nothing to search.
@@ -43,8 +41,9 @@ def translated(source: str, study: str | None, folder: Path) -> tuple[str, list[
     """
     words = script.words_of(source)
     if "://" in source:
-        draft = translate_optuna(source, study)
-    elif words is not None:
+        hint = "name the script; hpsearch import takes its trials"
+        raise UserError(f"{source} holds trials, and not what they are of", hint)
+    if words is not None:
         draft = script.translate(words, study, folder)
     else:
         draft = translate_wandb(source, study)

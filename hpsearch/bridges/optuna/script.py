@@ -208,9 +208,7 @@ def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> N
     search = recorder.search
     named = search.study.study_name
     named = file.stem if named.startswith(UNNAMED) else named
-    draft = StudyDraft(f"{file.name}, a script of Optuna", name or named)
-    for line in scripts.other_searches(file.read_text(encoding="utf-8"), search.line):
-        draft.remarks.append(line)
+    draft = StudyDraft(f"the first study.optimize of {file.name}", name or named)
     _Script(recorder, draft).carry_over(kind)
     pipe.send(draft)
     sys.modules[SCRIPT] = search.module
