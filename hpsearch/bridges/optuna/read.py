@@ -19,7 +19,7 @@ from hpsearch.bridges.optuna.write import SOURCE
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
-from hpsearch.optuna_storage.frozen import FROM_OPTUNA
+from hpsearch.optuna_storage.view import FROM_OPTUNA
 from hpsearch.store.connecting.url import display
 from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.space import in_optuna, value_of

@@ -194,7 +194,7 @@ _stated: dict[int, tuple[Any, dict[str, Any]]] = {}
 def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> None:
     worker_process.let_children_die_with_us()
     os.dup2(2, 1)  # what the script prints is no result
-    scripts = importlib.import_module("hpsearch.adapters.optuna_script")
+    scripts = importlib.import_module("hpsearch.adapters.optuna_objective")
     for module in (optuna.samplers, optuna.pruners):
         for each in map(vars(module).get, module.__all__):
             if isinstance(each, type):

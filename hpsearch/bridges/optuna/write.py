@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
-from hpsearch.optuna_storage.frozen import directions_of, freeze
+from hpsearch.optuna_storage.view import directions_of, freeze
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.contents import FETCHED
 from hpsearch.store.study_texts import metrics_in
