@@ -13,12 +13,6 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.reading import space_in
 
 USUAL_TRIALS = 20
-SECTIONS = (
-    *("seed", "task", "settings", "space", "objective", "budget", "search", "enqueue"),
-    "resources",
-)
-INLINE = ("seed", "objective", "search", "resources")
-"""Sections that fit on a line."""
 
 
 @dataclass
@@ -58,28 +52,23 @@ class StudyDraft:
         if not self.space and not draws_itself:
             what = f"there is nothing that a study could search in {self.source}"
             raise UserError("\n  ".join([what, *self.remarks]))
-        document = {**self.sections, "space": self.space}
         lines = [f"# Made from {self.source}. Check it with: hpsearch check"]
         lines += [f"# {remark}" for remark in self.remarks]
-        lines.append(f"study: {self.study}")
-        for section in SECTIONS:
-            lines += _section(section, document.get(section))
-        return "\n".join(lines) + "\n"
-
-
-def _section(name: str, value: Any) -> list[str]:
-    if not value:
-        return []
-    if name in INLINE:
-        return [f"{name}: {flow(value)}"]
-    if isinstance(value, list):
-        return [f"{name}:", *(f"  - {flow(part)}" for part in value)]
-    return [f"{name}:", *(f"  {flow(key)}: {flow(part)}" for key, part in value.items())]
+        document = {"study": self.study, **self.sections}
+        if self.space:
+            document["space"] = self.space
+        stated = {key: each for key, each in document.items() if each or each == 0}
+        return "\n".join([*lines, _yaml(stated, flow=None)])
 
 
 def flow(value: Any) -> str:
     """A value on one line of YAML."""
-    text = yaml.safe_dump(
-        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
+    return _yaml(value, flow=True).strip().removesuffix("...").strip().replace("\n", " ")
+
+
+def _yaml(value: Any, *, flow: bool | None) -> str:
+    """YAML in which every value is on one line, or, by None, each that has no other inside."""
+    text: str = yaml.safe_dump(
+        value, default_flow_style=flow, sort_keys=False, allow_unicode=True, width=10_000
     )
-    return text.strip().removesuffix("...").strip().replace("\n", " ")
+    return text

@@ -13,9 +13,8 @@ import multiprocessing
 import os
 import shlex
 import sys
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -53,15 +52,13 @@ class FirstTrial:
         steps: The steps that it has reported.
         may_prune: It has asked whether it should be pruned.
         whole: Its whole numbers: their values, and the largest that they can have.
-        has_ended: False if it had not in time.
         error: The error that it ended with, if any.
     """
 
-    steps: list[int] = field(default_factory=list)
-    may_prune: bool = False
-    whole: dict[str, tuple[int, int]] = field(default_factory=dict)
-    has_ended: bool = False
-    error: str | None = None
+    steps: list[int]
+    may_prune: bool
+    whole: dict[str, tuple[int, int]]
+    error: str | None
 
 
 def words_of(source: str) -> list[str] | None:
@@ -96,7 +93,7 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         draft: StudyDraft | str = ours.recv()
         if isinstance(draft, str):
             raise UserError(draft)
-        tried = _awaited(ours)
+        tried: FirstTrial | None = ours.recv() if ours.poll(LIMIT_S) else None
     except EOFError:
         process.join()
         what = f"the process of {file} ended by itself, with code {process.exitcode}"
@@ -104,7 +101,15 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
     finally:
         process.kill()
         process.join()
-    _fit(draft, tried, text)
+    if tried is not None:
+        _fit(draft, tried)
+        return draft
+    draft.sections["budget"]["per_trial"] = {"steps": 1}
+    if any(each in text for each in REPORTING):
+        draft.sections["budget"]["per_trial"] = {}
+        what = f"the first trial had not ended after {duration(LIMIT_S)}"
+        how = "write how many steps a trial reports, such as per_trial: {steps: 100}"
+        draft.remarks.append(f"{what}: {how}")
     return draft
 
 
@@ -125,23 +130,10 @@ def _kind(file: Path, folder: Path) -> str:
     return kind
 
 
-def _awaited(news: Connection) -> FirstTrial:
-    """The trial, once it has ended or the time is over."""
-    tried = FirstTrial()
-    until = time.monotonic() + LIMIT_S
-    while not tried.has_ended and news.poll(max(0.0, until - time.monotonic())):
-        step = news.recv()
-        if isinstance(step, FirstTrial):
-            return step
-        tried.steps.append(step)
-    return tried
-
-
-def _fit(draft: StudyDraft, tried: FirstTrial, text: str) -> None:
+def _fit(draft: StudyDraft, tried: FirstTrial) -> None:
     """Set the length and the pruner by the trial that was run."""
     remark, search = draft.remarks.append, draft.sections["search"]
-    length = _length(draft, tried, text)
-    draft.sections["budget"]["per_trial"] = {"steps": length} if length else {}
+    draft.sections["budget"]["per_trial"] = {"steps": _length(tried, remark)}
     pruner = search.get("pruner")
     if not tried.steps:
         search.pop("pruner", None)
@@ -164,18 +156,11 @@ def _shift(pruner: Any) -> None:
         _shift(pruner.get("wrapped_pruner"))
 
 
-def _length(draft: StudyDraft, tried: FirstTrial, text: str) -> int | None:
-    """The steps that a trial reports; None if the one that was run does not show it."""
-    remark = draft.remarks.append
+def _length(tried: FirstTrial, remark: Callable[[str], None]) -> int:
+    """The steps that a trial reports."""
     if tried.error is not None:
         remark(f"the first trial fails: {tried.error}")
     length = max(tried.steps, default=0) + (min(tried.steps, default=1) == 0)
-    if not tried.has_ended and (length or any(each in text for each in REPORTING)):
-        remark(
-            f"the first trial had not ended after {duration(LIMIT_S)}, at step {length}: write how "
-            "many steps a trial reports, such as per_trial: {steps: 100}"
-        )
-        return None
     for name, (value, largest) in tried.whole.items():
         if value == length and largest > length > 1:
             length = largest
@@ -212,7 +197,7 @@ def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> N
     _Script(recorder, draft).carry_over(kind)
     pipe.send(draft)
     sys.modules[SCRIPT] = search.module
-    pipe.send(_tried(search, pipe))
+    pipe.send(_tried(search))
 
 
 def _remember(method: type[Any]) -> None:
@@ -348,18 +333,10 @@ class _Asked(NopPruner):
         return False
 
 
-def _tried(search: Any, pipe: Connection) -> FirstTrial:
+def _tried(search: Any) -> FirstTrial:
     study: optuna.Study = search.study
     study.pruner = pruner = _Asked()
     trial = study.ask()
-    storage: Any = study._storage
-    keep = storage.set_trial_intermediate_value
-
-    def keep_and_send(trial_id: int, step: int, value: float) -> None:
-        keep(trial_id, step, value)
-        pipe.send(step)
-
-    storage.set_trial_intermediate_value = keep_and_send
     error = None
     try:
         search.objective(trial)
@@ -367,9 +344,9 @@ def _tried(search: Any, pipe: Connection) -> FirstTrial:
         pass
     except Exception as raised:  # noqa: BLE001 - of any objective
         error = in_words(raised)
-    frozen = storage.get_trial(trial._trial_id)
+    frozen = study._storage.get_trial(trial._trial_id)
     whole = {}
     for name, value in frozen.params.items():
         if isinstance(value, int):
             whole[name] = value, getattr(frozen.distributions[name], "high", value)
-    return FirstTrial(list(frozen.intermediate_values), pruner.is_asked, whole, True, error)
+    return FirstTrial(list(frozen.intermediate_values), pruner.is_asked, whole, error)
