@@ -68,31 +68,20 @@ class PastRuns:
         return max((step for run in self.runs for step in run.curve), default=1.0)
 
 
-class Misfits:
-    """The problems of a source. Reading goes on, so that one error can list all of them."""
+Problems = dict[str, str]
+"""What does not fit in a source, by its place, and how to mend it. Reading goes on, so that one
+error can list all of them."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._found: list[tuple[str, str]] = []
 
-    def add(self, place: str, what: str) -> None:
-        """Note a problem: its place, and how to fix it."""
-        self._found.append((place, what))
-
-    def has(self, place: str) -> bool:
-        """True if there is a problem at a place."""
-        return any(place == found for found, _ in self._found)
-
-    def refuse(self) -> None:
-        """Refuse the source if anything does not fit."""
-        if not self._found:
-            return
-        lines = [f"  {place}: {what}" for place, what in self._found[:MOST_SHOWN]]
-        more = len(self._found) - len(lines)
-        if more:
-            lines.append(f"  and {more} more")
-        head = f"{len(self._found)} problems in {self._source}; nothing was imported:"
-        raise UserError("\n".join([head, *lines]))
+def _refuse(problems: Problems, source: str) -> None:
+    """Refuse a source if anything does not fit."""
+    if not problems:
+        return
+    lines = [f"  {place}: {what}" for place, what in problems.items()]
+    if len(lines) > MOST_SHOWN:
+        lines[MOST_SHOWN:] = [f"  and {len(lines) - MOST_SHOWN} more"]
+    head = f"{len(problems)} problems in {source}; nothing was imported:"
+    raise UserError("\n".join([head, *lines]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +139,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def settle(found: PastRuns, misfits: Misfits) -> None:
+def settle(found: PastRuns, problems: Problems) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
     A run whose result is not finite, or its last report where it has no result, has failed. A run
@@ -163,18 +152,21 @@ def settle(found: PastRuns, misfits: Misfits) -> None:
         found.notes.append(f"{left_out} unfinished runs without a report were left out")
     found.runs = kept
     if not kept:
-        misfits.refuse()
+        _refuse(problems, found.source)
         what = f"{found.source} holds no run that has ended or reported; nothing was imported"
         raise UserError(what, "check that it is the right source")
     places: dict[str, str] = {}
     for run in kept:
         _end(run)
-        _check(run, found, misfits)
+        if run.state is State.COMPLETE and run.values is None:
+            wanted = ", ".join(objective.metric for objective in found.objectives)
+            problems.setdefault(run.place, f"is complete and has no {wanted}")
         if run.name is not None:
             first = places.setdefault(run.name, run.place)
             if first != run.place:
-                misfits.add(run.place, f"{run.name} occurs twice, first at {first}; remove one")
-    misfits.refuse()
+                what = f"{run.name} occurs twice, first at {first}; remove one"
+                problems.setdefault(run.place, what)
+    _refuse(problems, found.source)
 
 
 def _end(run: PastRun) -> None:
@@ -195,10 +187,3 @@ def _last_values(run: PastRun) -> Iterable[float]:
     if run.values is not None:
         return run.values
     return run.curve[max(run.curve)].values() if run.curve else ()
-
-
-def _check(run: PastRun, found: PastRuns, misfits: Misfits) -> None:
-    lacks_result = run.state is State.COMPLETE and run.values is None
-    if lacks_result and not misfits.has(run.place):
-        wanted = ", ".join(objective.metric for objective in found.objectives)
-        misfits.add(run.place, f"is complete and has no {wanted}")

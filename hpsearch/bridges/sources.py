@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpsearch.bridges.optuna import read as optuna
 from hpsearch.bridges.optuna import script
-from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, settle
+from hpsearch.bridges.past_runs import Mapped, PastRuns, Problems, settle
 from hpsearch.bridges.tables import read as tables
 from hpsearch.bridges.wandb.translate import translate as translate_wandb
 from hpsearch.errors import SpecError, UserError
@@ -15,19 +15,20 @@ from hpsearch.study_file.reading import parse
 KINDS = "a .csv, .tsv or .parquet file, or the URL of an Optuna storage"
 
 
-def past_runs(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
+def past_runs(source: str, mapped: Mapped) -> PastRuns:
     """The past runs of a source. Raises UserError if they cannot be read, or something does not
     fit, and says where."""
+    problems: Problems = {}
     suffix = Path(source).suffix.lower()
     if "://" in source:
         found = optuna.read(source, mapped)
     elif suffix in tables.SUFFIXES:
-        found = tables.read(source, mapped, misfits)
+        found = tables.read(source, mapped, problems)
     elif suffix in (".db", ".sqlite", ".sqlite3"):
         raise UserError(f"{source} is a database", f"name it by its URL: sqlite:///{source}")
     else:
         raise UserError(f"{source} is not a source that is known", f"give {KINDS}")
-    settle(found, misfits)
+    settle(found, problems)
     return found
 
 

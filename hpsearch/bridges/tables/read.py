@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from hpsearch.bridges.past_runs import Mapped, Misfits, PastRun, PastRuns
+from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns, Problems
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import UserError
 from hpsearch.study_file.expressions.meaning import nested_in
@@ -29,7 +29,7 @@ STATES = {
 has not ended."""
 
 
-def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
+def read(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
     """Past runs from a CSV or Parquet file. Raises UserError if the file cannot be read, a column
     is missing, or the mapping lacks something."""
     path = Path(source)
@@ -37,7 +37,13 @@ def read(source: str, mapped: Mapped, misfits: Misfits) -> PastRuns:
     objectives = mapped.objectives
     columns = list(frame.columns)
     _check_columns(source, columns, mapped)
-    runs = _Table(path, frame, mapped, misfits).runs()
+    params = {name: _typed(frame[column]) for name, column in mapped.params.items()}
+    runs = []
+    for row, cells in enumerate(frame.to_dict("records")):
+        run = PastRun(f"{path.name} row {row + 1}", {}, State.COMPLETE)
+        run.params = {name: column[row] for name, column in params.items() if row in column}
+        _add_result(run, cells, mapped, problems)
+        runs.append(run)
     found = PastRuns("a table", source, objectives, runs)
     stated = [name for name in columns if name.lower() in ("state", "status")]
     if mapped.state is None and stated:
@@ -74,58 +80,31 @@ def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:
         raise UserError(f"{source} lacks columns that are asked for: {hints}")
 
 
-class _Table:
-    """A table, by the numbers of its rows from 0."""
-
-    def __init__(self, path: Path, frame: pd.DataFrame, mapped: Mapped, misfits: Misfits) -> None:
-        self._path = path
-        self._frame = frame
-        self._mapped = mapped
-        self._misfits = misfits
-        self._params = {name: _typed(frame[column]) for name, column in mapped.params.items()}
-        self._metrics = {name: self._numbers(column) for name, column in mapped.metric.items()}
-
-    def runs(self) -> list[PastRun]:
-        """A run for each row."""
-        return [self._run(row) for row in range(len(self._frame))]
-
-    def _run(self, row: int) -> PastRun:
-        params = {name: column[row] for name, column in self._params.items() if row in column}
-        metrics = {name: column[row] for name, column in self._metrics.items() if row in column}
-        run = PastRun(self._place(row), params, self._state(row))
-        if self._mapped.run is not None:
-            run.name = str(self._frame[self._mapped.run].iloc[row])
-        if metrics.keys() == self._metrics.keys():
-            run.values = tuple(metrics.values())
-        if not run.state.terminal and run.values is not None:
-            run.curve[1.0] = metrics
-        return run
-
-    def _place(self, row: int) -> str:
-        return f"{self._path.name} row {row + 1}"
-
-    def _state(self, row: int) -> State:
-        if self._mapped.state is None:
-            return State.COMPLETE
-        word = self._frame[self._mapped.state].iloc[row]
-        state = STATES.get(str(word).strip().lower())
-        if state is None:
-            what = f"{self._mapped.state}: {word!r} is not a known state"
-            self._misfits.add(self._place(row), f"{what}; {nearest(str(word), STATES)}")
-        return state or State.FAILED
-
-    def _numbers(self, column: str) -> dict[int, float]:
-        """The numbers of a column, by row, without empty cells."""
-        found = {}
-        for row, cell in enumerate(self._frame[column]):
-            if not _has_value(cell):
-                continue
-            try:
-                found[row] = float(cell)
-            except ValueError:
-                what = f"{column} is {cell!r}, which is not a number"
-                self._misfits.add(self._place(row), what)
-        return found
+def _add_result(
+    run: PastRun, cells: Mapping[Hashable, Any], mapped: Mapped, problems: Problems
+) -> None:
+    """Add the name, state and metrics of a run from its row."""
+    if mapped.run is not None:
+        run.name = str(cells[mapped.run])
+    if mapped.state is not None:
+        word = str(cells[mapped.state]).strip()
+        run.state = STATES.get(word.lower(), State.FAILED)
+        if word.lower() not in STATES:
+            what = f"{mapped.state}: {word!r} is not a known state; {nearest(word, STATES)}"
+            problems.setdefault(run.place, what)
+    metrics = {}
+    for name, column in mapped.metric.items():
+        try:
+            if _has_value(cells[column]):
+                metrics[name] = float(cells[column])
+        except ValueError:
+            what = f"{column} is {cells[column]!r}, which is not a number"
+            problems.setdefault(run.place, what)
+    if len(metrics) < len(mapped.metric):
+        return
+    run.values = tuple(metrics.values())
+    if not run.state.terminal:
+        run.curve[1.0] = metrics
 
 
 def _typed(column: pd.Series) -> dict[int, Any]:

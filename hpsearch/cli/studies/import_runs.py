@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import closing
 
 from hpsearch.bridges import imported_study, sources
-from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, pairs
+from hpsearch.bridges.past_runs import Mapped, PastRuns, pairs
 from hpsearch.cli.opening import for_database
 from hpsearch.cli.options import RunColumns
 from hpsearch.cli.output import note
@@ -37,8 +37,7 @@ def import_runs(
         columns.state,
         columns.study,
     )
-    misfits = Misfits(re.sub(r"://([^:@/]*):[^@/]*@", r"://\1:***@", source))
-    found = sources.past_runs(source, mapped, misfits)
+    found = sources.past_runs(source, mapped)
     space = imported_study.inferred(found.runs)
     states = Counter(run.state.value for run in found.runs)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
