@@ -13,6 +13,8 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.reading import space_in
 
 USUAL_TRIALS = 20
+BLOCKS = ("task", "settings", "space", "budget")
+"""Sections with a line for each part."""
 
 
 @dataclass
@@ -21,7 +23,7 @@ class StudyDraft:
 
     Attributes:
         source: Its origin, such as `sweep.yaml, a file of W&B`.
-        sections: The content of `task`, `settings` and the like, without `space`.
+        sections: The content of `task`, `space` and the like, in their order.
         space: The parameters by name, as a study file has them.
         remarks: Notes to a person on what is lost or assumed.
     """
@@ -54,21 +56,19 @@ class StudyDraft:
             raise UserError("\n  ".join([what, *self.remarks]))
         lines = [f"# Made from {self.source}. Check it with: hpsearch check"]
         lines += [f"# {remark}" for remark in self.remarks]
-        document = {"study": self.study, **self.sections}
-        if self.space:
-            document["space"] = self.space
-        stated = {key: each for key, each in document.items() if each or each == 0}
-        return "\n".join([*lines, _yaml(stated, flow=None)])
+        for name, value in {"study": self.study, **self.sections}.items():
+            if name in BLOCKS and value:
+                lines += [f"{name}:", *(f"  {flow(key)}: {flow(value[key])}" for key in value)]
+            elif isinstance(value, list) and value:
+                lines += [f"{name}:", *(f"  - {flow(part)}" for part in value)]
+            elif value or value == 0:
+                lines.append(f"{name}: {flow(value)}")
+        return "\n".join(lines) + "\n"
 
 
 def flow(value: Any) -> str:
     """A value on one line of YAML."""
-    return _yaml(value, flow=True).strip().removesuffix("...").strip().replace("\n", " ")
-
-
-def _yaml(value: Any, *, flow: bool | None) -> str:
-    """YAML in which every value is on one line, or, by None, each that has no other inside."""
-    text: str = yaml.safe_dump(
-        value, default_flow_style=flow, sort_keys=False, allow_unicode=True, width=10_000
+    text = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000
     )
-    return text
+    return text.strip().removesuffix("...").strip().replace("\n", " ")

@@ -244,6 +244,7 @@ class _Script:
             "seed": self._seed,
             "task": task,
             "settings": self._settings,
+            "space": self._draft.space,
             "objective": several if len(several) > 1 else several[0],
             "budget": self._budget(),
             "search": {name: each for name, each in search.items() if each is not None},

@@ -99,7 +99,7 @@ def _add_result(
                 metrics[name] = float(cells[column])
         except ValueError:
             what = f"{column} is {cells[column]!r}, which is not a number"
-            problems.setdefault(run.place, what)
+            problems[run.place] = "; ".join([*filter(None, [problems.get(run.place)]), what])
     if len(metrics) < len(mapped.metric):
         return
     run.values = tuple(metrics.values())

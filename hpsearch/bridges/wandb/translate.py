@@ -99,6 +99,7 @@ def _carry_over(document: dict[str, Any], draft: StudyDraft) -> list[Problem]:
     goal = sweep.metric.goal or "minimize"
     draft.sections = {
         "task": task,
+        "space": draft.space,
         "objective": {"metric": sweep.metric.name, "direction": goal},
         "budget": _budget(sweep, space.length, draft),
         "search": _search(sweep, draft),
