@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpsearch.bridges.optuna import read as optuna
-from hpsearch.bridges.optuna import script
+from hpsearch.bridges.optuna import script, storages
 from hpsearch.bridges.past_runs import Mapped, PastRuns, Problems, settle
 from hpsearch.bridges.tables import read as tables
 from hpsearch.bridges.wandb.translate import translate as translate_wandb
@@ -21,7 +20,7 @@ def past_runs(source: str, mapped: Mapped) -> PastRuns:
     problems: Problems = {}
     suffix = Path(source).suffix.lower()
     if "://" in source:
-        found = optuna.read(source, mapped)
+        found = storages.read(source, mapped)
     elif suffix in tables.SUFFIXES:
         found = tables.read(source, mapped, problems)
     elif suffix in (".db", ".sqlite", ".sqlite3"):

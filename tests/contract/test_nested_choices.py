@@ -18,7 +18,7 @@ import yaml
 from optuna.storages import RDBStorage
 
 import hpsearch
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.domain.history import History
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store

@@ -25,7 +25,7 @@ from optuna.study import MaxTrialsCallback
 from optuna.trial import TrialState
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
-from hpsearch.bridges.optuna.read import objectives_of
+from hpsearch.bridges.optuna.storages import objectives_of
 from hpsearch.errors import UserError
 from hpsearch.executors import worker_process
 from hpsearch.search.proposals import FIXED_PARAMS

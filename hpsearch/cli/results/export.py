@@ -74,7 +74,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
 
 
 def _export_for_optuna(to: str, wanted: StudyExport) -> None:
-    from hpsearch.bridges.optuna.write import write
+    from hpsearch.bridges.optuna.storages import write
 
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from contextlib import closing
 
-from hpsearch.bridges import imported_study, sources
+from hpsearch.bridges import past_runs, sources
 from hpsearch.bridges.past_runs import Mapped, PastRuns, pairs
 from hpsearch.cli.opening import for_database
 from hpsearch.cli.options import RunColumns
@@ -38,7 +38,7 @@ def import_runs(
         columns.study,
     )
     found = sources.past_runs(source, mapped)
-    space = imported_study.inferred(found.runs)
+    space = past_runs.inferred(found.runs)
     states = Counter(run.state.value for run in found.runs)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
     runs = f"{len(found.runs)} runs ({counts})"
@@ -49,7 +49,7 @@ def import_runs(
         return
     with closing(Store.open(storage)) as store:
         try:
-            imported_study.write(store, found, name, space)
+            past_runs.write(store, found, name, space)
         except StudyExists as error:
             hint = f"choose another --name, or remove it: hpsearch rm {name}"
             raise StudyExists(error.message, hint) from error
@@ -64,5 +64,5 @@ def _print_understood(found: PastRuns, space: Space) -> None:
     if found.steps > 1:
         note(f"trained for {found.steps:g} steps at most")
     note("space, inferred from the runs:")
-    for line in (*imported_study.lines(space, found.runs), *found.notes):
+    for line in (*past_runs.lines(space, found.runs), *found.notes):
         note(line)

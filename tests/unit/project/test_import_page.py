@@ -11,7 +11,7 @@ import pytest
 from optuna.storages import RDBStorage
 
 from hpsearch.adapters.loading import inspect
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.cli.main import main
 from hpsearch.study_file import reading
 from support.files import pages

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from optuna.storages import RDBStorage
 
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from support.files.past_runs import command, imported, refused, states, values
 
 
