@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpsearch.bridges import tables
 from hpsearch.bridges.optuna import script, storages
 from hpsearch.bridges.past_runs import Mapped, PastRuns, Problems, settle
-from hpsearch.bridges.tables import read as tables
 from hpsearch.bridges.wandb.translate import translate as translate_wandb
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.reading import parse
