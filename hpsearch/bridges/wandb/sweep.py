@@ -80,7 +80,7 @@ class Hyperband(Model):
 class Sweep(Model):
     """A sweep, whose parameters are read by `parameter_of`."""
 
-    name: str | None = None
+    name: Any = None
     program: str | None = None
     command: list[Any] | None = None
     method: Literal["bayes", "random", "grid"] | None = None

@@ -158,7 +158,9 @@ class _Space:
                 self._constant(key, found.value, config)
                 return
             _, wrong = space_in({name: found})
-            problems = [Problem(where, f"{each.where}: {each.what}") for each in wrong]
+            for each in wrong:
+                key = each.where.removeprefix(f"space.{name}").lstrip(".")
+                problems.append(Problem(where, f"{key}: {each.what}" if key else each.what))
             self._draft.space[name] = found
             if found.get("step") and "log" in str(part.get("distribution")):
                 what = "is drawn evenly among its multiples, and not by their logarithms"
