@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from hpsearch.adapters.ray_tune.adapting import with_parameters, with_resources
 from hpsearch.adapters.ray_tune.session import (
     Checkpoint,
     TuneContext,
@@ -18,11 +19,9 @@ from hpsearch.adapters.ray_tune.session import (
     report,
 )
 from hpsearch.adapters.ray_tune.trainable import Trainable
-from hpsearch.adapters.ray_tune.wrapped import with_parameters, with_resources
 
 if TYPE_CHECKING:
-    from hpsearch.bridges.ray_tune.results import Result, ResultGrid
-    from hpsearch.bridges.ray_tune.tuner import Tuner
+    from hpsearch.bridges.ray_tune.tuner import Result, ResultGrid, Tuner
 
 __all__ = [
     "Checkpoint",
@@ -38,11 +37,7 @@ __all__ = [
     "with_resources",
 ]
 
-_OURS = {
-    "Tuner": "hpsearch.bridges.ray_tune.tuner",
-    "Result": "hpsearch.bridges.ray_tune.results",
-    "ResultGrid": "hpsearch.bridges.ray_tune.results",
-}
+_OURS = ("Tuner", "Result", "ResultGrid")
 _SPACES = (
     "uniform", "quniform", "loguniform", "qloguniform", "randn", "qrandn", "randint", "qrandint",
     "lograndint", "qlograndint", "choice", "sample_from", "grid_search",
@@ -63,7 +58,7 @@ _MODULES = ("schedulers", "search", "stopper")
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name in _OURS:
-        return getattr(importlib.import_module(_OURS[name]), name)
+        return getattr(importlib.import_module("hpsearch.bridges.ray_tune.tuner"), name)
     if name in _SPACES or name in _CONFIGS:
         return getattr(importlib.import_module("ray.tune"), name)
     if name in _MODULES:

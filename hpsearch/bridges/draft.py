@@ -13,12 +13,8 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.reading import space_in
 
 USUAL_TRIALS = 20
-SECTIONS = (
-    *("seed", "task", "settings", "space", "objective", "budget", "search", "enqueue"),
-    "resources",
-)
-INLINE = ("seed", "objective", "search", "resources")
-"""Sections that fit on a line."""
+BLOCKS = ("task", "settings", "space", "budget")
+"""Sections with a line for each part."""
 
 
 @dataclass
@@ -27,7 +23,7 @@ class StudyDraft:
 
     Attributes:
         source: Its origin, such as `sweep.yaml, a file of W&B`.
-        sections: The content of `task`, `settings` and the like, without `space`.
+        sections: The content of `task`, `space` and the like, in their order.
         space: The parameters by name, as a study file has them.
         remarks: Notes to a person on what is lost or assumed.
     """
@@ -58,23 +54,16 @@ class StudyDraft:
         if not self.space and not draws_itself:
             what = f"there is nothing that a study could search in {self.source}"
             raise UserError("\n  ".join([what, *self.remarks]))
-        document = {**self.sections, "space": self.space}
         lines = [f"# Made from {self.source}. Check it with: hpsearch check"]
         lines += [f"# {remark}" for remark in self.remarks]
-        lines.append(f"study: {self.study}")
-        for section in SECTIONS:
-            lines += _section(section, document.get(section))
+        for name, value in {"study": self.study, **self.sections}.items():
+            if name in BLOCKS and value:
+                lines += [f"{name}:", *(f"  {flow(key)}: {flow(value[key])}" for key in value)]
+            elif isinstance(value, list) and value:
+                lines += [f"{name}:", *(f"  - {flow(part)}" for part in value)]
+            elif value or value == 0:
+                lines.append(f"{name}: {flow(value)}")
         return "\n".join(lines) + "\n"
-
-
-def _section(name: str, value: Any) -> list[str]:
-    if not value:
-        return []
-    if name in INLINE:
-        return [f"{name}: {flow(value)}"]
-    if isinstance(value, list):
-        return [f"{name}:", *(f"  - {flow(part)}" for part in value)]
-    return [f"{name}:", *(f"  {flow(key)}: {flow(part)}" for key, part in value.items())]
 
 
 def flow(value: Any) -> str:

@@ -1,21 +1,45 @@
-"""Past runs of another program, the columns that they are read from, and what does not fit."""
+"""Past runs of another program: the columns that they are read from, what does not fit, the space
+that they searched, and how they are written as a study of their own.
+
+The space is inferred from the values of the runs, which go into the database in one transaction.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from optuna.distributions import BaseDistribution
+import yaml
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
 
+from hpsearch.bridges.draft import flow
 from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import ReportRecord, StudyRecord, StudyState, Trial
 from hpsearch.errors import UserError
+from hpsearch.store.store import Store
 from hpsearch.study_file.models import Objective
+from hpsearch.study_file.parameters import Parameter
+from hpsearch.study_file.reading import IMPORTED, space_in
+from hpsearch.study_file.space import Space, distribution_of, from_optuna
+from hpsearch.study_file.types import is_number, key_of
 
 MOST_SHOWN = 10
 """Problems that are listed; the others are counted."""
+WIDE = 100.0
+"""Positive numbers are taken to have been searched on a logarithmic scale where the largest is more
+than so many times the smallest."""
+_HEAD = "# Past runs that were imported. Use them as evidence of a new study: search.warm_start\n"
 
 
 @dataclass(slots=True)
@@ -68,31 +92,20 @@ class PastRuns:
         return max((step for run in self.runs for step in run.curve), default=1.0)
 
 
-class Misfits:
-    """The problems of a source. Reading goes on, so that one error can list all of them."""
+Problems = dict[str, str]
+"""What does not fit in a source, by its place, and how to mend it. Reading goes on, so that one
+error can list all of them."""
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-        self._found: list[tuple[str, str]] = []
 
-    def add(self, place: str, what: str) -> None:
-        """Note a problem: its place, and how to fix it."""
-        self._found.append((place, what))
-
-    def has(self, place: str) -> bool:
-        """True if there is a problem at a place."""
-        return any(place == found for found, _ in self._found)
-
-    def refuse(self) -> None:
-        """Refuse the source if anything does not fit."""
-        if not self._found:
-            return
-        lines = [f"  {place}: {what}" for place, what in self._found[:MOST_SHOWN]]
-        more = len(self._found) - len(lines)
-        if more:
-            lines.append(f"  and {more} more")
-        head = f"{len(self._found)} problems in {self._source}; nothing was imported:"
-        raise UserError("\n".join([head, *lines]))
+def _refuse(problems: Problems, source: str) -> None:
+    """Refuse a source if anything does not fit."""
+    if not problems:
+        return
+    lines = [f"  {place}: {what}" for place, what in problems.items()]
+    if len(lines) > MOST_SHOWN:
+        lines[MOST_SHOWN:] = [f"  and {len(lines) - MOST_SHOWN} more"]
+    head = f"{len(problems)} problems in {source}; nothing was imported:"
+    raise UserError("\n".join([head, *lines]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +163,7 @@ def pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def settle(found: PastRuns, misfits: Misfits) -> None:
+def settle(found: PastRuns, problems: Problems) -> None:
     """Bring runs to an end, and check what every source must hold to.
 
     A run whose result is not finite, or its last report where it has no result, has failed. A run
@@ -163,18 +176,21 @@ def settle(found: PastRuns, misfits: Misfits) -> None:
         found.notes.append(f"{left_out} unfinished runs without a report were left out")
     found.runs = kept
     if not kept:
-        misfits.refuse()
+        _refuse(problems, found.source)
         what = f"{found.source} holds no run that has ended or reported; nothing was imported"
         raise UserError(what, "check that it is the right source")
     places: dict[str, str] = {}
     for run in kept:
         _end(run)
-        _check(run, found, misfits)
+        if run.state is State.COMPLETE and run.values is None:
+            wanted = ", ".join(objective.metric for objective in found.objectives)
+            problems.setdefault(run.place, f"is complete and has no {wanted}")
         if run.name is not None:
             first = places.setdefault(run.name, run.place)
             if first != run.place:
-                misfits.add(run.place, f"{run.name} occurs twice, first at {first}; remove one")
-    misfits.refuse()
+                what = f"{run.name} occurs twice, first at {first}; remove one"
+                problems.setdefault(run.place, what)
+    _refuse(problems, found.source)
 
 
 def _end(run: PastRun) -> None:
@@ -197,8 +213,159 @@ def _last_values(run: PastRun) -> Iterable[float]:
     return run.curve[max(run.curve)].values() if run.curve else ()
 
 
-def _check(run: PastRun, found: PastRuns, misfits: Misfits) -> None:
-    lacks_result = run.state is State.COMPLETE and run.values is None
-    if lacks_result and not misfits.has(run.place):
-        wanted = ", ".join(objective.metric for objective in found.objectives)
-        misfits.add(run.place, f"is complete and has no {wanted}")
+# ----------------------------------------------------------------------------------- as a study
+
+
+def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
+    """The space that runs searched.
+
+    A parameter has the distribution that all runs drew it from, where that is known. Else it is an
+    int or a float between its smallest and largest value, or categorical if any value is not a
+    number. Mixed whole and other numbers become floats, in the runs too. Raises UserError if a
+    study cannot search a parameter.
+    """
+    names = dict.fromkeys(name for run in runs for name in run.params)
+    if not names:
+        raise UserError("the runs have no parameters", "name them: --params NAME=COLUMN,...")
+    stated = {}
+    for name in names:
+        having = [run for run in runs if name in run.params]
+        stated[name] = _drawn(name, having) or _seen(name, having)
+        if stated[name]["type"] == "float":
+            for run in having:
+                run.params[name] = float(run.params[name])
+    space, problems = space_in(stated)
+    if problems:
+        found = "; ".join(f"{problem.where}: {problem.what}" for problem in problems)
+        hint = "leave the parameter out with --params"
+        raise UserError(f"the parameters cannot be searched as they are: {found}", hint)
+    return space
+
+
+def _drawn(name: str, runs: Sequence[PastRun]) -> dict[str, Any] | None:
+    """A parameter by its distribution; None if that is not known, or differs between runs."""
+    drawn = [run.distributions[name] for run in runs if run.distributions]
+    if not drawn or any(each != drawn[0] for each in drawn):
+        return None
+    return parameter_of(drawn[0])
+
+
+def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
+    """A parameter by the values that runs have."""
+    values = [run.params[name] for run in runs]
+    if not all(map(is_number, values)):
+        choices = list({(type(value), key_of(value)): value for value in values}.values())
+        if all(isinstance(each, str) for each in choices):
+            choices = sorted(choices)
+        return {"type": "categorical", "choices": choices}
+    low, high = min(values), max(values)
+    log = {"log": True} if low > 0 and high / low > WIDE else {}
+    if all(isinstance(value, int) for value in values):
+        return {"type": "int", "low": low, "high": high, **log}
+    return {"type": "float", "low": float(low), "high": float(high), **log}
+
+
+def parameter_of(distribution: BaseDistribution) -> dict[str, Any]:
+    """A parameter of a study file from a distribution."""
+    if isinstance(distribution, CategoricalDistribution):
+        choices = list(map(from_optuna, distribution.choices))
+        return {"type": "categorical", "choices": choices}
+    assert isinstance(distribution, FloatDistribution | IntDistribution)
+    is_whole = isinstance(distribution, IntDistribution)
+    bounds = {"low": distribution.low, "high": distribution.high}
+    stated = {"type": "int" if is_whole else "float", **bounds}
+    if distribution.log:
+        stated["log"] = True
+    if distribution.step is not None and not (is_whole and distribution.step == 1):
+        stated["step"] = distribution.step
+    return stated
+
+
+def lines(space: Mapping[str, Parameter], runs: Sequence[PastRun]) -> list[str]:
+    """The space as a study file states it, for a person to check: a line for each parameter."""
+    found = []
+    for name, parameter in space.items():
+        having = sum(name in run.params for run in runs)
+        some = f"  # in {having} of {len(runs)} runs" if having < len(runs) else ""
+        found.append(f"  {flow(name)}: {flow(_stated(parameter))}{some}")
+    return found
+
+
+def _stated(parameter: Parameter) -> dict[str, Any]:
+    # As JSON, so that tuples are lists.
+    stated = parameter.model_dump(mode="json", exclude_unset=True, exclude_defaults=True)
+    return {"type": parameter.type, **stated}
+
+
+def write(store: Store, found: PastRuns, name: str, space: Space) -> None:
+    """Write past runs, which searched a space, as a finished study of a name, all or nothing.
+
+    A run without a curve has one report, at the end: at the full budget if it is complete. Raises
+    StudyExists if the name is taken.
+    """
+    now = time.time()
+    record = StudyRecord(
+        id=0,
+        name=name,
+        spec=_text(found, name, space),
+        directions=tuple(objective.direction for objective in found.objectives),
+        state=StudyState.FINISHED,
+        reason=f"imported from {found.kind}: {found.source}",
+        created=now,
+        ended=now,
+    )
+    history = History(record)
+    drawn = {parameter: distribution_of(each) for parameter, each in space.items()}
+    for number, run in enumerate(found.runs):
+        named = {} if run.name is None else {"imported_as": run.name}
+        trial = Trial(
+            number=number,
+            state=run.state,
+            params=dict(run.params),
+            distributions=run.distributions or {each: drawn[each] for each in run.params},
+            error_kind=run.error_kind,
+            error_text=run.error_text,
+            created=run.started or run.ended or now,
+            started=run.started,
+            ended=run.ended,
+            user_attrs={**named, "imported_from": run.place},
+        )
+        _measure(trial, run, found)
+        history.add_trial(trial)
+    store.create_study(history.study, history.drain())
+
+
+def _measure(trial: Trial, run: PastRun, found: PastRuns) -> None:
+    metrics = [objective.metric for objective in found.objectives]
+    curve = dict(run.curve)
+    if not curve and run.values is not None:
+        curve[found.steps] = dict(zip(metrics, run.values, strict=True))
+    for step, measured in curve.items():
+        finite = {name: value for name, value in measured.items() if math.isfinite(value)}
+        value = finite.get(metrics[0])
+        created = run.ended or trial.created
+        report = ReportRecord(trial.number, step, value, finite, created=created)
+        trial.reports[step] = report
+    trial.resource = max(trial.reports, default=0.0)
+    if run.values is not None:
+        trial.value = run.values[0]
+        trial.values = None if len(run.values) == 1 else list(run.values)
+    elif run.state is State.PRUNED and len(metrics) == 1:
+        known = [report.value for report in trial.reports.values() if report.value is not None]
+        sign = found.objectives[0].sign
+        trial.value = min(known, key=lambda value: sign * value, default=None)
+
+
+def _text(found: PastRuns, name: str, space: Space) -> str:
+    """The text that stands for the study file: no driver can resume it, as it has no task."""
+    place = Path(found.source)
+    source = str(place.absolute()) if place.exists() else found.source
+    measured = [objective.model_dump() for objective in found.objectives]
+    document = {
+        "study": name,
+        IMPORTED: {"from": found.kind, "source": source},
+        "space": {each: _stated(parameter) for each, parameter in space.items()},
+        "objective": measured[0] if len(measured) == 1 else measured,
+        "budget": {"trials": len(found.runs), "per_trial": {"steps": int(found.steps)}},
+    }
+    return _HEAD + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=10_000)

@@ -1,5 +1,2 @@
-"""One history in memory as an Optuna storage, for samplers and pruners; no database, no clock.
-
-- `view`: the storage
-- `frozen`: records as Optuna's trials
-"""
+"""One history in memory as an Optuna storage (`view`), for samplers and pruners; no database, no
+clock."""

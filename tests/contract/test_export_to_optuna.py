@@ -20,9 +20,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
-from hpsearch.bridges.optuna.read import UNPOOLED
-from hpsearch.bridges.optuna.write import OURS
-from hpsearch.bridges.optuna.write import write as write_trials
+from hpsearch.bridges.optuna.storages import OURS, UNPOOLED
+from hpsearch.bridges.optuna.storages import write as write_trials
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What
 from hpsearch.cli.results.export import export_study

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from hpsearch.bridges.tables.write import write
+from hpsearch.bridges.tables import write
 from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State

@@ -18,7 +18,7 @@ import yaml
 from optuna.storages import RDBStorage
 
 import hpsearch
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.domain.history import History
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
@@ -148,12 +148,11 @@ def test_optuna_has_their_texts_and_gives_them_back(
         copied = optuna.load_study(study_name="nested", storage=RDBStorage(to, UNPOOLED))
         trials = copied.trials
         assert trials[0].params["layers"] == "[64, 64]"
-    assert [trial.params for trial in imported(sqlite_url, to).trials] == [
+    back = imported(sqlite_url, to)
+    assert [trial.params for trial in back.trials] == [
         trial.params for trial in history(url).trials
     ]
-    draft = tmp_path / "draft.yaml"
-    assert command("init", str(draft), "--from", to) == 0
-    assert yaml.safe_load(draft.read_text())["space"]["opt"]["choices"] == OPTIMIZERS
+    assert yaml.safe_load(back.study.spec)["space"]["opt"]["choices"] == OPTIMIZERS
 
 
 @pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")

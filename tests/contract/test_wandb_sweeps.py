@@ -51,11 +51,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def study_of(case: SweepCase, place: Path) -> StudySpec:
     """The study that `init --from` makes of a sweep."""
     (place / "train.py").write_text(case.script)
-    source = "train.py"
-    if case.sweep is not None:
-        source = "sweep.yaml"
-        (place / source).write_text(case.sweep)
-    assert command("init", "--from", source) == 0
+    (place / "sweep.yaml").write_text(case.sweep)
+    assert command("init", "--from", "sweep.yaml") == 0
     return reading.load(place / "study.yaml")
 
 
@@ -88,17 +85,17 @@ def under_wandb(case: SweepCase, place: Path) -> float:
     home = place / "alone"
     rows = {name: {"value": value} for name, value in case.config.items()}
     save_config_file_from_dict(str(home / "config.yaml"), rows)
-    words = ["python", "-c", "import train; train.train()"]
-    if case.sweep is not None:
-        stated = yaml.safe_load(case.sweep).get("command")
-        told = utils.create_sweep_command_args({"args": rows})
-        (home / "args.json").write_text(told["args_json"][0])
-        told |= {"interpreter": ["python"], "program": ["train.py"], "env": ["/usr/bin/env"]}
-        told |= {"args_json_file": [str(home / "args.json")]}
-        words = []
-        for word in map(str, utils.create_sweep_command(stated)):
-            is_macro = word.startswith("${") and word.endswith("}")
-            words += told[word[2:-1]] if is_macro else [word]
+    stated = yaml.safe_load(case.sweep).get("command")
+    told = utils.create_sweep_command_args({"args": rows})
+    (home / "args.json").write_text(told["args_json"][0])
+    told |= {"interpreter": ["python"], "program": ["train.py"], "env": ["/usr/bin/env"]}
+    told |= {"args_json_file": [str(home / "args.json")]}
+    words = []
+    for word in map(str, utils.create_sweep_command(stated)):
+        is_macro = word.startswith("${") and word.endswith("}")
+        words += told[word[2:-1]] if is_macro else [word]
+    if case is OWN_AGENT:  # whose agent would ask the servers
+        words = ["python", "-c", "import train; train.train()"]
     variables = {
         "WANDB_MODE": "offline",
         "WANDB_SWEEP_ID": "alone",
@@ -179,10 +176,9 @@ def test_a_run_that_never_logs_the_objective_is_an_error_that_names_what_it_logs
     place: Path,
 ) -> None:
     script = OWN_AGENT.script.replace('wandb.log({"loss"', 'wandb.log({"cost"')
+    case = SweepCase(OWN_AGENT.sweep, {}, {}, "loss", script, 0)
     with pytest.raises(ProgramFailed, match="never logged loss: it logged cost"):
-        trained(
-            study_of(SweepCase(None, {}, {}, "loss", script, 0), place), OWN_AGENT.params, place
-        )
+        trained(study_of(case, place), OWN_AGENT.params, place)
 
 
 def test_a_script_that_fails_after_its_logs_has_no_result(place: Path) -> None:
@@ -196,6 +192,7 @@ def test_a_run_that_fails_is_not_a_result_even_where_its_script_goes_on(place: P
     script = OWN_AGENT.script.replace("train, count=2", "safe, count=2")
     script = script.replace("for step in", "wandb.log({'loss': 1})\n        for step in")
     script = script.replace("/ (step + 1)", "/ 0")
-    case = SweepCase(None, {}, {}, "loss", script.replace("if __name__", f"{SAFE}if __name__"), 0)
+    script = script.replace("if __name__", f"{SAFE}if __name__")
+    case = SweepCase(OWN_AGENT.sweep, {}, {}, "loss", script, 0)
     with pytest.raises(ProgramFailed, match="no run of wandb has"):
         trained(study_of(case, place), OWN_AGENT.params, place)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from optuna.storages import RDBStorage
 
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.domain.records import StudyState
 from integration.test_examples import write_tiny_model
 from support import thoroughness

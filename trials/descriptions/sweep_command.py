@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -44,26 +45,18 @@ class SweepLine(CommandLine):
     `CommandLine`."""
 
     def __init__(self, text: str) -> None:
-        text = _VARIABLE.sub(r"{$\1}", _MACRO.sub(r"{$$\1}", text))
-        super().__init__(text)
-
-    @property
-    def _macros(self) -> list[str]:
-        return [name[2:] for name in self._all_names if name.startswith("$$")]
-
-    @property
-    def _all_names(self) -> frozenset[str]:
-        return super().names
+        self._text = _VARIABLE.sub(r"{$\1}", text)
+        super().__init__(_MACRO.sub("", self._text))
 
     @property
     def names(self) -> frozenset[str]:
         """The names of its placeholders, without macros."""
-        return frozenset(name for name in self._all_names if not name.startswith("$"))
+        return frozenset(name for name in super().names if not name.startswith("$"))
 
     def problem_with_macros(self) -> Problem | None:
         """A macro that W&B does not have."""
         known = [*MACROS, *WITH_JSON]
-        for name in sorted(set(self._macros).difference(known)):
+        for name in sorted(set(_MACRO.findall(self._text)).difference(known)):
             what = f"${{{name}}} is not a macro of W&B; use {', '.join(known)}"
             return Problem("task.run", what)
         return None
@@ -72,20 +65,16 @@ class SweepLine(CommandLine):
         self, values: Mapping[str, Any], config: Mapping[str, Any], json_file: str
     ) -> list[str]:
         """The words of a trial's command: placeholders have `values`, macros the `config`."""
-        several: dict[str, list[str]] = {JSON_FILE: [json_file]}
-        for name in self._macros:
-            if name in MACROS:
-                words = [MACROS[name](key, value) for key, value in config.items()]
-                several[name] = [word for each in words for word in each]
-        several["args_json"] = [json.dumps(dict(config))]
-        filled = dict(values)
-        for name in self._all_names - self.names:
-            variable = name.lstrip("$")
-            # A word that no argument can be stands for the words of a macro.
-            is_macro = name.startswith("$$")
-            filled[name] = f"\0{variable}" if is_macro else os.environ.get(variable, variable)
-        return [
-            word
-            for each in self.filled(filled)
-            for word in (several[each[1:]] if each.startswith("\0") else [each])
-        ]
+        of_all = {JSON_FILE: [json_file], "args_json": [json.dumps(dict(config))]}
+
+        def words_of(macro: re.Match[str]) -> str:
+            name = macro[1]
+            words = of_all.get(name)
+            if words is None:
+                words = [each for item in config.items() for each in MACROS[name](*item)]
+            return shlex.join(words).replace("{", "{{").replace("}", "}}")
+
+        line = CommandLine(_MACRO.sub(words_of, self._text))
+        variables = {name[1:] for name in line.names if name.startswith("$")}
+        told = {f"${name}": os.environ.get(name, name) for name in variables}
+        return line.filled({**values, **told})

@@ -1,11 +1,8 @@
 """Trainables of Ray Tune, functions and classes, as training functions. Needs no Ray.
 
-- `adapting`: turns a trainable into a training function
-- `session`: the trial that runs, as `tune.report` and `tune.get_checkpoint` see it, and checkpoints
+- `adapting`: turns a trainable, with its parameters and resources, into a training function
+- `session`: the trial that runs, as `tune.report` sees it, its checkpoints and its folder
 - `trainable`: the base of class trainables, and how one is driven
-- `working_directory`: the folder that a trial runs in
-- `wrapped`: trainables with parameters and with resources
-- `configs`: a trial's parameters as the nested config of a trainable
 """
 
 from hpsearch.adapters.ray_tune.adapting import adapt

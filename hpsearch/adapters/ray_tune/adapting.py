@@ -1,21 +1,22 @@
-"""Turns a trainable of Ray Tune, a function or a class, into a training function."""
+"""Turns a trainable of Ray Tune, a function or a class, into a training function.
+
+A config ``{"model": {"width": uniform(1, 8)}}`` is searched as the parameter ``model.width``.
+"""
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Number
 from pathlib import Path
 from typing import Any
 
 from hpsearch.adapters.ray_tune import trainable as classes
-from hpsearch.adapters.ray_tune.configs import OURS, config_of
-from hpsearch.adapters.ray_tune.session import Ended, Session, running
+from hpsearch.adapters.ray_tune.session import Ended, Session, running, working_in
 from hpsearch.adapters.ray_tune.trainable import Trainable
-from hpsearch.adapters.ray_tune.working_directory import working_in
-from hpsearch.adapters.ray_tune.wrapped import unwrapped
 from hpsearch.errors import UserError
 from trials.contract import TaskError
 from trials.tasks.function.run import Function
@@ -24,6 +25,59 @@ from trials.tasks.function.trial import FunctionTrial
 DEFAULT_METRIC = "_metric"
 """The name of a number that a trainable returns, as Ray Tune has it."""
 IMPORT = "from hpsearch import tune"
+OURS = "_tune"
+"""Among the `args` of a task: what `hpsearch.tune` notes about its trainable."""
+
+
+@dataclass(frozen=True)
+class WrappedTrainable:
+    """A trainable with more than its code.
+
+    Args:
+        inner: A function or a class.
+        parameters: Given to the function, or to the class's `setup`, by name.
+        resources: ``cpu`` and ``gpu`` of a trial.
+    """
+
+    inner: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, float] = field(default_factory=dict)
+
+
+def unwrapped(trainable: Any) -> WrappedTrainable:
+    """A trainable with its parameters and resources, none where it has none."""
+    return trainable if isinstance(trainable, WrappedTrainable) else WrappedTrainable(trainable)
+
+
+def with_parameters(trainable: Any, **parameters: Any) -> WrappedTrainable:
+    """A trainable that is given objects beside its config.
+
+    Args:
+        trainable: A function, which is called with them by name, or a class, whose `setup` is.
+        parameters: Plain values, or objects that are global in the trainable's module.
+    """
+    before = unwrapped(trainable)
+    together = {**before.parameters, **parameters}
+    return WrappedTrainable(before.inner, together, before.resources)
+
+
+def with_resources(trainable: Any, resources: Any) -> WrappedTrainable:
+    """A trainable that says what each trial takes: ``{"cpu": 2, "gpu": 0.5}``. Raises UserError if
+    it asks for something else."""
+    before = unwrapped(trainable)
+    return WrappedTrainable(before.inner, before.parameters, _plain_resources(resources))
+
+
+def _plain_resources(resources: Any) -> dict[str, float]:
+    if not isinstance(resources, Mapping):
+        what = f"tune.with_resources cannot follow {resources!r}"
+        raise UserError(what, "give numbers that are the same for all trials: {'cpu': 2}")
+    found = {str(name).lower(): number for name, number in resources.items()}
+    for name in found:
+        if name not in ("cpu", "gpu"):
+            what = f"tune.with_resources asks for {name}, and workers are given cpu and gpu only"
+            raise UserError(what, "leave it out")
+    return found
 
 
 @dataclass(frozen=True)
@@ -133,3 +187,35 @@ def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
 
 def _refusal(what: str) -> TaskError:
     return TaskError.at("task.kind", what)
+
+
+def config_of(params: Mapping[str, Any], tuples: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The nested config of a trial, which its trainable may change.
+
+    Args:
+        params: Its parameters by their dotted names, over constants, which may be nested.
+        tuples: The parameters whose lists were tuples.
+    """
+    config: dict[str, Any] = {}
+    own = {name: value for name, value in params.items() if name != OURS}
+    # Constants first: their names have no points, and parameters go inside.
+    for name in sorted(own, key=lambda name: "." in name):
+        value = copy.deepcopy(own[name])
+        _put(config, name, _with_tuples(value) if name in tuples else value)
+    return config
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_with_tuples, value))
+    if isinstance(value, dict):
+        return {key: _with_tuples(each) for key, each in value.items()}
+    return value
+
+
+def _put(config: dict[str, Any], name: str, value: Any) -> None:
+    *parents, last = str(name).split(".")
+    inner = config
+    for parent in parents:
+        inner = inner.setdefault(parent, {})
+    inner[last] = value

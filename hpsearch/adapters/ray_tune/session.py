@@ -1,5 +1,5 @@
 """The trial that runs, for `tune.report`, `tune.get_checkpoint` and `tune.get_context`, and its
-checkpoints as Ray Tune's users know them.
+checkpoints and its working directory as Ray Tune's users know them.
 
 Each report of a trainable is one training iteration, and that is the resource of its trial. The
 folder that comes with a report becomes the trial's checkpoint of that report, complete or not at
@@ -8,6 +8,7 @@ all, with the number of the iteration beside it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,9 +19,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from hpsearch.adapters.ray_tune.configs import flat
 from hpsearch.errors import UserError
 from trials.checkpoints import folders
+from trials.checkpoints.folders import is_url, split
+from trials.checkpoints.trimming import WORKING
 from trials.running.reported import numbers_among
 from trials.tasks.function.trial import FunctionTrial
 
@@ -36,6 +38,11 @@ OF_TUNE = frozenset(
 )  # fmt: skip
 """Keys of a result that are Ray Tune's own: a report has its iteration and time anyway."""
 
+SWITCH, ORIGINAL = "RAY_CHDIR_TO_TRIAL_DIR", "TUNE_ORIG_WORKING_DIR"
+"""Ray Tune's variables: 0 leaves the working directory as it was; where that was."""
+
+_originals: list[str] = []
+"""The directory that this process was in, once for each trial that runs in it."""
 _current: ContextVar[Session] = ContextVar("tune_session")
 _running: list[Session] = []
 
@@ -140,6 +147,18 @@ def numbers_in(metrics: Mapping[str, Any]) -> dict[str, float]:
     return numbers_among({name: value for name, value in named if name not in OF_TUNE})
 
 
+def flat(nested: Mapping[str, Any], between: str) -> dict[str, Any]:
+    """A nested mapping as one level, its names joined."""
+    found: dict[str, Any] = {}
+    for name, value in nested.items():
+        if not isinstance(value, Mapping):
+            found[str(name)] = value
+            continue
+        for inner, each in flat(value, between).items():
+            found[f"{name}{between}{inner}"] = each
+    return found
+
+
 @contextmanager
 def running(session: Session) -> Iterator[None]:
     """Let code of this thread find its session."""
@@ -220,3 +239,46 @@ def get_context() -> TuneContext:
 def trial_id(trial: FunctionTrial) -> str:
     """A trial's number as five digits."""
     return f"{trial.number:05d}"
+
+
+def working_directory(trial: FunctionTrial) -> Path:
+    """The trial's folder; where that is a URL, a folder of this machine that is its own."""
+    if not is_url(trial.folder):
+        return Path(trial.folder).absolute()
+    study, name = split(trial.folder)
+    own = hashlib.sha256(str(study).encode()).hexdigest()[:12]
+    return Path(tempfile.gettempdir(), f"hpsearch-working-{os.getuid()}", own, name)
+
+
+@contextmanager
+def working_in(trial: FunctionTrial) -> Iterator[None]:
+    """Change into a trial's working directory, and back. A file that is missing there, but not
+    where the process was before, is an error that says so."""
+    folder = working_directory(trial)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / WORKING).touch()
+    original = _originals[0] if _originals else os.getcwd()  # noqa: PTH109 - as a text
+    _originals.append(original)
+    os.environ[ORIGINAL] = original
+    try:
+        if os.environ.get(SWITCH, "1") != "0":
+            os.chdir(folder)
+        yield
+    except FileNotFoundError as error:
+        if (text := _explained(error.filename, original, folder)) is not None:
+            raise FileNotFoundError(text) from error
+        raise
+    finally:
+        _originals.pop()
+        os.chdir(original)
+        if not _originals:
+            del os.environ[ORIGINAL]
+
+
+def _explained(name: object, original: str, folder: Path) -> str | None:
+    if not isinstance(name, str) or Path(name).is_absolute():
+        return None
+    if not Path(original, name).exists() or (folder / name).exists():
+        return None
+    how = f'Path(__file__).parent / "{name}", or from os.environ["{ORIGINAL}"], or set {SWITCH}=0'
+    return f"{name} is in {original}, and the trial runs in a folder of its own: read it from {how}"

@@ -1,5 +1,1 @@
-"""Optuna: what is exchanged with its storages and its scripts.
-
-- `read`: past runs; `translate`: study files; `write`: a copy of a study
-- `script`: study files from scripts
-"""
+"""Optuna: `storages` has past runs and copies of studies, `script` study files from scripts."""

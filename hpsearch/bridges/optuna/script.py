@@ -13,9 +13,8 @@ import multiprocessing
 import os
 import shlex
 import sys
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from optuna.study import MaxTrialsCallback
 from optuna.trial import TrialState
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
-from hpsearch.bridges.optuna.read import objectives_of
+from hpsearch.bridges.optuna.storages import objectives_of
 from hpsearch.errors import UserError
 from hpsearch.executors import worker_process
 from hpsearch.search.proposals import FIXED_PARAMS
@@ -53,15 +52,13 @@ class FirstTrial:
         steps: The steps that it has reported.
         may_prune: It has asked whether it should be pruned.
         whole: Its whole numbers: their values, and the largest that they can have.
-        has_ended: False if it had not in time.
         error: The error that it ended with, if any.
     """
 
-    steps: list[int] = field(default_factory=list)
-    may_prune: bool = False
-    whole: dict[str, tuple[int, int]] = field(default_factory=dict)
-    has_ended: bool = False
-    error: str | None = None
+    steps: list[int]
+    may_prune: bool
+    whole: dict[str, tuple[int, int]]
+    error: str | None
 
 
 def words_of(source: str) -> list[str] | None:
@@ -80,11 +77,13 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         UserError: There is no such script, it fails, or it searches in a way that a study cannot.
     """
     file = Path(words[0])
-    text = text_of(file, "script", "name a script that calls study.optimize or wandb.sweep")
+    text = text_of(file, "script", "name a script that calls study.optimize")
     if "optuna" not in text:
-        what = f"{file} neither uses Optuna nor begins a sweep of W&B"
         hint = "one of Ray Tune runs itself, with another import: docs/ray-tune.md"
-        raise UserError(what, f"{hint}; for other code see docs/own-training-code.md")
+        hint = f"{hint}; for other code see docs/own-training-code.md"
+        if "wandb.sweep" in text:
+            hint = f"write what it gives to wandb.sweep, and program: {file.name}, into sweep.yaml"
+        raise UserError(f"{file} does not use Optuna", hint)
     kind = _kind(file, folder)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -95,7 +94,7 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
         draft: StudyDraft | str = ours.recv()
         if isinstance(draft, str):
             raise UserError(draft)
-        tried = _awaited(ours)
+        tried: FirstTrial | None = ours.recv() if ours.poll(LIMIT_S) else None
     except EOFError:
         process.join()
         what = f"the process of {file} ended by itself, with code {process.exitcode}"
@@ -103,7 +102,15 @@ def translate(words: list[str], study: str | None, folder: Path) -> StudyDraft:
     finally:
         process.kill()
         process.join()
-    _fit(draft, tried, text)
+    if tried is not None:
+        _fit(draft, tried)
+        return draft
+    draft.sections["budget"]["per_trial"] = {"steps": 1}
+    if any(each in text for each in REPORTING):
+        draft.sections["budget"]["per_trial"] = {}
+        what = f"the first trial had not ended after {duration(LIMIT_S)}"
+        how = "write how many steps a trial reports, such as per_trial: {steps: 100}"
+        draft.remarks.append(f"{what}: {how}")
     return draft
 
 
@@ -124,23 +131,10 @@ def _kind(file: Path, folder: Path) -> str:
     return kind
 
 
-def _awaited(news: Connection) -> FirstTrial:
-    """The trial, once it has ended or the time is over."""
-    tried = FirstTrial()
-    until = time.monotonic() + LIMIT_S
-    while not tried.has_ended and news.poll(max(0.0, until - time.monotonic())):
-        step = news.recv()
-        if isinstance(step, FirstTrial):
-            return step
-        tried.steps.append(step)
-    return tried
-
-
-def _fit(draft: StudyDraft, tried: FirstTrial, text: str) -> None:
+def _fit(draft: StudyDraft, tried: FirstTrial) -> None:
     """Set the length and the pruner by the trial that was run."""
     remark, search = draft.remarks.append, draft.sections["search"]
-    length = _length(draft, tried, text)
-    draft.sections["budget"]["per_trial"] = {"steps": length} if length else {}
+    draft.sections["budget"]["per_trial"] = {"steps": _length(tried, remark)}
     pruner = search.get("pruner")
     if not tried.steps:
         search.pop("pruner", None)
@@ -163,18 +157,11 @@ def _shift(pruner: Any) -> None:
         _shift(pruner.get("wrapped_pruner"))
 
 
-def _length(draft: StudyDraft, tried: FirstTrial, text: str) -> int | None:
-    """The steps that a trial reports; None if the one that was run does not show it."""
-    remark = draft.remarks.append
+def _length(tried: FirstTrial, remark: Callable[[str], None]) -> int:
+    """The steps that a trial reports."""
     if tried.error is not None:
         remark(f"the first trial fails: {tried.error}")
     length = max(tried.steps, default=0) + (min(tried.steps, default=1) == 0)
-    if not tried.has_ended and (length or any(each in text for each in REPORTING)):
-        remark(
-            f"the first trial had not ended after {duration(LIMIT_S)}, at step {length}: write how "
-            "many steps a trial reports, such as per_trial: {steps: 100}"
-        )
-        return None
     for name, (value, largest) in tried.whole.items():
         if value == length and largest > length > 1:
             length = largest
@@ -193,7 +180,7 @@ _stated: dict[int, tuple[Any, dict[str, Any]]] = {}
 def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> None:
     worker_process.let_children_die_with_us()
     os.dup2(2, 1)  # what the script prints is no result
-    scripts = importlib.import_module("hpsearch.adapters.optuna_script")
+    scripts = importlib.import_module("hpsearch.adapters.optuna_objective")
     for module in (optuna.samplers, optuna.pruners):
         for each in map(vars(module).get, module.__all__):
             if isinstance(each, type):
@@ -207,13 +194,11 @@ def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> N
     search = recorder.search
     named = search.study.study_name
     named = file.stem if named.startswith(UNNAMED) else named
-    draft = StudyDraft(f"{file.name}, a script of Optuna", name or named)
-    for line in scripts.other_searches(file.read_text(encoding="utf-8"), search.line):
-        draft.remarks.append(line)
+    draft = StudyDraft(f"the first study.optimize of {file.name}", name or named)
     _Script(recorder, draft).carry_over(kind)
     pipe.send(draft)
     sys.modules[SCRIPT] = search.module
-    pipe.send(_tried(search, pipe))
+    pipe.send(_tried(search))
 
 
 def _remember(method: type[Any]) -> None:
@@ -260,6 +245,7 @@ class _Script:
             "seed": self._seed,
             "task": task,
             "settings": self._settings,
+            "space": self._draft.space,
             "objective": several if len(several) > 1 else several[0],
             "budget": self._budget(),
             "search": {name: each for name, each in search.items() if each is not None},
@@ -349,18 +335,10 @@ class _Asked(NopPruner):
         return False
 
 
-def _tried(search: Any, pipe: Connection) -> FirstTrial:
+def _tried(search: Any) -> FirstTrial:
     study: optuna.Study = search.study
     study.pruner = pruner = _Asked()
     trial = study.ask()
-    storage: Any = study._storage
-    keep = storage.set_trial_intermediate_value
-
-    def keep_and_send(trial_id: int, step: int, value: float) -> None:
-        keep(trial_id, step, value)
-        pipe.send(step)
-
-    storage.set_trial_intermediate_value = keep_and_send
     error = None
     try:
         search.objective(trial)
@@ -368,9 +346,9 @@ def _tried(search: Any, pipe: Connection) -> FirstTrial:
         pass
     except Exception as raised:  # noqa: BLE001 - of any objective
         error = in_words(raised)
-    frozen = storage.get_trial(trial._trial_id)
+    frozen = study._storage.get_trial(trial._trial_id)
     whole = {}
     for name, value in frozen.params.items():
         if isinstance(value, int):
             whole[name] = value, getattr(frozen.distributions[name], "high", value)
-    return FirstTrial(list(frozen.intermediate_values), pruner.is_asked, whole, True, error)
+    return FirstTrial(list(frozen.intermediate_values), pruner.is_asked, whole, error)

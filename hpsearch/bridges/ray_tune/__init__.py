@@ -1,5 +1,5 @@
 """Ray Tune's interface to studies.
 
-- `tuner`: `Tuner`, which runs a study; `results`: what `Tuner.fit` returns
-- `plan`: the study file of a Tuner; `space`: its parameters; `locating`: its trainable
+- `tuner`: `Tuner`, which runs a study, and what `Tuner.fit` returns
+- `plan`: the study file of a Tuner, with its trainable; `space`: its parameters
 """

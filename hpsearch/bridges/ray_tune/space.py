@@ -7,6 +7,7 @@ there. Parts with no counterpart are refused.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -158,17 +159,10 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) and getattr(value, "shape", None) == () else value
 
 
-def _is_scalar(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return value is None or isinstance(value, bool | int | str)
-
-
 def is_plain(value: Any) -> bool:
     """True for a value that a study file can hold, and gives back the same."""
-    if isinstance(value, list):
-        return all(map(is_plain, value))
-    if isinstance(value, dict):
-        texts = all(isinstance(key, str) for key in value)
-        return texts and all(map(is_plain, value.values()))
-    return _is_scalar(value)
+    try:
+        same: bool = json.loads(json.dumps(value, allow_nan=False)) == value
+    except (TypeError, ValueError):
+        return False
+    return same

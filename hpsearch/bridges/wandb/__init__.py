@@ -1,2 +1,1 @@
-"""Weights & Biases: `translate` makes a study file of a sweep, with `distributions` and `program`;
-`write` sends runs of trials."""
+"""Weights & Biases: `translate` makes a study file of a `sweep`; `write` sends runs of trials."""

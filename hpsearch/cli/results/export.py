@@ -57,7 +57,7 @@ def export_study(wanted: StudyExport) -> None:
 def _export_file(to: Path, wanted: StudyExport) -> None:
     """Write a CSV or Parquet file, completely or not at all."""
     # Imported here: pandas and Optuna are slow to import, and each place needs one of them.
-    from hpsearch.bridges.tables.write import write
+    from hpsearch.bridges.tables import write
     from hpsearch.store.reading import frames
 
     refuse_taken(to, force=wanted.force)
@@ -74,7 +74,7 @@ def _export_file(to: Path, wanted: StudyExport) -> None:
 
 
 def _export_for_optuna(to: str, wanted: StudyExport) -> None:
-    from hpsearch.bridges.optuna.write import write
+    from hpsearch.bridges.optuna.storages import write
 
     with reading(wanted.storage) as connection:
         study = chosen_study(connection, wanted.name)

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from contextlib import closing
 
-from hpsearch.bridges import imported_study, sources
-from hpsearch.bridges.past_runs import Mapped, Misfits, PastRuns, pairs
+from hpsearch.bridges import past_runs, sources
+from hpsearch.bridges.past_runs import Mapped, PastRuns, pairs
 from hpsearch.cli.options import RunColumns
 from hpsearch.cli.output import note
 from hpsearch.errors import StudyExists, UserError
@@ -36,9 +36,8 @@ def import_runs(
         columns.state,
         columns.study,
     )
-    misfits = Misfits(re.sub(r"://([^:@/]*):[^@/]*@", r"://\1:***@", source))
-    found = sources.past_runs(source, mapped, misfits)
-    space = imported_study.inferred(found.runs)
+    found = sources.past_runs(source, mapped)
+    space = past_runs.inferred(found.runs)
     states = Counter(run.state.value for run in found.runs)
     counts = ", ".join(f"{number} {state}" for state, number in states.items())
     runs = f"{len(found.runs)} runs ({counts})"
@@ -49,7 +48,7 @@ def import_runs(
         return
     with closing(Store.open(storage)) as store:
         try:
-            imported_study.write(store, found, name, space)
+            past_runs.write(store, found, name, space)
         except StudyExists as error:
             hint = f"choose another --name, or remove it: hpsearch rm {name}"
             raise StudyExists(error.message, hint) from error
@@ -64,5 +63,5 @@ def _print_understood(found: PastRuns, space: Space) -> None:
     if found.steps > 1:
         note(f"trained for {found.steps:g} steps at most")
     note("space, inferred from the runs:")
-    for line in (*imported_study.lines(space, found.runs), *found.notes):
+    for line in (*past_runs.lines(space, found.runs), *found.notes):
         note(line)

@@ -114,7 +114,7 @@ def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks. The source
-    is the file of a W&B sweep, or a script or storage of Optuna's; a path that is a folder is as
+    is the file of a W&B sweep, or a script of Optuna's; a path that is a folder is as
     for `write_starter`.
 
     Raises:

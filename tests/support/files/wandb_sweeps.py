@@ -12,7 +12,7 @@ class SweepCase:
     """A sweep and its script.
 
     Args:
-        sweep: The file of the sweep; None where the script begins it.
+        sweep: The file of the sweep.
         params: The parameters of one trial, as the study has them.
         config: The same with all constants, as W&B has it.
         metric: The name of what is compared.
@@ -20,7 +20,7 @@ class SweepCase:
         reports: How many reports a trial makes.
     """
 
-    sweep: str | None
+    sweep: str
     params: dict[str, Any]
     config: dict[str, Any]
     metric: str
@@ -94,22 +94,21 @@ with wandb.init(config=vars(given)) as run:
 )
 
 OWN_AGENT = SweepCase(
-    None,
+    """
+program: train.py
+command: ["${interpreter}", "${program}"]
+method: random
+metric: {name: loss, goal: minimize}
+parameters:
+  size: {distribution: q_uniform, min: 8, max: 32, q: 8}
+  rate: {distribution: uniform, min: 1e-3, max: 1}
+  steps: {value: 2}
+""",
     {"size": 24, "rate": 0.2},
     {"size": 24, "rate": 0.2, "steps": 2},
     "loss",
     """
 import wandb
-
-SWEEP = {
-    "method": "random",
-    "metric": {"name": "loss", "goal": "minimize"},
-    "parameters": {
-        "size": {"distribution": "q_uniform", "min": 8, "max": 32, "q": 8},
-        "rate": {"distribution": "uniform", "min": 1e-3, "max": 1},
-        "steps": {"value": 2},
-    },
-}
 
 
 def train(config=None):
@@ -121,7 +120,7 @@ def train(config=None):
 
 if __name__ == "__main__":
     wandb.login()
-    wandb.agent(wandb.sweep(SWEEP, project="demo"), train, count=2)
+    wandb.agent(wandb.sweep({"method": "random"}, project="demo"), train, count=2)
 """,
     reports=3,
 )

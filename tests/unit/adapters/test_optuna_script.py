@@ -9,7 +9,7 @@ import pytest
 from optuna.trial import FixedTrial
 
 from hpsearch.adapters.loading import inspect, load
-from hpsearch.adapters.optuna_script import directions_in, run_to_search
+from hpsearch.adapters.optuna_objective import directions_in, run_to_search
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
 from hpsearch.study_run.workers import refuse_contradictions

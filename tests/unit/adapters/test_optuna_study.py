@@ -12,7 +12,7 @@ import pytest
 from optuna.artifacts import FileSystemArtifactStore, get_all_artifact_meta
 from optuna.trial import TrialState
 
-from hpsearch.adapters.optuna_script import run_to_search
+from hpsearch.adapters.optuna_objective import run_to_search
 from hpsearch.api import open_study
 from hpsearch.domain.lifecycle import State
 from support.studies.objectives import ObjectiveStudy

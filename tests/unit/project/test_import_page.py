@@ -11,7 +11,7 @@ import pytest
 from optuna.storages import RDBStorage
 
 from hpsearch.adapters.loading import inspect
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.cli.main import main
 from hpsearch.study_file import reading
 from support.files import pages
@@ -61,8 +61,6 @@ def test_every_command_of_the_page_works_and_prints_what_it_says(
     made = (folder / "study.yaml").read_text()
     _, _, made = made.partition("\n")  # where editors find the schema
     assert made == (folder / "becomes.yaml").read_text()
-    of_optuna = (folder / "digits.yaml").read_text()
-    assert "x: {type: float, low: 0.0, high: 1.0}" in of_optuna
 
 
 def test_the_study_file_that_is_made_has_no_mistakes(folder: Path) -> None:

@@ -58,8 +58,12 @@ class WandbRun:
             "goals": [[goal.metric, goal.maximize] for goal in setup.goals or _only(setup)],
             "total": setup.budget.total,
         }
+        places = [str(Path(wandb_hook.__file__).parent), own.get("PYTHONPATH", "")]
         return {
-            **hooked(own, told),
+            **own,
+            "PYTHONPATH": os.pathsep.join(filter(None, places)),
+            TOLD: json.dumps(told),
+            "WANDB_MODE": "offline",
             "WANDB_SWEEP_ID": SWEEP,
             "WANDB_SWEEP_PARAM_PATH": str(self._params),
             "WANDB_DIR": str(self._folder),
@@ -92,13 +96,6 @@ class WandbRun:
 
 def _only(setup: Setup) -> tuple[Any, ...]:
     return () if setup.goal is None else (setup.goal,)
-
-
-def hooked(own: Mapping[str, str], told: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a Python whose `wandb` is offline, and is told something of ours."""
-    places = [str(Path(wandb_hook.__file__).parent), own.get("PYTHONPATH", "")]
-    path = os.pathsep.join(each for each in places if each)
-    return {**own, "PYTHONPATH": path, TOLD: json.dumps(dict(told)), "WANDB_MODE": "offline"}
 
 
 def config_of(

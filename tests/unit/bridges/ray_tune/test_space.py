@@ -8,7 +8,7 @@ from ray import tune as of_ray
 from ray.tune.search.variant_generator import generate_variants
 
 from hpsearch import tune
-from hpsearch.adapters.ray_tune.configs import config_of
+from hpsearch.adapters.ray_tune.adapting import config_of
 from hpsearch.bridges.ray_tune.space import read_space
 from hpsearch.errors import UserError
 from hpsearch.study_file.parameters import CategoricalParameter, FloatParameter, IntParameter

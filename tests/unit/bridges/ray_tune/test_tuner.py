@@ -12,7 +12,7 @@ import yaml
 from hpsearch import tune
 from hpsearch.adapters import loading
 from hpsearch.bridges.ray_tune import tuner as tuners
-from hpsearch.bridges.ray_tune.results import ResultGrid
+from hpsearch.bridges.ray_tune.tuner import ResultGrid
 from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.store.leases import Lease

@@ -7,8 +7,6 @@ configuration from W&B's own sweep variables; what is changed is that
   metric, and the summary at the end of the run is written into a file of its own,
 - `wandb.agent` calls its function once, for this trial; `wandb.sweep` and `wandb.login` ask nobody.
 
-Where only the configuration of a script's sweep is wanted, the script ends at `wandb.agent`.
-
 It imports nothing of this package: the script may have another Python.
 """
 
@@ -24,8 +22,7 @@ from typing import Any
 
 TOLD = "HPSEARCH_WANDB"
 """The variable with what this module is to know, as JSON: the files `reports` and `summary`, the
-`goals` as pairs of a name and whether more is better, and `total`, the level of the run's end. Or
-`sweep` alone: the file for the configuration of the script's own sweep."""
+`goals` as pairs of a name and whether more is better, and `total`, the level of the run's end."""
 RESOURCE = "_resource"
 AGGREGATES = ("min", "max", "mean", "best", "first", "last")
 """The aggregates of a metric that `define_metric` can keep in the summary."""
@@ -230,42 +227,11 @@ def follow(wandb: Any, told: dict[str, Any]) -> None:
     wandb.sweep = lambda *args, **named: "hpsearch"
 
 
-def record(wandb: Any, file: str) -> None:
-    """Write the configuration of the script's sweep, and end the script where its runs begin."""
-    found: dict[str, Any] = {}
-
-    def sweep(sweep: Any, *args: Any, **named: Any) -> str:
-        found["sweep"] = sweep() if callable(sweep) else sweep
-        write()
-        return "hpsearch"
-
-    def agent(
-        sweep_id: Any = None,
-        function: Any = None,
-        entity: Any = None,
-        project: Any = None,
-        count: Any = None,
-        **named: Any,
-    ) -> None:
-        found.update(count=count, function=function is not None)
-        write()
-        raise SystemExit(0)
-
-    def write() -> None:
-        with open(file, "w") as opened:  # noqa: PTH123 - as short as can be
-            json.dump(found, opened, default=float)
-
-    wandb.sweep, wandb.agent = sweep, agent
-
-
 def _replace() -> None:
     told = json.loads(os.environ.get(TOLD, "{}"))
     wandb = real_wandb()
     if told:
         wandb.login = lambda *args, **named: True
-    if "sweep" in told:
-        record(wandb, told["sweep"])
-    elif told:
         follow(wandb, told)
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from optuna.storages import RDBStorage
 
-from hpsearch.bridges.optuna.read import UNPOOLED
+from hpsearch.bridges.optuna.storages import UNPOOLED
 from support.files.past_runs import command, imported, refused, states, values
 
 
@@ -150,21 +150,11 @@ def test_a_password_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "secret" not in capsys.readouterr().err
 
 
-def test_a_study_becomes_a_study_file_with_the_parameters_that_all_trials_drew(
+def test_a_storage_is_no_study_file(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "study.yaml"
-    assert command("init", str(out), "--from", f"sqlite:///{database}", "--name", "one") == 0
-    written = yaml.safe_load(out.read_text())
-    assert written["study"] == "one"
-    assert written["space"] == {
-        "x": {"type": "float", "low": 1e-4, "high": 1.0, "log": True},
-        "kind": {"type": "categorical", "choices": ["a", "b", None]},
-    }
-    assert written["objective"] == {"metric": "value", "direction": "maximize"}
-    assert written["budget"] == {"trials": 9, "per_trial": {"steps": 4}}
-    said = capsys.readouterr().err
-    assert "n is left to the objective, which draws it itself" in said
-    assert "name the module and the function of your objective" in said
+    assert command("init", str(out), "--from", f"sqlite:///{database}", "--name", "one") == 2
+    assert "name the script; hpsearch import takes its trials" in capsys.readouterr().err
     assert command("init", str(out), "--from", f"sqlite:///{database}", "--metric", "a") == 2
     assert "--from goes with --name and --force alone" in capsys.readouterr().err

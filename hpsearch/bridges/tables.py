@@ -1,0 +1,190 @@
+"""CSV and Parquet files: past runs, a row for each, and tables of a study."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns, Problems
+from hpsearch.domain.lifecycle import State
+from hpsearch.errors import UserError
+from hpsearch.store.reading.frames import StudyTable
+from hpsearch.study_file.expressions.meaning import nested_in
+from hpsearch.words.numbers import cell
+from trials.contract import TaskError
+from trials.settings import as_scalar, nearest
+
+SUFFIXES = (".csv", ".tsv", ".parquet")
+STATES = {
+    **dict.fromkeys(("complete", "completed", "finished", "done", "terminated"), State.COMPLETE),
+    **dict.fromkeys(("success", "succeeded", "ok"), State.COMPLETE),
+    **dict.fromkeys(("pruned", "stopped", "killed", "canceled", "cancelled"), State.PRUNED),
+    **dict.fromkeys(("preempted", "paused", "running"), State.RUNNING),
+    **dict.fromkeys(("waiting", "queued", "pending", "scheduled"), State.QUEUED),
+    **dict.fromkeys(("failed", "fail", "error", "crashed"), State.FAILED),
+}
+"""States by the words of Optuna, Ray Tune, W&B and MLflow. A run whose state is running or queued
+has not ended."""
+
+
+def read(source: str, mapped: Mapped, problems: Problems) -> PastRuns:
+    """Past runs from a CSV or Parquet file. Raises UserError if the file cannot be read, a column
+    is missing, or the mapping lacks something."""
+    path = Path(source)
+    frame = _frame(path)
+    objectives = mapped.objectives
+    columns = list(frame.columns)
+    _check_columns(source, columns, mapped)
+    params = {name: _typed(frame[column]) for name, column in mapped.params.items()}
+    runs = []
+    for row, cells in enumerate(frame.to_dict("records")):
+        run = PastRun(f"{path.name} row {row + 1}", {}, State.COMPLETE)
+        run.params = {name: column[row] for name, column in params.items() if row in column}
+        _add_result(run, cells, mapped, problems)
+        runs.append(run)
+    found = PastRuns("a table", source, objectives, runs)
+    stated = [name for name in columns if name.lower() in ("state", "status")]
+    if mapped.state is None and stated:
+        what = "all runs count as complete"
+        found.notes.append(f"{what}; --state {stated[0]} reads how each has ended")
+    return found
+
+
+def _frame(path: Path) -> pd.DataFrame:
+    from trials.tasks.datasets import tables  # imported here: its package imports torch
+
+    try:
+        frame = tables.read(path, "")
+    except TaskError as error:
+        raise UserError(error.problems[0].what) from None
+    if frame.empty:
+        raise UserError(f"{path} has no rows", "a header and a row for each run are needed")
+    return frame
+
+
+def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:
+    """Make sure that the mapping goes together and that its columns are there."""
+    if not mapped.params:
+        what = f"it is not said which columns of {source} are parameters"
+        known = f"columns are {', '.join(columns)}"
+        raise UserError(what, f"name them: --params lr=learning_rate,...; {known}")
+    if mapped.study is not None:
+        raise UserError("--study is for a storage of Optuna's", "leave it out")
+    wanted = [*mapped.params.values(), mapped.run, mapped.state]
+    wanted += mapped.metric.values()
+    missing = [name for name in dict.fromkeys(wanted) if name and name not in columns]
+    if missing:
+        hints = "; ".join(f"{name}: {nearest(name, columns)}" for name in missing)
+        raise UserError(f"{source} lacks columns that are asked for: {hints}")
+
+
+def _add_result(
+    run: PastRun, cells: Mapping[Hashable, Any], mapped: Mapped, problems: Problems
+) -> None:
+    """Add the name, state and metrics of a run from its row."""
+    if mapped.run is not None:
+        run.name = str(cells[mapped.run])
+    if mapped.state is not None:
+        word = str(cells[mapped.state]).strip()
+        run.state = STATES.get(word.lower(), State.FAILED)
+        if word.lower() not in STATES:
+            what = f"{mapped.state}: {word!r} is not a known state; {nearest(word, STATES)}"
+            problems.setdefault(run.place, what)
+    metrics = {}
+    for name, column in mapped.metric.items():
+        try:
+            if _has_value(cells[column]):
+                metrics[name] = float(cells[column])
+        except ValueError:
+            what = f"{column} is {cells[column]!r}, which is not a number"
+            problems[run.place] = "; ".join([*filter(None, [problems.get(run.place)]), what])
+    if len(metrics) < len(mapped.metric):
+        return
+    run.values = tuple(metrics.values())
+    if not run.state.terminal:
+        run.curve[1.0] = metrics
+
+
+def _typed(column: pd.Series) -> dict[int, Any]:
+    """The values of a column, by row, without empty cells: numbers, true and false, or lists and
+    mappings, if all are; else texts."""
+    cells = {row: cell for row, cell in enumerate(column) if _has_value(cell)}
+    texts = {row: str(as_scalar(cell)).strip() for row, cell in cells.items()}
+    if all(text.lower() in ("true", "false") for text in texts.values()):
+        return {row: text.lower() == "true" for row, text in texts.items()}
+    for kind in (int, float):
+        try:
+            values = {row: kind(text) for row, text in texts.items()}
+        except ValueError:
+            continue
+        if all(map(math.isfinite, values.values())):
+            return values
+    nested = {row: nested_in(text) for row, text in texts.items()}
+    return texts if None in nested.values() else nested
+
+
+def _has_value(cell: Any) -> bool:
+    return bool(pd.notna(cell)) and str(cell).strip() != ""
+
+
+# ------------------------------------------------------------------------------- tables of a study
+
+
+def write(table: StudyTable, to: Path, suffix: str) -> int:
+    """Write a table, part by part, into a file whose name will end with this suffix, .csv
+    or .parquet. Returns the number of rows."""
+    return _write_csv(table, to) if suffix == ".csv" else _write_parquet(table, to)
+
+
+def _write_csv(table: StudyTable, to: Path) -> int:
+    rows = 0
+    with to.open("w", encoding="utf-8", newline="") as file:
+        for part in table.frames():
+            part.map(as_scalar).to_csv(file, index=False, header=rows == 0)
+            rows += len(part)
+    return rows
+
+
+def _write_parquet(table: StudyTable, to: Path) -> int:
+    from pyarrow.parquet import ParquetWriter
+
+    schema, mixed = _schema_of(table)
+    rows = 0
+    with ParquetWriter(to, schema) as writer:
+        for part in table.frames():
+            for name in mixed:
+                part[name] = [None if value is None else cell(value) for value in part[name]]
+            writer.write_table(pa.Table.from_pandas(part, schema, preserve_index=False))
+            rows += len(part)
+    return rows
+
+
+def _schema_of(table: StudyTable) -> tuple[pa.Schema, set[str]]:
+    """The one type of each column in all of the file, and the columns of mixed types, which become
+    texts. Goes through all rows."""
+    types: defaultdict[str, set[type]] = defaultdict(set)
+    mixed: set[str] = set()
+    found = pa.schema([])
+    for part in table.frames():
+        for name in part.columns:
+            types[name] |= {_type(value) for value in part[name].dropna()}
+        mixed = {name for name, of in types.items() if len(of) > 1 or of & {list, dict}}
+        clear = pa.Schema.from_pandas(part.drop(columns=list(mixed)), preserve_index=False)
+        found = pa.unify_schemas([found, clear], promote_options="permissive")
+    fields = []
+    for name in types:
+        fields.append(pa.field(name, pa.string()) if name in mixed else found.field(name))
+    return pa.schema(fields), mixed
+
+
+def _type(value: Any) -> type:
+    """The type of a value; whole numbers count as numbers."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float
+    return type(value)
