@@ -11,7 +11,7 @@ from hpsearch.report.charts.front import front
 from hpsearch.report.charts.parameters import Configurations
 from hpsearch.report.charts.progress import best_so_far
 from hpsearch.report.data import ReportData
-from hpsearch.report.frames.spending import spending
+from hpsearch.report.frames.compute_time import spending
 from hpsearch.report.rendering import as_html, as_markdown, summary_html
 from hpsearch.report.result import details, result_part
 from hpsearch.report.wording import (
@@ -169,15 +169,14 @@ def _parameter_lines(data: ReportData, of: Configurations) -> list[Pieces]:
 
 
 def _budget(data: ReportData) -> PageSection | None:
-    spent = spending(data.attempts, data.spans)
-    if spent.empty:
+    spent = spending(data.attempts, [each.created for each in data.history.environments])
+    if not spent:
         return None
-    total = spent["gpu_seconds"].sum()
+    total = sum(seconds for seconds, _ in spent.values())
     rows = []
-    for row in rows_in(spent):
-        share = f"{row.gpu_seconds / total:.0%}"
-        attempts = f"{row.attempts:,}" if row.attempts else NOTHING
-        rows.append((row.part, duration(row.gpu_seconds), share, attempts))
+    for purpose, (seconds, number) in spent.items():
+        attempts = f"{number:,}" if number else NOTHING
+        rows.append((purpose, duration(seconds), f"{seconds / total:.0%}", attempts))
     heads = ("for", "compute time", "share", "attempts")
     table = PageTable("Compute time by purpose", heads, rows, frozenset({1, 2, 3}))
     line = (

@@ -8,7 +8,7 @@ from hpsearch.ranking.again import Again
 from hpsearch.report.charts.chart import Chart
 from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
 from hpsearch.report.data import ReportData
-from hpsearch.report.frames.progress import improvements
+from hpsearch.report.frames.compute_time import improvements
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.words.numbers import duration, number
 

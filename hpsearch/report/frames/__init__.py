@@ -1,6 +1,5 @@
 """Frames that pictures and tables show, computed from the history of a study.
 
-* `clocks`: compute time and wall clock at a moment; `spending`: the use of the compute time.
-* `progress`: each report that was better than all before it.
+* `compute_time`: what was used at a moment, and for what; each value better than all before it.
 * `configurations`: parameters and what became of them; `importances`: which of them mattered.
 """
