@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.no_effect import NoEffect
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
 from hpsearch.result.study_result import StudyResult
 from hpsearch.result.unfinished import Unfinished
 from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.standing import StudyStatus
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.words.estimates import expected
-from hpsearch.words.numbers import count, number
+from hpsearch.words.estimates import by_device, expected
+from hpsearch.words.numbers import count, duration, number
 
 MOST_NAMED = 5
 """Trials that are named of those that are too close to the best to call."""
@@ -106,6 +108,47 @@ def how_sure(result: StudyResult) -> list[str]:
         return [] if warning is None else [warning]
     sentences = [warning, luck(result.best), rivals(result), gain(result), caveat(result.trust)]
     return [sentence for sentence in sentences if sentence is not None]
+
+
+def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
+    """How sure a result is and what it cost, as facts by their names."""
+    best, facts = result.best, dict[str, str | None]()
+    if best is not None:
+        facts |= {"value": _shown(result, best), "luck": luck(best)}
+        facts |= {"others": rivals(result), "gain": gain(result)}
+        if best.trial.violation > 0:
+            facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
+    facts |= {"cost": _cost(status), "by device": by_device(status)}
+    facts["rungs"] = caveat(result.trust, unknown=False)
+    return {name: text for name, text in facts.items() if text is not None}
+
+
+def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:
+    """The outcome of training a trial again, and the best value that it has shown."""
+    text, spec, state = worth(best), result.trust.spec, best.trial.state
+    seen_at = result.seen_at.get(best.trial.number)
+    unit = "" if spec is None else f" {spec.budget.per_trial.unit.value}"
+    at = "" if seen_at is None else f", at {number(seen_at)}{unit}"
+    if state is not State.COMPLETE:
+        return f"{text}; {number(best.value)} so far{at}: it is {state.value}"
+    return text if text == number(best.value) else f"{text}; {number(best.value)} at best{at}"
+
+
+def _cost(status: StudyStatus) -> str:
+    """Compute time, money, wall clock, and the number of trials; ``so far`` while more may come."""
+    counts, used = status.summary.trials, {line.name: line.used for line in status.budget}
+    parts = [count(sum(counts.values()), "trial")]
+    words = {State.PRUNED: "stopped early"}
+    for state in State:
+        if counts.get(state):
+            parts.append(f"{counts[state]} {words.get(state, state.value)}")
+    so_far = "" if status.summary.state.is_over else " so far"
+    trials = ", ".join(parts) + so_far
+    if not used["gpu_seconds"]:
+        return f"not recorded: {trials}"
+    money = f" (cost {number(used['cost'])})" if "cost" in used else ""
+    compute = f"{duration(used['gpu_seconds'])} of compute time{money}"
+    return f"{compute}, {duration(used['wall_clock_seconds'])} of wall clock: {trials}"
 
 
 def may_still_win(found: Unfinished, command: str) -> str:

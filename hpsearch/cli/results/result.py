@@ -11,7 +11,7 @@ from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
 from hpsearch.result.reading import study_result
 from hpsearch.result.study_result import StudyResult
-from hpsearch.result.training import Way, as_argument, way_to_train
+from hpsearch.result.training import as_argument, to_train
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.store import Store
@@ -37,17 +37,6 @@ def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list
     study, name = result.study, as_argument(result.study.name)
     if not result.ranked:
         return [(suggested(f"trials {name}"), "what happened to each trial")]
-    way, best = way_to_train(study.content), result.ranked[0].trial
+    trial = None if study.has_best else result.ranked[0].trial.number
     others = (suggested(f"best --top 5 {name}"), "the best five, side by side")
-    if way is Way.COMMAND:
-        trial = "" if study.has_best else f"--trial {best.number} "
-        return [
-            (suggested(f"train {trial}{name}"), "trains it in full and keeps the model"),
-            others,
-        ]
-    only = "" if study.has_best else f'--where "number = {best.number}" '
-    if way is not Way.FILE:
-        return [(suggested(f"best {only}--format json {name}"), "its parameters"), others]
-    settings = suggested(f"best {only}--format yaml {name}")
-    train = ("python -m trials best.yaml --out model", "trains them again")
-    return [(f"{settings} > best.yaml", "its settings, as a file"), train, others]
+    return [*to_train(study, trial, suggested), others]

@@ -15,7 +15,7 @@ from hpsearch.cli.output import TrainOn, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.result.training import Way, as_argument, way_to_train
+from hpsearch.result.training import Way, to_train, way_to_train
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
@@ -75,19 +75,15 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
 
 def _other_way(study: StudyHead, trial: TrialRow, suggested: Callable[[str], str]) -> str:
     """The advice for code of the user's own."""
-    only = f'best --where "number = {trial.number}" --format'
-    name = as_argument(study.name)
+    commands = [command for command, _ in to_train(study, trial.number, suggested)]
     if way_to_train(study.content) is Way.FILE:
-        train = "python -m trials winner.yaml --out DIR"
-        return (
-            f"train it with: {suggested(f'{only} yaml {name}')} > winner.yaml - and then: {train}"
-        )
+        return f"train it with: {' - and then: '.join(commands)}"
     if found := trial.best_checkpoint or trial.checkpoint:
         return f"the checkpoint of trial {trial.number} is {found}"
     again = "call your code with its parameters"
     if study.content["task"].get("library") == OPTUNA:
         again = "call the objective with optuna.trial.FixedTrial(its parameters)"
-    return f"trial {trial.number} kept no checkpoint; {again}: {suggested(f'{only} json {name}')}"
+    return f"trial {trial.number} kept no checkpoint; {again}: {commands[0]}"
 
 
 def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
