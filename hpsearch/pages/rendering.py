@@ -16,7 +16,8 @@ from starlette.responses import HTMLResponse
 
 from hpsearch.report.rendering import templates_of
 from hpsearch.report.wording import PageTable, foreign, foreign_name
-from hpsearch.terminal.panel import counted, speed
+from hpsearch.terminal.panel import speed
+from hpsearch.terminal.status import counted
 from hpsearch.terminal.tables import best_value
 from hpsearch.words.estimates import BUDGET_WORDS, ended, expected, nearest_limit, of_limit
 from hpsearch.words.numbers import cell, duration, moment, number

@@ -1,12 +1,11 @@
 """A running study on a terminal: budgets and running trials as bars, the latest decisions.
 
-The driver's own view and `hpsearch status --watch` draw the same `Picture`.
+The driver's own view and `hpsearch status --watch` draw the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
@@ -14,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from hpsearch.domain.facts import DecisionKind
-from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.standing import BudgetLine, RunningAttempt
+from hpsearch.store.reading.standing import BudgetLine, StudyStatus
 from hpsearch.terminal.escapes import plain
+from hpsearch.terminal.status import best_so_far, counted, pace, remark
 from hpsearch.words.estimates import BUDGET_WORDS, of_limit
 from hpsearch.words.numbers import NOTHING, duration, number
 
@@ -30,53 +29,21 @@ TELLING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE, 
 """The decisions that change how a study stands."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A study at a moment.
+def panel(of: StudyStatus, decided: Sequence[str], now: float, height: int) -> RenderableType:
+    """A running study, on a terminal of that many lines: with so many of its trials as there is
+    room for.
 
     Args:
-        title: Its name and state.
-        counts: How many of its trials are in each state.
-        workers: How many workers there are; None if that is not known.
-        budget: What is used of each limit.
-        best: The best so far, in words.
-        pace: How fast it goes and how long the rest takes, in words.
-        total: A trial's full budget.
-        unit: Its unit.
-        running: The trials that train, by worker.
-        now: The time, in seconds since the epoch.
         decided: The latest decisions in words, the newest last.
+        now: The time, in seconds since the epoch.
     """
-
-    title: str
-    counts: Mapping[State, int]
-    workers: str | None
-    budget: Sequence[BudgetLine]
-    best: str
-    pace: str
-    total: float
-    unit: str
-    running: Sequence[RunningAttempt]
-    now: float
-    decided: Sequence[str]
-
-
-def panel(of: Picture, height: int) -> RenderableType:
-    """The picture, on a terminal of that many lines: with so many of its trials as there is room
-    for."""
-    parts: list[RenderableType] = [_standing(of)]
+    parts: list[RenderableType] = [_standing(of, now)]
     if of.running:
-        parts += [Text(), _trials(of, max(1, height - AROUND))]
-    if of.decided:
-        told = of.decided[-MOST_DECISIONS:]
+        parts += [Text(), _trials(of, now, max(1, height - AROUND))]
+    if decided:
         parts += [Text(), Text("decided", style="bold")]
-        parts += [_line(each) for each in told]
+        parts += [_line(each) for each in decided[-MOST_DECISIONS:]]
     return Group(*parts)
-
-
-def counted(counts: Mapping[State, int]) -> str:
-    """``2 running, 5 paused``; empty where there is no trial."""
-    return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
 
 
 def _line(text: str) -> Text:
@@ -85,22 +52,21 @@ def _line(text: str) -> Text:
     return line
 
 
-def _standing(of: Picture) -> Table:
+def _standing(of: StudyStatus, now: float) -> Table:
+    summary = of.summary
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
-    table.add_row("study", plain(of.title))
-    table.add_row("trials", counted(of.counts) or "none yet")
-    if of.workers is not None:
-        table.add_row("workers", of.workers)
+    table.add_row("study", plain(f"{summary.head.name}, {summary.state}{remark(summary)}"))
+    table.add_row("trials", counted(summary.trials) or "none yet")
     for limit in of.budget:
         if limit.most is not None:
             table.add_row(BUDGET_WORDS[limit.name], _limit(limit))
     if all(limit.name != "gpu_seconds" or limit.most is None for limit in of.budget):
         spent = sum(limit.used for limit in of.budget if limit.name == "gpu_seconds")
         table.add_row(BUDGET_WORDS["gpu_seconds"], duration(spent))
-    table.add_row("best", plain(of.best))
-    table.add_row("pace", of.pace)
+    table.add_row("best", plain(best_so_far(summary)))
+    table.add_row("pace", pace(of, now))
     return table
 
 
@@ -115,11 +81,15 @@ def _limit(limit: BudgetLine) -> Table:
     return row
 
 
-def _trials(of: Picture, most: int) -> Table:
-    """The running trials, each with a bar."""
+def _trials(of: StudyStatus, now: float, most: int) -> Table:
+    """The running trials, each with a bar where their full budget is known."""
+    budget = of.summary.head.budget
+    per_trial = None if budget is None else budget.per_trial
+    total = None if per_trial is None else per_trial.total
+    unit = "resource" if per_trial is None else per_trial.unit.value
     any_gpu = any(each.gpu is not None for each in of.running)
     table = Table.grid(padding=(0, 2), expand=True)
-    heads = ["trial", "worker", of.unit, "", "speed", "value", "time"]
+    heads = ["trial", "worker", unit, "", "speed", "value", "time"]
     heads += ["GPU", "last decision"] if any_gpu else ["last decision"]
     for _ in heads[:-1]:
         table.add_column(no_wrap=True)
@@ -129,11 +99,11 @@ def _trials(of: Picture, most: int) -> Table:
         cells: list[RenderableType] = [
             str(each.trial),
             plain(each.worker),
-            ProgressBar(total=of.total, completed=min(each.resource, of.total), width=BAR),
-            f"{number(each.resource)} of {number(of.total)}",
+            ProgressBar(total=total, completed=min(each.resource, total or 0.0), width=BAR),
+            f"{number(each.resource)} of {number(total)}",
             NOTHING if each.speed is None else speed(each.speed),
             number(each.value),
-            duration(max(0.0, of.now - each.started)),
+            duration(max(0.0, now - each.started)),
         ]
         if any_gpu:
             cells.append(NOTHING if each.gpu is None else f"{each.gpu:.0%}")

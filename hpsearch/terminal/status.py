@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from hpsearch.domain.records import Decision, Request
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Request
 from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.study_file.models import StudyBudget
-from hpsearch.terminal.panel import Picture, counted
 from hpsearch.terminal.tables import NUMERIC, Head, Width, best_value, fact_table, table
 from hpsearch.words.certainty import weakest_rung
 from hpsearch.words.estimates import BUDGET_WORDS, by_device
@@ -25,7 +24,7 @@ from hpsearch.words.numbers import (
     pairs,
     size,
 )
-from hpsearch.words.requests import latest, outcome, wish
+from hpsearch.words.requests import outcome, wish
 
 
 def status(
@@ -53,25 +52,6 @@ def status(
     if of.requests:
         parts.append(asked(of.requests, width))
     return parts
-
-
-def picture(
-    of: StudyStatus, budget: StudyBudget, decisions: Sequence[Decision], now: float
-) -> Picture:
-    """The content of the panel of a running study; of the latest decisions the newest is last."""
-    return Picture(
-        title=f"{of.summary.head.name}, {of.summary.state}{remark(of.summary)}",
-        counts=of.summary.trials,
-        workers=None,
-        budget=of.budget,
-        best=_best(of.summary),
-        pace=_pace(of, now),
-        total=budget.per_trial.total,
-        unit=budget.per_trial.unit.value,
-        running=of.running,
-        now=now,
-        decided=latest(decisions, of.requests),
-    )
 
 
 def _running(of: StudyStatus, now: float, width: Width) -> Table:
@@ -108,7 +88,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         "trials": counted(summary.trials) or "none yet",
     }
     if summary.best is not None:
-        facts["best"] = _best(summary)
+        facts["best"] = best_so_far(summary)
     for limit in of.budget:
         facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
@@ -116,7 +96,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     if devices := by_device(of):
         facts["by device"] = devices
     if of.trials_per_hour is not None:
-        facts["speed"] = _pace(of, now)
+        facts["speed"] = pace(of, now)
     idle = of.idle_share(now)
     if idle is not None:
         facts["idle slots"] = f"{idle:.0%} of the workers' time"
@@ -126,7 +106,12 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     return facts
 
 
-def _best(summary: StudySummary) -> str:
+def counted(counts: Mapping[State, int]) -> str:
+    """``2 running, 5 paused``; empty where there is no trial."""
+    return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
+
+
+def best_so_far(summary: StudySummary) -> str:
     """The best trial so far with its parameters."""
     if summary.best is None:
         return NOTHING
@@ -137,7 +122,7 @@ def _best(summary: StudySummary) -> str:
     return text
 
 
-def _pace(of: StudyStatus, now: float) -> str:
+def pace(of: StudyStatus, now: float) -> str:
     """The trials that end in an hour, and the time that the rest takes if that can be said."""
     parts = []
     if of.trials_per_hour is not None:

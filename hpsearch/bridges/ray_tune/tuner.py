@@ -21,7 +21,7 @@ from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.live import LiveView
+from hpsearch.live import LiveView, Look
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
@@ -153,7 +153,8 @@ def _drive(
 ) -> None:
     """Drive a study, watched."""
     resume = f"hpsearch resume {plan.name} --storage {store.display_url}"
-    with LiveView(quiet=plan.quiet) as view, stopped_by_signals(resume) as on_driver:
+    view = LiveView(Look(store, plan.name), quiet=plan.quiet)
+    with view, stopped_by_signals(resume) as on_driver:
         study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
         what = "interrupted; everything is saved"

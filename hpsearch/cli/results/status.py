@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,16 +15,13 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, terminal_width
 from hpsearch.documents.studies import status_document
 from hpsearch.errors import UserError
+from hpsearch.live import EVERY_S, panel_of
 from hpsearch.store.reading.queries import StudyHead, find_study
-from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
+from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.terminal import status as view
-from hpsearch.terminal.panel import MOST_DECISIONS, TELLING, panel
 from trials.checkpoints import folders
-
-EVERY_S = 2.0
-"""Seconds between two looks at the database."""
 
 Seen = TypeVar("Seen")
 
@@ -113,11 +109,9 @@ def _parts(
     connection: Connection, study: StudyHead, found: StudyStatus | None = None
 ) -> list[RenderableType]:
     found = found or study_status(connection, study)
-    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
-    if found.summary.driver is None or study.budget is None:
+    if found.summary.driver is None:
         return view.status(found, time.time(), terminal_width(), found.checkpoint_bytes)
-    height = shutil.get_terminal_size().lines
-    return [panel(view.picture(found, study.budget, decisions, time.time()), height)]
+    return [panel_of(connection, study, found)]
 
 
 def used(folder: str | None) -> int | None:

@@ -28,7 +28,7 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.cluster.address import refuse_unreachable
-from hpsearch.live import LiveView
+from hpsearch.live import LiveView, Look
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
@@ -226,7 +226,8 @@ def _drive(
         for line in advice(study_run.spec):
             note(line)
         notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
-        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:
+        view = LiveView(Look(store, name), quiet=options.quiet)
+        with view, stopped_by_signals(resume) as stop:
             watches = [notices.watch, view.watch]
             if metrics is not None:
                 watches.append(metrics.watch)
