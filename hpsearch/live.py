@@ -27,8 +27,7 @@ from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.terminal.escapes import plain
-from hpsearch.terminal.panel import MOST_DECISIONS, TELLING, panel
-from hpsearch.terminal.status import counted
+from hpsearch.terminal.status import MOST_DECISIONS, TELLING, counted, panel
 from hpsearch.words.certainty import without_effect
 from hpsearch.words.numbers import count, duration, number, pairs
 from hpsearch.words.requests import latest

@@ -9,9 +9,8 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.frames.compute_time import closed
-from hpsearch.result.reading import study_result
-from hpsearch.result.study_result import StudyResult
+from hpsearch.report.compute_time import closed
+from hpsearch.result.study_result import StudyResult, study_result
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hpsearch.cli.commands.app import SEARCH, app
-from hpsearch.cli.commands.groups import command
+from hpsearch.cli.commands.app import SEARCH, app, command
 from hpsearch.cli.options import (
     DEFAULT_STORAGE,
     LARGEST_COUNT,
@@ -83,8 +82,8 @@ def check(
     ] = False,
 ) -> None:
     """Check a study file and its data, try one training step, and print the plan."""
+    from hpsearch.cli.init import print_schema
     from hpsearch.cli.studies.check import check_study
-    from hpsearch.cli.study_files.schema import print_schema
 
     if schema and study is not None:
         raise UserError("--schema goes without a study file", "remove the one or the other")

@@ -17,9 +17,9 @@ from hpsearch.cli.options import (
     worker_count,
 )
 from hpsearch.cli.output import log_as_notes, note
-from hpsearch.cli.results.result import print_result
-from hpsearch.cli.studies.asking import raise_budget
+from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
+from hpsearch.cli.studies.control import raise_budget
 from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History

@@ -57,7 +57,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         suggested = partial(for_database, storage)
         trial = _chosen(connection, study, wanted.trial, suggested)
         recorded = recorded_arithmetic(connection, study, trial.number)
-    spec = _spec_of(study)
+    spec = recorded_spec(study)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
         raise UserError(message, _other_way(study, trial, suggested))
@@ -160,7 +160,8 @@ def _chosen(
     return trial
 
 
-def _spec_of(study: StudyHead) -> StudySpec:
+def recorded_spec(study: StudyHead) -> StudySpec:
+    """The study file of a study. Raises UserError if it was not made from one."""
     if origin_of(study.content) is not None:
         raise UserError(
             f"study {study.name} was imported, so it has no task to train",

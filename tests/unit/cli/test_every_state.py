@@ -24,7 +24,6 @@ from rich.console import Console
 from starlette.testclient import TestClient
 
 import hpsearch
-from hpsearch.agents.reading import Reader
 from hpsearch.cli.output import What
 from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes
@@ -175,6 +174,9 @@ def test_the_dashboard_shows_it(sqlite_url: str) -> None:
 
 
 def test_agents_are_told_it(sqlite_url: str) -> None:
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    from hpsearch.agents import Reader
+
     reader = Reader(sqlite_url)
     standings = {study["study"]: study["state"] for study in reader.studies()}
     assert standings == {name: standing for standing, name in NAMES.items()}

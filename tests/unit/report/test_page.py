@@ -114,7 +114,7 @@ def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Repo
     trials = [*ordinary_trials(20), a_trial(20, State.RUNNING, PARAMS[20], 0.5)]
     data = report_on(trials, state=StudyState.INTERRUPTED, reason=None)
     said = texts(data)
-    assert "all of this is so far, and it can be resumed" in said
+    assert "; interrupted: all of this is so far." in said
     assert " of wall clock: 21 trials, " in said
     assert " so far |" in said
     assert "| not ended |" in said

@@ -10,7 +10,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.standing import BudgetLine, RunningAttempt, StudyStatus, StudySummary
-from hpsearch.terminal.panel import panel
+from hpsearch.terminal.status import panel
 
 SPEC = "budget: {trials: 24, per_trial: {epochs: 6}}"
 DECIDED = [f"trial {n} pause: it is behind" for n in range(8)]

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from hpsearch.report.frames.compute_time import closed, gpu_clock, idle, spending
+from hpsearch.report.compute_time import closed, gpu_clock, idle, spending
 
 
 def attempts_of(*rows: tuple[int, str, float, float, str | None, float, float]) -> pd.DataFrame:
