@@ -57,7 +57,7 @@ def init(
     ] = None,
 ) -> None:
     """Write a study file with comments, to start from."""
-    from hpsearch.cli.study_files import init
+    from hpsearch.cli import init
 
     if source is not None:
         if data.given or kind or command or wanted.metric:
