@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from sqlalchemy import Connection
 
-from hpsearch.documents.trials import listed
+from hpsearch.documents import listed
 from hpsearch.errors import UserError
 from hpsearch.ranking.selection import expectation_of
-from hpsearch.result.reading import study_result
+from hpsearch.result.study_result import study_result
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
 from hpsearch.store.reading.queries import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import optuna
     import plotly.graph_objects as go
 
-    from hpsearch.report.charts.chart import Chart
+    from hpsearch.report.charts.style import Chart
     from hpsearch.report.data import ReportData
 
 

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections import Counter, deque
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from textwrap import shorten
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
+from sqlalchemy import Connection
 
-from hpsearch.brain.study import Study
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.errors import HpsearchError
 from hpsearch.ranking.no_effect import MOST as FIRST
 from hpsearch.ranking.no_effect import Course, no_effect
 from hpsearch.ranking.selection import leading
-from hpsearch.store.reading.standing import GPU_USE, BudgetLine, RunningAttempt
+from hpsearch.store.reading.queries import StudyHead, find_study
+from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
+from hpsearch.store.store import Store
 from hpsearch.terminal.escapes import plain
-from hpsearch.terminal.panel import (
-    MOST_DECISIONS,
-    TELLING,
-    Picture,
-    counted,
-    panel,
-)
+from hpsearch.terminal.status import MOST_DECISIONS, TELLING, counted, panel
 from hpsearch.words.certainty import without_effect
-from hpsearch.words.estimates import expected, may_change
-from hpsearch.words.numbers import NOTHING, count, duration, number, pairs
+from hpsearch.words.numbers import count, duration, number, pairs
 from hpsearch.words.requests import latest
 
-REDRAW_S = 0.5  # seconds between two drawings on a terminal
+if TYPE_CHECKING:
+    from hpsearch.brain.study import Study
 
+EVERY_S = 2.0
+"""Seconds between two looks at the database."""
 PLAIN_S = 30.0
 """Seconds between two lines of progress in plain output, beside the lines of trials that end."""
 
@@ -40,23 +44,50 @@ MOST_OF_AN_ERROR = 200
 """Letters of an error in the line of its trial; `hpsearch show` prints it whole."""
 
 
-class LiveView:
-    """Watches a study from inside its driver, between ticks; if quiet, it prints nothing."""
+def panel_of(
+    connection: Connection, study: StudyHead, status: StudyStatus | None = None
+) -> RenderableType:
+    """The panel of a study, as the database has it now; `status` where that was read already."""
+    status = status or study_status(connection, study)
+    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
+    decided = latest(decisions, status.requests)
+    return panel(status, decided, time.time(), shutil.get_terminal_size().lines)
 
-    def __init__(self, *, quiet: bool = False) -> None:
+
+class Look:
+    """Draws the panel of a study that a driver of this process owns, whenever it is called."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        self._last: RenderableType = "starting ..."
+
+    def __call__(self) -> RenderableType:
+        """The panel; the last one while the database does not answer, or has no such study yet."""
+        with suppress(HpsearchError), self._store.reading() as connection:
+            self._last = panel_of(connection, find_study(connection, self._name))
+        return self._last
+
+
+class LiveView:
+    """Watches a study from inside its driver, between ticks; if quiet, it prints nothing. On a
+    terminal, what `draw` returns is shown, again and again, by a thread of its own."""
+
+    def __init__(self, draw: Callable[[], RenderableType], *, quiet: bool = False) -> None:
         self._console = Console(file=sys.stderr, highlight=False)
+        self._draw = draw
         self._quiet = quiet
         self._live: Live | None = None
-        self._drawn = 0.0
+        self._told_at = 0.0
         self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
-        self._decided: deque[str] = deque(maxlen=MOST_DECISIONS)
         self._has_warned = False
-        self._verdicts: dict[int, str] = {}  # what was decided last of each running trial
 
     def __enter__(self) -> LiveView:
         if self._console.is_terminal and not self._quiet:
-            self._live = Live(console=self._console, auto_refresh=False)
+            a_second, console = 1 / EVERY_S, self._console
+            self._live = Live(
+                get_renderable=self._draw, console=console, refresh_per_second=a_second
+            )
             self._live.__enter__()
         return self
 
@@ -71,17 +102,11 @@ class LiveView:
         if self._quiet:
             return
         self._warn(study, changes)
-        since_drawn_s = now - self._drawn
         if self._live is not None:
-            self._note_decisions(study, changes)
-            if since_drawn_s >= REDRAW_S:
-                self._drawn = now
-                drawn = panel(self._picture(study, now), self._console.height)
-                self._live.update(drawn, refresh=True)
             return
         self._print_ended(study, changes)
-        if since_drawn_s >= PLAIN_S:
-            self._drawn = now
+        if now - self._told_at >= PLAIN_S:
+            self._told_at = now
             self._print(self._progress(study, now))
 
     def _warn(self, study: Study, changes: Changes) -> None:
@@ -94,13 +119,6 @@ class LiveView:
         if warning := without_effect(found):
             self._has_warned = True
             self._print(warning)
-
-    def _note_decisions(self, study: Study, changes: Changes) -> None:
-        """Remember what was decided last, for the panel."""
-        for decision in changes.decisions:
-            self._verdicts[decision.trial] = decision.why
-        told = [each for each in changes.decisions if each.kind in TELLING]
-        self._decided.extend(latest(told, changes.requests))
 
     def _print_ended(self, study: Study, changes: Changes) -> None:
         """Print a line for each trial that ended or paused in this tick, and one for all that
@@ -125,41 +143,6 @@ class LiveView:
 
     def _print(self, line: str) -> None:
         self._console.print(plain(line), soft_wrap=True)
-
-    def _picture(self, study: Study, now: float) -> Picture:
-        """The content of the panel."""
-        per_trial = study.spec.budget.per_trial
-        running = [self._running(study, number) for number in sorted(study.live)]
-        return Picture(
-            title=study.history.study.name,
-            counts=_counts(study),
-            workers=_workers(study),
-            budget=_limits(study, now),
-            best=_best(study),
-            pace=self._pace(study, now),
-            total=per_trial.total,
-            unit=per_trial.unit.value,
-            running=running,
-            now=now,
-            decided=list(self._decided),
-        )
-
-    def _running(self, study: Study, trial_number: int) -> RunningAttempt:
-        live, trial = study.live[trial_number], study.history.trials[trial_number]
-        latest = trial.reports.get(trial.resource)
-        return RunningAttempt(
-            trial=trial_number,
-            attempt=live.attempt.number,
-            worker=live.slot.name,
-            node=live.attempt.node,
-            device=live.attempt.device,
-            started=live.attempt.started,
-            resource=live.resource,
-            speed=trial.speed,
-            value=trial.value,
-            gpu=None if latest is None else latest.metrics.get(GPU_USE),
-            verdict=live.stopping or self._verdicts.get(trial_number),
-        )
 
     def _progress(self, study: Study, now: float) -> str:
         """The status of the study, on a line."""
@@ -214,18 +197,6 @@ def _workers(study: Study) -> str:
     return f"{len(study.slots)} ready, {len(study.live)} busy"
 
 
-def _limits(study: Study, now: float) -> list[BudgetLine]:
-    """The used part of each limit of the budget."""
-    budget, ledger = study.spec.budget, study.spending.ledger
-    most_s = None if budget.gpu_hours is None else budget.gpu_hours * 3600
-    return [
-        BudgetLine("trials", len(study.history.trials), budget.trials),
-        BudgetLine("gpu_seconds", ledger.spent, most_s),
-        BudgetLine("cost", ledger.paid, budget.cost),
-        BudgetLine("wall_clock_seconds", study.active_s(now), budget.wall_clock_s),
-    ]
-
-
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
     """The line on a trial that ended or paused; its parameters only once."""
     resource = f"{number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
@@ -248,16 +219,6 @@ def _ended(study: Study) -> int:
 def _leading(study: Study) -> Trial | None:
     objective = study.spec.objective
     return leading(study.history.trials, objective.direction, objective.metric)
-
-
-def _best(study: Study) -> str:
-    """The best trial so far."""
-    best = _leading(study)
-    if best is None:
-        return NOTHING
-    over = ", over a limit" if best.violation else ""
-    in_full = f", {expected(best)} if trained to the end" if may_change(best) else ""
-    return f"{_values(study, best)}{in_full} (trial {best.number}, {best.state.value}{over})"
 
 
 def _values(study: Study, trial: Trial) -> str:

@@ -11,8 +11,7 @@ from pathlib import Path
 from pydantic_core import PydanticCustomError
 from sqlalchemy import URL
 
-from hpsearch.cli.output import note
-from hpsearch.cli.places import whole_file
+from hpsearch.cli.output import note, whole_file
 from hpsearch.errors import StudyHeld, UserError
 from hpsearch.store import schema
 from hpsearch.store.audit.checkpoints import unusable

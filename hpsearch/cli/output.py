@@ -1,4 +1,6 @@
-"""Output: results go to stdout in the chosen format, everything else goes to stderr."""
+"""Output: results go to stdout in the chosen format, everything else to stderr; files
+are written whole or not at all, and only where nothing is yet.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,18 @@ import enum
 import json
 import logging
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
 
-from hpsearch.documents.plain import finite
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE, for_database
 from hpsearch.terminal.escapes import escaped, plain
+from hpsearch.words.numbers import finite
+from trials.disk import whole_files
 from trials.settings import as_scalar
 
 PLAIN_WIDTH = 100_000
@@ -203,3 +207,27 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]
 
 def _csv_cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool) else as_scalar(value)
+
+
+def refuse_taken(to: Path, *, force: bool) -> None:
+    """Raise UserError for a file that exists, unless it is replaced by `force`, or cannot be."""
+    try:
+        exists = to.exists()
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror}"
+        raise UserError(message, "choose another name") from None
+    if exists and not force:
+        raise UserError(f"{to} already exists", "choose another name, or replace it with --force")
+
+
+@contextmanager
+def whole_file(to: Path) -> Iterator[Path]:
+    """A place beside a file to write to; it becomes the file when the block ends well. Raises
+    UserError if it cannot be written."""
+    try:
+        with whole_files.whole_file(to) as unfinished:
+            yield unfinished
+    except OSError as error:
+        message = f"{to} cannot be written: {error.strerror or error}"
+        hint = "check the folder, its permissions and the free space on its disk"
+        raise UserError(message, hint) from error

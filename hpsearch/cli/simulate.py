@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
-from hpsearch.documents.trials import ranked_document
+from hpsearch.documents import ranked_document
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError

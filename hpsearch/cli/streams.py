@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from hpsearch.errors import UserError
 
@@ -29,10 +27,6 @@ READER_GONE = 141
 
 A shell reports the same code for a program that is ended by SIGPIPE.
 """
-
-
-HELD_BYTES = 2**20
-"""Results of up to this size are held back in memory, and larger ones in a temporary file."""
 
 
 class ReaderGone(Exception):
@@ -94,21 +88,12 @@ class _Stream:
             os.close(nowhere)
 
 
-class _HeldBack:
-    """A stream that keeps its text for later.
+class _HeldBack(io.StringIO):
+    """Text for a stream, by whose width and colours it is drawn."""
 
-    Args:
-        stream: The stream that it is for, which answers everything else.
-        kept: A file for the text.
-    """
-
-    def __init__(self, stream: TextIO, kept: IO[str]) -> None:
-        self._stream = stream
-        own = _Stream(cast(TextIO, kept), has_results=True)
-        self.write, self.writelines = own.write, own.writelines
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(newline="")
+        self.isatty, self.fileno = stream.isatty, stream.fileno  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -116,12 +101,9 @@ def held_back() -> Iterator[None]:
     """Print the results of the block once it has ended without an error: somebody who waits at a
     pager must not hold the database open."""
     stream = sys.stdout
-    coded: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogatepass", "newline": ""}
-    with tempfile.SpooledTemporaryFile(HELD_BYTES, "w+", **coded) as kept:
-        with redirect_stdout(cast(TextIO, _HeldBack(stream, kept))):
-            yield
-        kept.seek(0)
-        shutil.copyfileobj(kept, stream)
+    with redirect_stdout(_HeldBack(stream)) as kept:
+        yield
+    stream.write(kept.getvalue())
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """The plan of a study, before it runs.
 
-- `plan`: the trials, rungs and budget, in rows
+- `plan`: the trials, rungs and budget, in rows; the time that it takes
 - `footprint`: the most that its checkpoints take on the disk
-- `sentence`: the time that it takes
 """

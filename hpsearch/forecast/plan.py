@@ -1,4 +1,4 @@
-"""A study's plan: its space, its rungs, the most it can spend, and the workers that fit."""
+"""A study's plan: space, rungs, the most it can spend, the workers that fit, its time and disk."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.console import RenderableType
 
 from hpsearch.forecast import footprint
+from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
@@ -37,7 +38,7 @@ def plan(
     facts.show_header = False
     rows = {
         **_search(spec),
-        **_limits(spec, rehearsal),
+        **_limits(spec),
         "full training": _full_training(spec, rehearsal, capacity),
         **_machine(spec, rehearsal, capacity),
         **_disk(spec, rehearsal, capacity),
@@ -111,12 +112,12 @@ def _limit(metric: str, limit: Limit) -> str:
     return f"{low}{metric}{high}"
 
 
-def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
+def _limits(spec: StudySpec) -> dict[str, str]:
     """The most the study can spend: whichever limit is reached first ends it."""
     budget = spec.budget
     facts = {}
     if budget.trials is not None:
-        facts["at most"] = _work(budget.trials, budget.per_trial, rehearsal)
+        facts["at most"] = _work(budget.trials, budget.per_trial)
     if budget.gpu_hours is not None:
         facts["compute time"] = f"at most {number(budget.gpu_hours)} hours"
     if budget.cost is not None:
@@ -134,22 +135,12 @@ def _limits(spec: StudySpec, rehearsal: Mapping[str, float]) -> dict[str, str]:
     return facts
 
 
-def _work(trials: int, per_trial: PerTrial, rehearsal: Mapping[str, float]) -> str:
+def _work(trials: int, per_trial: PerTrial) -> str:
     """All trials in full: ``20 trials of 3 epochs = 60 epochs``."""
     total, unit = trials * per_trial.total, per_trial.unit
     each = f"{number(per_trial.total)} {unit.value}"
-    in_all = f"{number(total)} {unit.value}{_time(total, unit, rehearsal)}"
+    in_all = duration(total) if unit is Unit.SECONDS else f"{number(total)} {unit.value}"
     return f"{count(trials, 'trial')} of {each} = {in_all}"
-
-
-def _time(total: float, unit: Unit, rehearsal: Mapping[str, float]) -> str:
-    """The time of all training on one worker, where the unit is time or steps; else empty."""
-    if unit is Unit.SECONDS:
-        return f" ({duration(total)})"
-    if unit is Unit.STEPS and "step_seconds" in rehearsal:
-        seconds = total * rehearsal["step_seconds"]
-        return f" (about {duration(seconds)} on one worker, at the longest batch)"
-    return ""
 
 
 def pace_of(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
@@ -261,3 +252,53 @@ def _condition(parameter: Parameter) -> str:
         allowed = " or ".join(map(shown, values))
         parts.append(f"{parent} is {allowed}")
     return ", ".join(parts)
+
+
+def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+    """The time and disk that the study will take, and the basis of the estimate.
+
+    Args:
+        measured: The measurements of a step and of a first report, as `hpsearch check` has them.
+        workers: The number of trials that run side by side.
+    """
+    on = f"on {count(workers, 'worker')}"
+    disk = _most_disk(spec, measured, workers)
+    pace = pace_of(spec, measured)
+    start_up_s = measured.get("start_up_seconds", 0.0)
+    prices = spec.budget.cost_per_gpu_hour
+    cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
+    work_s, limit_s = TimeLeft(spec, (), [cheapest] * workers).in_all_s(pace or 0.0, start_up_s)
+    if limit_s is not None and (pace is None or work_s is None or limit_s < work_s):
+        return f"the study will take at most {duration(limit_s)} {on}{disk}: its budget ends it"
+    if pace is None:
+        return "how long the study will take is not known: no report has arrived"
+    if work_s is None:
+        return "how long the study will take is not known: its number of trials is not limited"
+    total_s = measured.get("process_seconds", 0.0) + work_s
+    about = "about" if _is_expected(spec) else "at most about"
+    return f"the study will take {about} {duration(total_s)} {on}{disk}: {_basis(spec, measured)}"
+
+
+def _is_expected(spec: StudySpec) -> bool:
+    """True if the number of trials that train in full is known beforehand."""
+    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
+    return spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
+
+
+def _most_disk(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+    checkpoint = checkpoint_of(measured)
+    if checkpoint is None:
+        return ""
+    peak = round(footprint.peak_bytes(spec, checkpoint, workers))
+    return f", at most {size(peak)} of checkpoints"
+
+
+def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
+    trials = count(spec.budget.trials or 0, "trial")
+    per_trial = spec.budget.per_trial
+    unit = per_trial.unit.value
+    if "reported_at" in measured:
+        at = f"{number(measured['reported_at'])} of {number(per_trial.total)} {unit}"
+        took = duration(measured["reported_after_s"])
+        return f"{trials} as fast as this one, which took {took} to {at}"
+    return f"{trials} of {number(per_trial.total)} {unit}"

@@ -16,8 +16,7 @@ from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.pages.forms import Form, limits_of, number_in, params_of
-from hpsearch.pages.study_pages import StudyPages
-from hpsearch.pages.trial_pages import TrialPages
+from hpsearch.pages.pages import Pages
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
@@ -36,13 +35,10 @@ class ChangeForms:
     The pages of studies and trials are shown again where something was wrong.
     """
 
-    def __init__(
-        self, store: Store, form_token: str, studies: StudyPages, trials: TrialPages
-    ) -> None:
+    def __init__(self, store: Store, form_token: str, pages: Pages) -> None:
         self._store = store
         self._form_token = form_token
-        self._studies = studies
-        self._trials = trials
+        self._pages = pages
         self._one_at_a_time = asyncio.Lock()
 
     def endpoint(self, change: Change) -> Callable[[Request], Awaitable[Response]]:
@@ -93,8 +89,8 @@ class ChangeForms:
         if trial is None and form.get("like"):
             trial = number_in(form["like"])
         if trial is not None:
-            return self._trials.page(study, trial, wrong=wrong, form=form)
-        return self._studies.page(study, wrong=wrong, form=form)
+            return self._pages.trial_page(study, trial, wrong=wrong, form=form)
+        return self._pages.page(study, wrong=wrong, form=form)
 
 
 def stop_study(store: Store, request: Request, study: StudyHead, form: Form) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,10 +11,8 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from hpsearch.creation.study import spec_of
-from hpsearch.domain.records import StudyState
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import HpsearchError
-from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
 from hpsearch.study_file.text.configurations import value_of
@@ -46,27 +45,18 @@ class FormField:
     """The texts that can be chosen; empty for a field of free text."""
 
 
-class PagesWithForms:
-    """Pages on the studies of a database; without a `form_token` they have no forms."""
-
-    def __init__(self, store: Store, form_token: str | None) -> None:
-        self._store = store
-        self._form_token = form_token
-
-    def form_values(
-        self, study: StudyHead, params: Mapping[str, Any], form: Form, wrong: str | None
-    ) -> dict[str, Any]:
-        """The variables of the forms of a page: its fields begin with the values of `form`, and
-        those of parameters otherwise with `params`."""
-        spec = _spec_for_forms(self._store, study.name) if self._form_token else None
-        return {
-            "form_token": self._form_token,
-            "is_over": study.driver is None and study.state is StudyState.FINISHED,
-            "wrong": wrong,
-            "limits": _budget_fields(spec, form),
-            "parameters": _parameter_fields(spec, params, form),
-            "why": form.get("why", ""),
-        }
+def fields_of(study: StudyRecord | None, params: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """The fields of the forms of a page, as `form` has them, or else `params`; none without a
+    study whose file this version of the program can read."""
+    spec = None
+    if study is not None and study.spec:
+        with suppress(HpsearchError):
+            spec = spec_of(study)
+    return {
+        "limits": _budget_fields(spec, form),
+        "parameters": _parameter_fields(spec, params, form),
+        "why": form.get("why", ""),
+    }
 
 
 def number_in(text: str) -> int:
@@ -74,18 +64,6 @@ def number_in(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise HTTPException(400, "trials and pages are named by whole numbers")
     return int(text)
-
-
-def _spec_for_forms(store: Store, name: str) -> StudySpec | None:
-    """The study file; None if the study has no file, or this version of the program cannot read
-    it."""
-    record = store.find_study(name)
-    if not record.spec:
-        return None
-    try:
-        return spec_of(record)
-    except HpsearchError:
-        return None
 
 
 def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:

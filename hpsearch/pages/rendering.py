@@ -14,17 +14,16 @@ from rich.table import Table
 from rich.text import Text
 from starlette.responses import HTMLResponse
 
-from hpsearch.report.rendering import templates_of
-from hpsearch.report.wording import PageTable, foreign, foreign_name
-from hpsearch.terminal.panel import counted, speed
+from hpsearch.report.rendering import PageTable, foreign, foreign_name, templates_of
+from hpsearch.terminal.status import counted, speed
 from hpsearch.terminal.tables import best_value
-from hpsearch.words.estimates import BUDGET_WORDS, ended, expected, nearest_limit, of_limit
+from hpsearch.words.estimates import BUDGET_WORDS, expected, nearest_limit, of_limit
 from hpsearch.words.numbers import cell, duration, moment, number
 from hpsearch.words.requests import outcome, wish
 
 _CODE = re.compile(r"`([^`]+)`")
 _FILTERS = (
-    *(best_value, cell, counted, duration, ended, expected, foreign, foreign_name, moment),
+    *(best_value, cell, counted, duration, expected, foreign, foreign_name, moment),
     *(nearest_limit, number, of_limit, outcome, speed, wish),
 )
 """Functions of others that templates use by their names."""

@@ -15,9 +15,8 @@ from starlette.staticfiles import StaticFiles
 from hpsearch.errors import HpsearchError, StoreBusy, StudyHeld, StudyNotFound, Unreachable
 from hpsearch.pages import changes
 from hpsearch.pages.changes import ChangeForms
+from hpsearch.pages.pages import Pages
 from hpsearch.pages.rendering import html
-from hpsearch.pages.study_pages import StudyPages
-from hpsearch.pages.trial_pages import TrialPages
 from hpsearch.store.store import Store
 
 PATIENCE_S = 5.0
@@ -44,25 +43,24 @@ def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S
     waits so long for other writers of the database. The gate, not the application, refuses
     requests."""
     form_token = secrets.token_urlsafe(32) if allow_changes else None
-    studies = StudyPages(store, form_token)
-    trials = TrialPages(store, form_token)
+    pages = Pages(store, form_token)
     study = "/studies/{study:id}"
     trial = f"{study}/trials/{{trial:id}}"
     routes = [
-        Route("/", studies.all),
-        Route(study, studies.study),
-        Route(f"{study}/revision", studies.revision),
-        Route(f"{study}/now", studies.now),
-        Route(f"{study}/report", studies.report),
-        Route(f"{study}/trials", trials.listing),
-        Route(f"{study}/compare", trials.compare),
-        Route(trial, trials.trial),
-        Route(f"{trial}/now", trials.now),
+        Route("/", pages.all),
+        Route(study, pages.study),
+        Route(f"{study}/revision", pages.revision),
+        Route(f"{study}/now", pages.now),
+        Route(f"{study}/report", pages.report),
+        Route(f"{study}/trials", pages.listing),
+        Route(f"{study}/compare", pages.compare),
+        Route(trial, pages.trial),
+        Route(f"{trial}/now", pages.trial_now),
         Mount("/files", StaticFiles(packages=STATIC)),
     ]
     if form_token is not None:
         # A store of its own, so that no reader waits for a change.
-        forms = ChangeForms(Store.unchecked(store.url, patience_s), form_token, studies, trials)
+        forms = ChangeForms(Store.unchecked(store.url, patience_s), form_token, pages)
         routes += [
             Route(f"{study}/stop", forms.endpoint(changes.stop_study), methods=["POST"]),
             Route(f"{study}/budget", forms.endpoint(changes.raise_budget), methods=["POST"]),

@@ -16,8 +16,10 @@ from typing import Any
 
 MOST = 30
 """The first trials are compared, and no more."""
-FEWEST, FEWEST_COARSE = 3, 5
-"""Trials that must be the same, and those whose values are so coarse that chance may equal them."""
+FEWEST = 3
+"""Trials that must be the same."""
+MORE_COARSE = 2
+"""Further ones where their values are so coarse that chance may equal them."""
 COARSE = 1_000_000
 """The denominator of a share, such as an accuracy, or of a number with few digits."""
 
@@ -80,20 +82,14 @@ class NoEffect:
     value: float
 
 
-def same(
-    one: Course,
-    other: Course,
-    objectives: Collection[str],
-    total: float,
-    ignored: Collection[str] = (),
-) -> Same | None:
+def _same(one: Course, other: Course, objectives: Collection[str], total: float) -> Same | None:
     """The reports that two trainings share; None if there are none, or they differ. Metrics that
     measure time or a machine count only as objectives."""
     distinct: set[tuple[Any, ...]] = set()
     values: set[float | str] = set()
     shared = sorted(one.reports.keys() & other.reports.keys())
     for at in shared:
-        left, right = (_compared(each.reports[at], objectives, ignored) for each in (one, other))
+        left, right = (_compared(each.reports[at], objectives) for each in (one, other))
         if left != right or not left:
             return None
         distinct.add(tuple(left.items()))
@@ -104,12 +100,10 @@ def same(
     return Same(shared[-1], shared[-1] >= total, len(distinct), is_fine)
 
 
-def _compared(
-    metrics: Mapping[str, float], objectives: Collection[str], ignored: Collection[str]
-) -> dict[str, float | str]:
+def _compared(metrics: Mapping[str, float], objectives: Collection[str]) -> dict[str, float | str]:
     found: dict[str, float | str] = {}
     for name in sorted(metrics):
-        if name in objectives or not (name in ignored or _MEASURES.search(name)):
+        if name in objectives or not _MEASURES.search(name):
             value = metrics[name]
             found[name] = value if math.isfinite(value) else str(value)
     return found
@@ -120,22 +114,22 @@ def _is_coarse(value: float) -> bool:
 
 
 def no_effect(
-    courses: Sequence[Course], objectives: Sequence[str], total: float
+    courses: Sequence[Course], objectives: Sequence[str], total: float, fewest: int = FEWEST
 ) -> NoEffect | None:
     """The parameters that have made no difference in the first trials of a study, which report up
     to `total`: all of them, or else those that have made none wherever they alone differed; None
-    without any."""
+    without any. `fewest` trials must be the same: 2 suffice where they have the same seed."""
     compared = [each for each in courses[:MOST] if each.reports]
     names = list(dict.fromkeys(name for each in compared for name in each.params))
     everything = _equal_pairs(compared, names, objectives, total)
-    if sum(equal.is_certain for equal in everything) >= FEWEST - 1:
+    if sum(equal.is_certain for equal in everything) >= fewest - 1:
         return _found(compared, names, names, objectives[0])
-    if sum(equal.in_full for equal in everything) >= FEWEST_COARSE - 1:
+    if sum(equal.in_full for equal in everything) >= fewest + MORE_COARSE - 1:
         return replace(_found(compared, names, names, objectives[0]), is_certain=False)
     alone = []
     for name in names:
         pairs = _equal_pairs(compared, [name], objectives, total)
-        if sum(equal.is_certain for equal in pairs) >= FEWEST - 1:
+        if sum(equal.is_certain for equal in pairs) >= fewest - 1:
             alone.append(name)
     return _found(compared, alone, names, objectives[0]) if alone else None
 
@@ -154,7 +148,7 @@ def _equal_pairs(
         for course in group:
             if course.params == longest.params:
                 continue
-            equal = same(longest, course, objectives, total)
+            equal = _same(longest, course, objectives, total)
             if equal is None:
                 return []
             found.append(equal)

@@ -14,7 +14,7 @@ from hpsearch.domain import events as ev
 from hpsearch.errors import UserError
 from hpsearch.executors.first_report import Tried, try_out
 from hpsearch.rehearsal import unlearnt
-from hpsearch.rehearsal.other_values import note_without_effect
+from hpsearch.rehearsal.other_values import OtherValues
 from hpsearch.rehearsal.proposed_pattern import proposed
 from hpsearch.rehearsal.shared_files import SharedFiles
 from hpsearch.study_file import space
@@ -63,7 +63,8 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
             note(f"{name}: {line}")
         if spec.task["kind"] not in BUILT_IN:
-            note_without_effect(partial(start, spec, device=device), spec, params, tried, note)
+            again = partial(start, spec, device=device)
+            OtherValues(again, spec, params, tried, note).compare()
             for line in files.remarks():
                 note(f"{name}: {line}")
         return _measured(tried.news, tried)

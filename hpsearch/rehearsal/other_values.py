@@ -8,16 +8,18 @@ the first configuration.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.executors.first_report import Tried
-from hpsearch.ranking.no_effect import Course, Same, same
+from hpsearch.ranking.no_effect import Course, NoEffect, no_effect
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
-from hpsearch.words.numbers import cell, duration, number, pairs
+from hpsearch.words.certainty import without_effect
+from hpsearch.words.numbers import duration, pairs
 
 TRAIN_ON_S = 5.0
 """Seconds that a further start trains on after its first report."""
@@ -35,19 +37,12 @@ Note = Callable[[str], None]
 Reports = Mapping[float, Mapping[str, float]]
 
 
-def note_without_effect(
-    start: Start, spec: StudySpec, params: Mapping[str, Any], first: Tried, note: Note
-) -> None:
-    """Print a warning for parameters that change nothing in a trial's reports.
+class OtherValues:
+    """Further starts of one trial.
 
     Args:
         first: The trial with `params`, up to its first report.
     """
-    _OtherValues(start, spec, params, first, note).compare()
-
-
-class _OtherValues:
-    """Further starts of one trial."""
 
     def __init__(
         self, start: Start, spec: StudySpec, params: Mapping[str, Any], first: Tried, note: Note
@@ -56,98 +51,86 @@ class _OtherValues:
         self._params, self._first = params, first
         ((self._at, self._first_metrics),) = first.reports.items()
         self._objectives = [objective.metric for objective in spec.objectives]
-        self._total = spec.budget.per_trial.total
-        self._others = _most_different(spec, params)
 
     def compare(self) -> None:
-        if not self._others:
-            return
-        names = [*_differing(self._others[0], self._params), *self._first.asked]
-        if not names:
+        """Print a warning for parameters that change nothing in the trial's reports."""
+        others = _most_different(self._spec, self._params)
+        if not others or not (self._first.asked or _differing(others[0], self._params)):
             return
         self._note("trying it again with other values of every parameter ...")
-        equal = self._equal(self._others[0], self._first.asked)
-        if equal is None:
-            self._compare_alone()
-        elif equal.is_certain:
-            what = f"PARAMETERS WITHOUT EFFECT: {', '.join(names)}"
-            why = "the values do not reach the program, or its metrics do not depend on them"
-            self._note(f"{what}: {self._until(equal)}, with the same seed: {why}")
-        elif equal.in_full and self._others_are_the_same():
-            what = f"{MORE + 1} trials with other values of {', '.join(names)} have reported"
-            shown = pairs({name: self._first_metrics[name] for name in self._objectives})
-            why = "the metric is too coarse to compare them, or the values do not reach the program"
-            self._note(f"{what} the same, {shown}: {why}")
+        found = self._without_effect(others, self._first.asked)
+        if found is None:
+            self._compare_alone(others[0])
+        else:
+            self._note(str(without_effect(found)))
 
-    def _others_are_the_same(self) -> bool:
-        """True if chance has not made two coarse values equal."""
-        more = self._others[1:]
-        return len(more) == MORE - 1 and None not in (self._equal(each) for each in more)
-
-    def _compare_alone(self) -> None:
+    def _compare_alone(self, other: Mapping[str, Any]) -> None:
         """Start again with another value of one parameter, for each, as long as there is time."""
-        other, give_up = self._others[0], time.monotonic() + ALONE_S
+        give_up = time.monotonic() + ALONE_S
         names = _differing(other, self._params)
         if len(names) + len(self._first.asked) < 2:
             return
         for name in [*names, *self._first.asked]:
-            params = {**self._params, **({name: other[name]} if name in names else {})}
-            asked = [] if name in names else [name]
+            is_asked = name not in names
+            params = self._params if is_asked else {**self._params, name: other[name]}
             if time.monotonic() + self._first.seconds > give_up:
                 return
             if space.completed(self._spec.space, params, self._spec.requires) != params:
                 continue  # others would need values of their own, or none
-            equal = self._equal(params, asked, ends_early=True)
-            if equal is None or not equal.is_certain:
-                continue
-            values = "another value"
-            if not asked:
-                values = f"{cell(params[name])} in place of {cell(self._params[name])}"
-            later = "makes no difference here" if equal.in_full else "has its effect later"
-            what = f"PARAMETER WITHOUT EFFECT: {name} alone with {values}: {self._until(equal)}"
-            self._note(f"{what}: it does not reach the program, or {later}")
+            found = self._without_effect([params], [name] if is_asked else ())
+            if found is not None:
+                self._note(str(without_effect(replace(found, names=[name], is_all=False))))
 
-    def _until(self, equal: Same) -> str:
-        unit = self._spec.budget.per_trial.unit.value
-        far = "in full" if equal.in_full else f"up to {number(equal.until)} {unit}"
-        return f"all reports {far} are the same to the last digit"
+    def _without_effect(
+        self, configurations: Sequence[Mapping[str, Any]], asked: Collection[str]
+    ) -> NoEffect | None:
+        """The parameters that make no difference between the first configuration and others, which
+        are started until that is known; None as soon as one reports something else, or nothing."""
+        courses: list[Course] = []
+        for place, params in enumerate(configurations, 1):
+            tried, _ = self._start(
+                params, train_on_s=TRAIN_ON_S, is_enough=self._differs, others=asked
+            )
+            if not tried.reports:
+                self._note(_without_report(params, tried))
+                return None
+            again = self._again.get(self._at, {})
+            noisy = {name for name, _ in self._first_metrics.items() - again.items()}
+            if not self._is_same(tried.reports) or noisy & set(self._objectives):
+                return None
+            first = _course(self._params, dict.fromkeys(asked, 0), self._again, noisy)
+            courses.append(_course(params, dict.fromkeys(asked, place), tried.reports, noisy))
+            total = self._spec.budget.per_trial.total
+            found = no_effect([first, *courses], self._objectives, total, fewest=2)
+            if found is not None:
+                return found
+        return None
 
-    def _equal(
-        self, params: Mapping[str, Any], asked: Collection[str] = (), *, ends_early: bool = False
-    ) -> Same | None:
-        """The reports of a start that are those of the first configuration; None if they differ,
-        or there are none. It may end as soon as they do."""
+    def _differs(self, report: ev.Reported) -> bool:
+        is_first = report.resource == self._at
+        return is_first and not self._is_same({report.resource: report.metrics})
 
-        def differs(report: ev.Reported) -> bool:
-            is_first = ends_early and report.resource == self._at
-            return is_first and self._differs({report.resource: report.metrics})
-
-        tried, _ = self._start(params, train_on_s=TRAIN_ON_S, is_enough=differs, others=asked)
-        if not tried.reports:
-            self._note(_without_report(params, tried))
-            return None
-        if self._differs(tried.reports):
-            return None
-        again = self._again
-        noisy = self._first_metrics.items() - again.get(self._at, {}).items()
-        ignored = [name for name, _ in noisy]
-        if set(ignored) & set(self._objectives):
-            return None  # not even the same configuration reports the same
-        one, other = Course(self._params, again), Course(params, tried.reports)
-        return same(one, other, self._objectives, self._total, ignored)
-
-    def _differs(self, reports: Reports) -> bool:
-        """True if the objectives are others than in the first report."""
-        now = reports.get(self._at)
-        return now is None or any(
-            now.get(metric) != self._first_metrics.get(metric) for metric in self._objectives
-        )
+    def _is_same(self, reports: Reports) -> bool:
+        """True if the objectives are those of the first report."""
+        now = reports.get(self._at, {})
+        return all(now.get(name) == self._first_metrics.get(name) for name in self._objectives)
 
     @cached_property
     def _again(self) -> Reports:
         """The reports of the first configuration, which trains once more, and for longer."""
         tried, _ = self._start(self._params, train_on_s=TRAIN_ON_S)
         return tried.reports
+
+
+def _course(
+    params: Mapping[str, Any], asked: Mapping[str, int], reports: Reports, noisy: Collection[str]
+) -> Course:
+    """A training without the metrics that differ between two trainings of one configuration; of
+    values that it asked for it is known that they are others."""
+    kept = {}
+    for at, metrics in reports.items():
+        kept[at] = {name: value for name, value in metrics.items() if name not in noisy}
+    return Course({**params, **asked}, kept)
 
 
 def _most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:

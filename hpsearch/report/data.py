@@ -9,9 +9,8 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from hpsearch.ranking.selection import Ranked
-from hpsearch.report.frames.clocks import DrivenSpan, closed, driven_spans
-from hpsearch.result.reading import study_result
-from hpsearch.result.study_result import StudyResult
+from hpsearch.report.compute_time import closed
+from hpsearch.result.study_result import StudyResult, study_result
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, history_frames
 from hpsearch.store.reading.queries import StudyHead, TrialRow
@@ -39,9 +38,7 @@ class ReportData:
     until: float
     """The time until which it is known."""
     attempts: pd.DataFrame
-    """Its attempts, with an end each (`clocks.closed`)."""
-    spans: Sequence[DrivenSpan]
-    """The stretches of time in which it was driven."""
+    """Its attempts, with an end each (`compute_time.closed`)."""
     command: Suggested
 
     @property
@@ -89,7 +86,6 @@ def report_data(
     result = study_result(connection, study, TOP)
     history = history_frames(connection, study, result.trust.spec)
     until = history.last if study.driver is None else now
-    attempts = closed(history.attempts, until)
     return ReportData(
         study=study,
         status=study_status(connection, study, result.ranked),
@@ -97,7 +93,6 @@ def report_data(
         result=result,
         now=now,
         until=until,
-        attempts=attempts,
-        spans=driven_spans(attempts, [each.created for each in history.environments]),
+        attempts=closed(history.attempts, until),
         command=command,
     )

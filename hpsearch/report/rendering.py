@@ -6,6 +6,10 @@ in it, by their hashes, and no others.
 
 **Markdown.** Texts that others wrote are code spans, in which nothing is markup but a longer run of
 backticks, and in other texts every character that means something is escaped.
+
+**Texts.** A line is a sequence of pieces before it is known which of the two the page is. A piece
+that others wrote, such as the name of a parameter or an error, is `Foreign`: it is shown as code,
+and is never markup.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -20,11 +26,92 @@ from typing import TYPE_CHECKING
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from hpsearch.report.charts.style import plotly
-from hpsearch.report.wording import Foreign, Pieces, ReportPage
+from hpsearch.report.charts.style import Chart, plotly, shortened
+from hpsearch.terminal.escapes import escaped
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+LONGEST = 300
+"""Characters of a foreign text in a line or cell."""
+LONGEST_NAME = 40
+"""Characters of a name above a column, or of a value below it."""
+
+
+class Foreign(str):
+    """A text that others wrote."""
+
+    __slots__ = ()
+
+
+Pieces = tuple[str, ...]
+"""A line: pieces that follow each other."""
+
+
+def foreign(text: object, longest: int = LONGEST) -> Foreign:
+    """A text that others wrote, on one line, cut, its control characters written as escapes."""
+    line = " ".join(escaped(str(text)).split())
+    return Foreign(line if len(line) <= longest else line[: longest - 1] + "…")
+
+
+def foreign_name(text: str) -> Foreign:
+    """A name that others gave, short enough for the head of a column."""
+    line = " ".join(escaped(text).split())
+    return Foreign(shortened(line, LONGEST_NAME))
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numeric: frozenset[int] = frozenset()
+    """The indices of columns of numbers, which are aligned to the right."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A part of the page under a heading."""
+
+    key: str
+    """Names it on the page."""
+    title: str
+    lines: Sequence[Pieces] = ()
+    charts: Sequence[Chart] = ()
+    tables: Sequence[PageTable] = ()
+    code: Sequence[tuple[str, str]] = ()
+    """Titles and texts of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """The best configuration, as the first part of the page."""
+
+    headline: Pieces
+    tables: Sequence[PageTable] = ()
+    """The configuration; of several objectives, those of the front."""
+    warnings: Sequence[Pieces] = ()
+    is_sure: bool = False
+    """True if the best configuration is confirmed."""
+    command_title: str = ""
+    commands: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPage:
+    """A whole page."""
+
+    name: Foreign
+    subtitle: Pieces
+    result: PageResult
+    charts: Sequence[Chart]
+    """The pictures of the result."""
+    sections: Sequence[PageSection]
+    footer: Pieces
+
 
 _IN_JSON = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
 """Characters that could end a script element, or a line in one, with their escapes inside JSON."""

@@ -1,22 +1,40 @@
-"""The status of a study, as text and tables for a terminal."""
+"""The status of a study, the panel of a running one, and its result, for a terminal.
+
+The panel has budgets and running trials as bars, and the latest decisions. The driver's own view
+and `hpsearch status --watch` draw the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
-from hpsearch.domain.records import Decision, Request
+from hpsearch.domain.facts import DecisionKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Request
+from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.standing import BudgetLine, Standing, StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.study_file.models import StudyBudget
-from hpsearch.terminal.panel import Picture, counted
-from hpsearch.terminal.tables import NUMERIC, Head, Width, best_value, fact_table, table
-from hpsearch.words.certainty import weakest_rung
-from hpsearch.words.estimates import BUDGET_WORDS, by_device
+from hpsearch.terminal.escapes import plain
+from hpsearch.terminal.tables import (
+    NUMERIC,
+    Head,
+    Width,
+    best,
+    best_value,
+    fact_table,
+    heading,
+    table,
+)
+from hpsearch.words.certainty import in_detail, opening, weakest_rung, without_effect
+from hpsearch.words.estimates import BUDGET_WORDS, by_device, of_limit
 from hpsearch.words.numbers import (
     NOTHING,
+    cell,
     count,
     duration,
     first_line,
@@ -25,7 +43,7 @@ from hpsearch.words.numbers import (
     pairs,
     size,
 )
-from hpsearch.words.requests import latest, outcome, wish
+from hpsearch.words.requests import outcome, wish
 
 
 def status(
@@ -56,25 +74,6 @@ def status(
     if of.requests:
         parts.append(asked(of.requests, width))
     return parts
-
-
-def picture(
-    of: StudyStatus, budget: StudyBudget, decisions: Sequence[Decision], now: float
-) -> Picture:
-    """The content of the panel of a running study; of the latest decisions the newest is last."""
-    return Picture(
-        title=f"{of.summary.head.name}, {of.summary.state}{remark(of.summary)}",
-        counts=of.summary.trials,
-        workers=None,
-        budget=of.budget,
-        best=_best(of.summary),
-        pace=_pace(of, now),
-        total=budget.per_trial.total,
-        unit=budget.per_trial.unit.value,
-        running=of.running,
-        now=now,
-        decided=latest(decisions, of.requests),
-    )
 
 
 def _running(of: StudyStatus, now: float, width: Width) -> Table:
@@ -111,7 +110,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
         "trials": counted(summary.trials) or "none yet",
     }
     if summary.best is not None:
-        facts["best"] = _best(summary)
+        facts["best"] = best_so_far(summary)
     for limit in of.budget:
         facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
@@ -119,7 +118,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     if devices := by_device(of):
         facts["by device"] = devices
     if of.trials_per_hour is not None:
-        facts["speed"] = _pace(of, now)
+        facts["speed"] = pace(of, now)
     idle = of.idle_share(now)
     if idle is not None:
         facts["idle slots"] = f"{idle:.0%} of the workers' time"
@@ -129,7 +128,12 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     return facts
 
 
-def _best(summary: StudySummary) -> str:
+def counted(counts: Mapping[State, int]) -> str:
+    """``2 running, 5 paused``; empty where there is no trial."""
+    return ", ".join(f"{counts[state]} {state.value}" for state in State if counts.get(state))
+
+
+def best_so_far(summary: StudySummary) -> str:
     """The best trial so far with its parameters."""
     if summary.best is None:
         return NOTHING
@@ -140,7 +144,7 @@ def _best(summary: StudySummary) -> str:
     return text
 
 
-def _pace(of: StudyStatus, now: float) -> str:
+def pace(of: StudyStatus, now: float) -> str:
     """The trials that end in an hour, and the time that the rest takes if that can be said."""
     parts = []
     if of.trials_per_hour is not None:
@@ -172,23 +176,13 @@ LABELS = BUDGET_WORDS | {"trials": "budget"}
 
 def _spent(limit: BudgetLine) -> str:
     """A line of the budget: what is used, of how much, and what is left."""
-    if limit.name == "trials":
-        return _spent_trials(limit)
-    is_time = limit.name.endswith("seconds")
-    write = duration if is_time else number
-    used = write(limit.used)
+    is_trials = limit.name == "trials"
     if limit.most is None:
-        return used
-    most = write(limit.most)
-    left = max(0.0, limit.most - limit.used)
-    return f"{used} of {most}, {write(left)} left"
-
-
-def _spent_trials(limit: BudgetLine) -> str:
-    used = count(int(limit.used), "trial")
-    if limit.most is None:
-        return used
-    return f"{used} of {number(limit.most)}"
+        return count(int(limit.used), "trial") if is_trials else of_limit(limit)
+    if is_trials:
+        return f"{count(int(limit.used), 'trial')} of {number(limit.most)}"
+    left = BudgetLine(limit.name, max(0.0, limit.most - limit.used), None)
+    return f"{of_limit(limit)}, {of_limit(left)} left"
 
 
 MOST_SHOWN = 5
@@ -205,3 +199,133 @@ def asked(requests: Sequence[Request], width: Width) -> Table:
             moment(each.created or None), each.origin or NOTHING, wish(each), outcome(each)
         )
     return made
+
+
+def result_tables(
+    result: StudyResult,
+    status: StudyStatus,
+    next_commands: Sequence[tuple[str, str]],
+    width: Width,
+) -> list[RenderableType]:
+    """The sentence that opens the result, the parameters of the best configuration, the commands to
+    go on with, each with what it does, and how sure it is and what it cost."""
+    parts: list[RenderableType] = ["".join(opening(result, status.summary))]
+    if warning := without_effect(result.no_effect):
+        parts.append(warning)
+    if result.best is not None:
+        trial = result.best.trial
+        params = {name: cell(value) for name, value in trial.params.items()}
+        title = f"\nbest configuration: trial {trial.number}"
+        parts.append(fact_table(params, width, title))
+    elif result.ranked:
+        front = best(result.ranked, width, [metric for metric, _ in result.objectives])
+        front.title = heading("\nconfigurations that no other beats in all objectives")
+        parts.append(front)
+    if next_commands:
+        parts.append(fact_table(dict(next_commands), width, "\nto go on"))
+    parts.append(fact_table(in_detail(result, status), width, "\nin detail"))
+    return parts
+
+
+BAR = 24
+"""Columns of a bar."""
+MOST_DECISIONS = 5
+AROUND = 18
+"""Lines of a panel beside its running trials, at the most."""
+
+TELLING = frozenset(DecisionKind) - {DecisionKind.START, DecisionKind.CONTINUE, DecisionKind.DROP}
+"""The decisions that change how a study stands."""
+
+
+def panel(of: StudyStatus, decided: Sequence[str], now: float, height: int) -> RenderableType:
+    """A running study, on a terminal of that many lines: with so many of its trials as there is
+    room for.
+
+    Args:
+        decided: The latest decisions in words, the newest last.
+        now: The time, in seconds since the epoch.
+    """
+    parts: list[RenderableType] = [_standing(of, now)]
+    if of.running:
+        parts += [Text(), _trials(of, now, max(1, height - AROUND))]
+    if decided:
+        parts += [Text(), Text("decided", style="bold")]
+        parts += [_line(each) for each in decided[-MOST_DECISIONS:]]
+    return Group(*parts)
+
+
+def _line(text: str) -> Text:
+    line = plain(text)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _standing(of: StudyStatus, now: float) -> Table:
+    summary = of.summary
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    table.add_row("study", plain(f"{summary.head.name}, {summary.state}{remark(summary)}"))
+    table.add_row("trials", counted(summary.trials) or "none yet")
+    for limit in of.budget:
+        if limit.most is not None:
+            table.add_row(BUDGET_WORDS[limit.name], _limit(limit))
+    if all(limit.name != "gpu_seconds" or limit.most is None for limit in of.budget):
+        spent = sum(limit.used for limit in of.budget if limit.name == "gpu_seconds")
+        table.add_row(BUDGET_WORDS["gpu_seconds"], duration(spent))
+    table.add_row("best", plain(best_so_far(summary)))
+    table.add_row("pace", pace(of, now))
+    return table
+
+
+def _limit(limit: BudgetLine) -> Table:
+    """A limit of the budget as a bar."""
+    row = Table.grid(padding=(0, 1))
+    most = limit.most or 0.0
+    row.add_row(
+        ProgressBar(total=most, completed=min(limit.used, most), width=BAR),
+        of_limit(limit),
+    )
+    return row
+
+
+def _trials(of: StudyStatus, now: float, most: int) -> Table:
+    """The running trials, each with a bar where their full budget is known."""
+    budget = of.summary.head.budget
+    per_trial = None if budget is None else budget.per_trial
+    total = None if per_trial is None else per_trial.total
+    unit = "resource" if per_trial is None else per_trial.unit.value
+    any_gpu = any(each.gpu is not None for each in of.running)
+    table = Table.grid(padding=(0, 2), expand=True)
+    heads = ["trial", "worker", unit, "", "speed", "value", "time"]
+    heads += ["GPU", "last decision"] if any_gpu else ["last decision"]
+    for _ in heads[:-1]:
+        table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)  # it takes what is left
+    table.add_row(*(Text(head, style="bold") for head in heads))
+    for each in of.running[:most]:
+        cells: list[RenderableType] = [
+            str(each.trial),
+            plain(each.worker),
+            ProgressBar(total=total, completed=min(each.resource, total or 0.0), width=BAR),
+            f"{number(each.resource)} of {number(total)}",
+            NOTHING if each.speed is None else speed(each.speed),
+            number(each.value),
+            duration(max(0.0, now - each.started)),
+        ]
+        if any_gpu:
+            cells.append(NOTHING if each.gpu is None else f"{each.gpu:.0%}")
+        table.add_row(*cells, plain(each.verdict or NOTHING))
+    left_out = len(of.running) - most
+    if left_out > 0:
+        table.add_row(f"and {left_out} more")
+    return table
+
+
+def speed(per_second: float) -> str:
+    """Resource per second, or per minute or hour where that is easier to read."""
+    if per_second >= 1:
+        return f"{number(per_second)}/s"
+    if per_second * 60 >= 1:
+        return f"{number(per_second * 60)}/min"
+    return f"{number(per_second * 3600)}/h"

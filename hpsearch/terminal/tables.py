@@ -19,7 +19,6 @@ from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary
 from hpsearch.terminal.escapes import Sheet
 from hpsearch.words.estimates import (
-    ended,
     expected,
     if_again,
     nearest_limit,
@@ -85,7 +84,7 @@ def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
         made.add_row(
             each.head.name,
             each.state + (f" by {each.driver}" if each.driver else ""),
-            f"{ended(each.trials)}/{sum(each.trials.values())}",
+            f"{each.ended}/{sum(each.trials.values())}",
             best_value(each),
             duration(each.gpu_seconds),
             nearest_limit(each.budget),
@@ -128,7 +127,7 @@ def best(
         own.append(duration(trial.gpu_seconds))
         return own
 
-    columns = Columns(head, cells, lambda row: row.trial.params, "parameters")
+    columns = Columns(head, cells, lambda row: row.trial.params)
     return with_named(ranked, columns, width)
 
 
@@ -158,7 +157,7 @@ def trials(rows: Sequence[TrialRow], width: Width) -> Table:
             own.append(expected(row))
         return [*own, number(row.resource), duration(row.gpu_seconds)]
 
-    return with_named(rows, Columns(head, cells, lambda row: row.params, "parameters"), width)
+    return with_named(rows, Columns(head, cells, lambda row: row.params), width)
 
 
 @dataclass(frozen=True)
@@ -169,17 +168,17 @@ class Columns:
         head: Heads of the first columns.
         cells: Cells of a row in those columns.
         named: A row's parameters or metrics by name.
-        shared: Head of the one column for all of them on a narrow terminal.
     """
 
     head: Sequence[Head]
     cells: Callable[[Any], list[str | Text]]
     named: Callable[[Any], Mapping[str, Any]]
-    shared: str
 
 
-def with_named(rows: Sequence[Any], columns: Columns, width: Width) -> Table:
-    """A table with a column for each named value, or one for all where the terminal is too
+def with_named(
+    rows: Sequence[Any], columns: Columns, width: Width, shared: str = "parameters"
+) -> Table:
+    """A table with a column for each named value, or a shared one where the terminal is too
     narrow."""
     wide = _wide(rows, columns, width)
     if width is None:
@@ -187,7 +186,7 @@ def with_named(rows: Sequence[Any], columns: Columns, width: Width) -> Table:
     needed = Console(width=10_000).measure(wide).maximum
     if needed <= width:
         return wide
-    narrow = table(*columns.head, columns.shared, width=width)
+    narrow = table(*columns.head, shared, width=width)
     for row in rows:
         by_name = columns.named(row)
         narrow.add_row(*columns.cells(row), pairs(by_name))

@@ -1,8 +1,8 @@
-"""The history of a trial, as text and tables for a terminal."""
+"""The history of a trial, and trials side by side, as text and tables for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich.console import RenderableType
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from hpsearch.domain.facts import Role
 from hpsearch.ranking.selection import expectation
+from hpsearch.result.comparison import common_levels, differences, parameter_names
 from hpsearch.store.reading.queries import TrialDetail
 from hpsearch.terminal.tables import (
     NUMERIC,
@@ -120,8 +121,8 @@ def _reports(of: TrialDetail, width: Width) -> Table:
     def cells(report: Mapping[str, Any]) -> list[str | Text]:
         return [number(report["resource"]), number(report["value"]), duration(report["elapsed"])]
 
-    columns = Columns(heads, cells, lambda report: report["metrics"], "metrics")
-    made = with_named(of.reports, columns, width)
+    columns = Columns(heads, cells, lambda report: report["metrics"])
+    made = with_named(of.reports, columns, width, "metrics")
     made.title = heading("\nreports")
     return made
 
@@ -158,3 +159,68 @@ def _decisions(of: TrialDetail, width: Width) -> Table:
         against = ", ".join(map(str, each["against"])) or NOTHING
         made.add_row(each["kind"], number(each["resource"]), each["why"], against)
     return made
+
+
+MOST_LEVELS = 12
+"""Resource levels at which values are compared, at the most."""
+
+
+def comparison(trials: Sequence[TrialDetail], width: Width) -> list[RenderableType]:
+    """Tables with a column for each of two or more trials: its facts, the parameters in which they
+    differ, and its values at the levels that all of them reached."""
+    heads: list[Head] = ["", *((f"trial {each.trial.number}", NUMERIC) for each in trials)]
+    parts: list[RenderableType] = []
+    facts = table(*heads, width=width)
+    for name, of in _FACTS.items():
+        facts.add_row(name, *(of(each) for each in trials))
+    parts.append(facts)
+    differing = differences(trials)
+    if differing:
+        params = table(*heads, width=width, title="\nparameters that differ")
+        for name, found in differing.items():
+            params.add_row(name, *map(cell, found))
+        parts.append(params)
+    alike = len(parameter_names(trials)) - len(differing)
+    parts.append(f"{count(alike, 'parameter')} alike" if differing else "\nthe same parameters")
+    levels = common_levels(trials)
+    if levels:
+        values_at = table(*heads, width=width, title="\nvalues at the same resource")
+        for level in _thinned(levels):
+            values_at.add_row(number(level), *(number(_value_at(each, level)) for each in trials))
+        parts.append(values_at)
+    return parts
+
+
+def _thinned(levels: Sequence[float]) -> list[float]:
+    """At most so many of them, the first and the last included."""
+    if len(levels) <= MOST_LEVELS:
+        return list(levels)
+    step = (len(levels) - 1) / (MOST_LEVELS - 1)
+    return [levels[round(place * step)] for place in range(MOST_LEVELS)]
+
+
+def _value_at(of: TrialDetail, level: float) -> float | None:
+    for report in of.reports:
+        if report["resource"] == level:
+            found: float | None = report["value"]
+            return found
+    return None
+
+
+def _last_decision(of: TrialDetail) -> str:
+    if not of.decisions:
+        return NOTHING
+    last = of.decisions[-1]
+    return f"{last['kind']}: {last['why']}"
+
+
+_FACTS: dict[str, Callable[[TrialDetail], str]] = {
+    "state": lambda of: of.trial.state.value,
+    "value": lambda of: values(of.trial),
+    "if trained again (90%)": lambda of: expected(of.trial),
+    "resource": lambda of: number(of.trial.resource),
+    "compute time": lambda of: duration(of.trial.gpu_seconds),
+    "attempts": lambda of: str(len(of.attempts)),
+    "error": lambda of: of.trial.error_kind or NOTHING,
+    "last decision": _last_decision,
+}

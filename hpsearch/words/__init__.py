@@ -2,7 +2,6 @@
 
 `numbers`   numbers, durations, moments; the line of an error that counts
 `estimates` a trial's expected value and its repeats, with their intervals
-`opening`   the sentence that opens a result
-`certainty` the result of a study: luck, gain, ties, trust in rungs
+`certainty` the result of a study: its first sentence, luck, gain, ties, trust in rungs
 `requests`  what was asked of a study while it ran; decisions
 """

@@ -1,22 +1,25 @@
-"""The result of a study in sentences: luck, gain, ties, and how far rungs can be trusted.
+"""The result of a study in sentences: the first one for anybody; then luck, gain, ties, and how far
+rungs can be trusted.
 
 A sentence begins with a small letter and has no full stop, so that it can follow a label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.no_effect import NoEffect
 from hpsearch.ranking.selection import Ranked, standing
 from hpsearch.ranking.trust import Correlation, RungTrust, RungVerdict
 from hpsearch.result.study_result import StudyResult
 from hpsearch.result.unfinished import Unfinished
 from hpsearch.store.reading.queries import TrialRow
+from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.study_file.models import StudySpec
-from hpsearch.words.estimates import expected
-from hpsearch.words.numbers import count, number
+from hpsearch.words.estimates import by_device, expected
+from hpsearch.words.numbers import count, duration, number
 
 MOST_NAMED = 5
 """Trials that are named of those that are too close to the best to call."""
@@ -95,7 +98,7 @@ def without_effect(found: NoEffect | None) -> str | None:
         )
     return (
         f"PARAMETER WITHOUT EFFECT: wherever {names} alone differed, trials have reported the same "
-        "to the last digit: it does not reach the program, or changes nothing there"
+        "to the last digit: it does not reach the program, or makes no difference so far"
     )
 
 
@@ -106,6 +109,47 @@ def how_sure(result: StudyResult) -> list[str]:
         return [] if warning is None else [warning]
     sentences = [warning, luck(result.best), rivals(result), gain(result), caveat(result.trust)]
     return [sentence for sentence in sentences if sentence is not None]
+
+
+def in_detail(result: StudyResult, status: StudyStatus) -> dict[str, str]:
+    """How sure a result is and what it cost, as facts by their names."""
+    best, facts = result.best, dict[str, str | None]()
+    if best is not None:
+        facts |= {"value": _shown(result, best), "luck": luck(best)}
+        facts |= {"others": rivals(result), "gain": gain(result)}
+        if best.trial.violation > 0:
+            facts["limits"] = f"exceeded by {best.trial.violation:.1%}; no trial keeps them all"
+    facts |= {"cost": _cost(status), "by device": by_device(status)}
+    facts["rungs"] = caveat(result.trust, unknown=False)
+    return {name: text for name, text in facts.items() if text is not None}
+
+
+def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:
+    """The outcome of training a trial again, and the best value that it has shown."""
+    text, spec, state = worth(best), result.trust.spec, best.trial.state
+    seen_at = result.seen_at.get(best.trial.number)
+    unit = "" if spec is None else f" {spec.budget.per_trial.unit.value}"
+    at = "" if seen_at is None else f", at {number(seen_at)}{unit}"
+    if state is not State.COMPLETE:
+        return f"{text}; {number(best.value)} so far{at}: it is {state.value}"
+    return text if text == number(best.value) else f"{text}; {number(best.value)} at best{at}"
+
+
+def _cost(status: StudyStatus) -> str:
+    """Compute time, money, wall clock, and the number of trials; ``so far`` while more may come."""
+    counts, used = status.summary.trials, {line.name: line.used for line in status.budget}
+    parts = [count(sum(counts.values()), "trial")]
+    words = {State.PRUNED: "stopped early"}
+    for state in State:
+        if counts.get(state):
+            parts.append(f"{counts[state]} {words.get(state, state.value)}")
+    so_far = "" if status.summary.state.is_over else " so far"
+    trials = ", ".join(parts) + so_far
+    if not used["gpu_seconds"]:
+        return f"not recorded: {trials}"
+    money = f" (cost {number(used['cost'])})" if "cost" in used else ""
+    compute = f"{duration(used['gpu_seconds'])} of compute time{money}"
+    return f"{compute}, {duration(used['wall_clock_seconds'])} of wall clock: {trials}"
 
 
 def may_still_win(found: Unfinished, command: str) -> str:
@@ -180,3 +224,88 @@ def _place(rung: RungTrust, spec: StudySpec) -> str:
 def _correlation(of: Correlation) -> str:
     """``0.62 (0.1 to 0.88; 9 trials)``"""
     return f"{of.value:.2f} ({of.low:.2f} to {of.high:.2f}; {count(of.trials, 'trial')})"
+
+
+Name = Callable[[str], str]
+TO_THE_END = "to the end"
+
+
+def opening(result: StudyResult, summary: StudySummary, name: Name = str) -> tuple[str, ...]:
+    """The pieces of the sentence: ``accuracy 0.971, 0.03 better than the defaults, from 24 trials
+    in 14 s; trained once``. `name` writes the name of a metric."""
+    effort = _effort(summary)
+    best = result.best
+    if best is not None:
+        (metric, _), *_ = result.objectives
+        over = best.trial.violation
+        limits = f", {over:.1%} over the limits, which no trial keeps" if over > 0 else ""
+        value, how = _value(best), _not_yet_shown(best)
+        value += f" if trained {how}" if how else ""
+        trainings = "" if how == TO_THE_END else f"; {_trainings(best)}"
+        return (name(metric), f" {value}{limits}{_gain(result)}, {effort}{trainings}")
+    if result.ranked:
+        pieces = [f"{_trade_offs(len(result.ranked))} between "]
+        for place, (metric, _) in enumerate(result.objectives):
+            last = place == len(result.objectives) - 1
+            pieces += [(" and " if last else ", ") * (place > 0), name(metric)]
+        return (*pieces, f", {effort}")
+    return (f"no result{'' if summary.state.is_over else ' yet'}: {_why_none(result, summary)}",)
+
+
+def _value(best: Ranked[TrialRow]) -> str:
+    """The outcome of training it again, as the gain counts it."""
+    return number(standing(best.trial) if best.again is None else best.again.mean)
+
+
+def _not_yet_shown(best: Ranked[TrialRow]) -> str | None:
+    """The training that would show that value, where the trial itself has shown another one and
+    was not repeated; None otherwise."""
+    again = best.again
+    if again is None or again.runs or number(again.mean) == number(best.value):
+        return None
+    return "again" if best.trial.state is State.COMPLETE else TO_THE_END
+
+
+def _gain(result: StudyResult) -> str:
+    gained, default, best = result.gain, result.default, result.best
+    if gained is None or default is None or best is None:
+        return ""
+    if best.trial.number == default.number:
+        return " with the defaults, which no trial beats"
+    if gained <= 0:
+        return ", not better than the defaults"
+    return f", {number(gained)} better than the defaults"
+
+
+def _effort(summary: StudySummary) -> str:
+    """``from 24 trials in 14 s``, without repeats; ``so far`` while more may come."""
+    used = {line.name: line.used for line in summary.budget}
+    wall_clock_s = used["wall_clock_seconds"]
+    took = f" in {duration(wall_clock_s)}" if wall_clock_s else ""
+    so_far = "" if summary.state.is_over else " so far"
+    return f"from {count(int(used['trials']), 'trial')}{took}{so_far}"
+
+
+def _trainings(best: Ranked[TrialRow]) -> str:
+    """How often the value was measured."""
+    runs = best.again.runs if best.again is not None else 0
+    if runs:
+        return f"mean of {runs} trainings" if runs > 1 else "trained again once"
+    is_complete = best.trial.state is State.COMPLETE
+    return "trained once" if is_complete else "not trained to the end"
+
+
+def _trade_offs(trials: int) -> str:
+    return "1 trial is the best trade-off" if trials == 1 else f"the {trials} best trade-offs"
+
+
+def _why_none(result: StudyResult, summary: StudySummary) -> str:
+    trials = sum(summary.trials.values())
+    failed = summary.trials.get(State.FAILED, 0)
+    if not trials:
+        return "no trial has started"
+    if failed == trials:
+        return "the only trial failed" if trials == 1 else f"all {trials:,} trials failed"
+    if len(result.study.directions) < 2 and not result.study.has_best:
+        return "the study states no direction"
+    return f"none of {trials:,} trials has a value" if trials > 1 else "its trial has no value"

@@ -4,7 +4,7 @@ and what is used of a limit."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.again import Again
@@ -90,9 +90,9 @@ def nearest_limit(lines: Sequence[BudgetLine]) -> str:
 
 
 def of_limit(line: BudgetLine) -> str:
-    """The used part of a limit: ``12 of 24``, ``1 h of 4 h``."""
+    """The used part of a limit: ``12 of 24``, ``1 h of 4 h``; ``1 h`` where nothing limits it."""
     write = duration if line.name.endswith("seconds") else number
-    return f"{write(line.used)} of {write(line.most)}"
+    return write(line.used) if line.most is None else f"{write(line.used)} of {write(line.most)}"
 
 
 def by_device(status: StudyStatus) -> str | None:
@@ -108,8 +108,3 @@ def by_device(status: StudyStatus) -> str | None:
         money = f" ({price})" if has_prices else ""
         parts.append(f"{line.device or 'unknown'} {duration(line.gpu_seconds)}{money}")
     return ", ".join(parts)
-
-
-def ended(counts: Mapping[State, int]) -> int:
-    """The number of trials that have ended."""
-    return sum(n for each, n in counts.items() if each.terminal)

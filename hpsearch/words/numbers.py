@@ -1,7 +1,9 @@
-"""Numbers, durations, moments and errors as people read them."""
+"""Numbers, durations, moments and errors as people read them, and plain values as JSON has them."""
 
 from __future__ import annotations
 
+import enum
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import pairwise
@@ -97,3 +99,16 @@ def first_line(text: str | None, longest: int = 200) -> str:
     if len(line) <= longest:
         return line
     return line[: longest - 1] + "…"
+
+
+def finite(value: Any) -> Any:
+    """The value as plain data, with null for numbers that are not finite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.engine import Engine
 
-from hpsearch.result.reading import study_result
+from hpsearch.result.study_result import study_result
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.queries import find_study, trial_detail, trial_rows
 from hpsearch.store.reading.standing import list_studies, study_status

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lark import Token, Transformer, v_args
 
-from hpsearch.documents.studies import status_document
+from hpsearch.documents import status_document
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -30,7 +30,7 @@ from hpsearch.domain.records import (
 )
 from hpsearch.errors import FilterError, StudyNotFound, UserError
 from hpsearch.ranking.selection import Ranked, rank
-from hpsearch.result.reading import study_result
+from hpsearch.result.study_result import study_result
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import (

@@ -27,7 +27,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.live import LiveView
+from hpsearch.live import LiveView, Look
 from hpsearch.ranking.selection import rank
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.store import Store
@@ -283,7 +283,8 @@ def _drive(
 ) -> None:
     """Drive a study, watched."""
     resume = store.command(f"resume {plan.name}")
-    with LiveView(quiet=plan.quiet) as view, stopped_by_signals(resume) as on_driver:
+    view = LiveView(Look(store, plan.name), quiet=plan.quiet)
+    with view, stopped_by_signals(resume) as on_driver:
         study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:
         what = "interrupted; everything is saved"

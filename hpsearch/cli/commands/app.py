@@ -1,9 +1,19 @@
-"""The program that the commands belong to, and the panels of its help."""
+"""The program that the commands belong to, the panels of its help, and commands with groups of
+options.
+
+A parameter whose type is a dataclass of options stands for all of them. They are declared once, and
+handed on as one value.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import version
-from typing import Annotated
+from inspect import Parameter, Signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -37,3 +47,46 @@ def _program(
     ] = False,
 ) -> None:
     pass
+
+
+Command = Callable[..., None]
+
+
+def command(app: typer.Typer, name: str | None = None, **more: Any) -> Callable[[Command], Command]:
+    """Like ``app.command``, for functions with groups of options."""
+
+    def register(function: Command) -> Command:
+        app.command(name, **more)(_with_single_options(function))
+        return function
+
+    return register
+
+
+def _with_single_options(function: Command) -> Command:
+    """A command whose options are those of the groups, one by one."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @functools.wraps(function)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        function(**given)
+
+    parameters = list(_parameters(function, hints))
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # typer reads it
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
+
+
+def _parameters(function: Command, hints: dict[str, Any]) -> Iterator[Parameter]:
+    for name, parameter in inspect.signature(function).parameters.items():
+        hint = hints[name]
+        if not is_dataclass(hint):
+            yield parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hint)
+            continue
+        of_fields = get_type_hints(hint, include_extras=True)
+        for field in fields(hint):
+            default = Parameter.empty if field.default is MISSING else field.default
+            annotation, kind = of_fields[field.name], Parameter.KEYWORD_ONLY
+            yield Parameter(field.name, kind, default=default, annotation=annotation)

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hpsearch.cli.commands.app import MAINTENANCE, app, db
-from hpsearch.cli.commands.groups import command
+from hpsearch.cli.commands.app import MAINTENANCE, app, command, db
 from hpsearch.cli.options import Proposal, Storage, StudyName
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
@@ -28,8 +27,7 @@ def stop(
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Ask the driver of a study to save everything and end; or end one of its trials."""
-    from hpsearch.cli.studies.asking import stop_trial
-    from hpsearch.cli.studies.control import stop_study
+    from hpsearch.cli.studies.control import stop_study, stop_trial
 
     if trial is None:
         stop_study(name, storage)
@@ -40,7 +38,7 @@ def stop(
 @command(app, rich_help_panel=MAINTENANCE)
 def enqueue(name: StudyName, proposal: Proposal, storage: Storage = DEFAULT_STORAGE) -> None:
     """Let a running study try a configuration next; what is not given is drawn."""
-    from hpsearch.cli.studies.asking import propose
+    from hpsearch.cli.studies.control import propose
 
     propose(name, proposal, storage)
 

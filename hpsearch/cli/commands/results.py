@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hpsearch.cli.commands.app import RESULTS, app
-from hpsearch.cli.commands.groups import command
+from hpsearch.cli.commands.app import RESULTS, app, command
 from hpsearch.cli.options import (
     LARGEST_COUNT,
     Best,
@@ -32,7 +31,7 @@ from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 @app.command(rich_help_panel=RESULTS)
 def ls(storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
     """List the studies."""
-    from hpsearch.cli.results.ls import print_studies
+    from hpsearch.cli.results.listing import print_studies
 
     print_studies(storage, format)
 
@@ -74,7 +73,7 @@ def trials(
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Show the trials of a study, filtered and sorted."""
-    from hpsearch.cli.results.trials import print_trials
+    from hpsearch.cli.results.listing import print_trials
 
     print_trials(name, selection, format, storage)
 
@@ -105,8 +104,8 @@ def show(
     ] = False,
 ) -> None:
     """Show everything that is recorded about one trial, or its log, or compare several."""
+    from hpsearch.cli.results.listing import name_and_numbers, print_comparison, print_trial
     from hpsearch.cli.results.logs import print_logs
-    from hpsearch.cli.results.show import name_and_numbers, print_comparison, print_trial
 
     name, numbers = name_and_numbers(trials)
     if log or attempt is not None:
@@ -144,7 +143,7 @@ def report(
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Write what happened in a study as a page to send to others."""
-    from hpsearch.cli.results.report import report_study
+    from hpsearch.cli.results.export import report_study
 
     report_study(name, out, storage, force=force)
 
@@ -180,7 +179,7 @@ def dashboard(
     ] = False,
 ) -> None:
     """Serve the studies of a database as pages to this machine or, with a token, to others."""
-    from hpsearch.cli.dashboard import serve_dashboard
+    from hpsearch.cli.serving import serve_dashboard
 
     serve_dashboard(name, host, port, storage, allow_changes=allow_changes)
 
@@ -194,6 +193,6 @@ def mcp(
     ] = False,
 ) -> None:
     """Serve studies to an agent by the Model Context Protocol, over stdin and stdout."""
-    from hpsearch.cli.results.mcp import serve_agents
+    from hpsearch.cli.serving import serve_agents
 
     serve_agents(storage, allow_changes=allow_changes)

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hpsearch.cli.commands.app import SEARCH, app
-from hpsearch.cli.commands.groups import command
+from hpsearch.cli.commands.app import SEARCH, app, command
 from hpsearch.cli.options import (
     LARGEST_COUNT,
     Address,
@@ -58,7 +57,7 @@ def init(
     ] = None,
 ) -> None:
     """Write a study file with comments, to start from."""
-    from hpsearch.cli.study_files import init
+    from hpsearch.cli import init
 
     if source is not None:
         if data.given or kind or command or wanted.metric:
@@ -83,8 +82,8 @@ def check(
     ] = False,
 ) -> None:
     """Check a study file and its data, try one training step, and print the plan."""
+    from hpsearch.cli.init import print_schema
     from hpsearch.cli.studies.check import check_study
-    from hpsearch.cli.study_files.schema import print_schema
 
     if schema and study is not None:
         raise UserError("--schema goes without a study file", "remove the one or the other")

@@ -1,8 +1,11 @@
-"""`hpsearch best`: the best configurations, to read or to train again."""
+"""`hpsearch best`: the best configurations, to read or to train; the result that `run` prints."""
 
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +14,21 @@ from rich.console import RenderableType
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
-from hpsearch.documents.trials import best_documents, listed
+from hpsearch.cli.streams import ReaderGone
+from hpsearch.documents import best_documents, listed
 from hpsearch.errors import UserError
-from hpsearch.result.reading import study_result
-from hpsearch.result.study_result import StudyResult
+from hpsearch.result.study_result import StudyResult, study_result
+from hpsearch.result.training import as_argument, to_train
 from hpsearch.result.unfinished import unfinished
 from hpsearch.store.reading.provenance import recorded_arithmetic
-from hpsearch.store.reading.queries import StudyHead, TrialRow
-from hpsearch.store.reading.standing import study_summary
+from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
+from hpsearch.store.reading.standing import study_status, study_summary
+from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.terminal import tables
-from hpsearch.words.certainty import how_sure, may_still_win
-from hpsearch.words.opening import opening
+from hpsearch.terminal.status import result_tables
+from hpsearch.words.certainty import how_sure, may_still_win, opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -125,3 +130,27 @@ def _absolute(value: Any, base: str | None) -> Any:
         return value
     path = Path(base) / value
     return str(path) if path.suffix in _DATA_SUFFIXES or is_there(path) else value
+
+
+def print_result(store: Store, name: str, suggested: Callable[[str], str]) -> None:
+    """Print the best configuration of a study with all that is known of it, and the next commands.
+    `suggested` completes one, such as ``best NAME``, to a command for this database."""
+    with store.reading() as connection:
+        study = find_study(connection, name)
+        result = study_result(connection, study)
+        status = study_status(connection, study, result.ranked)
+    # The study has ended as it has, whether or not somebody still reads this.
+    with suppress(ReaderGone, UserError):
+        commands = _next_commands(result, suggested)
+        show(*result_tables(result, status, commands, terminal_width()))
+        sys.stdout.flush()
+
+
+def _next_commands(result: StudyResult, suggested: Callable[[str], str]) -> list[tuple[str, str]]:
+    """The commands that most people want next, each with what it does."""
+    study, name = result.study, as_argument(result.study.name)
+    if not result.ranked:
+        return [(suggested(f"trials {name}"), "what happened to each trial")]
+    trial = None if study.has_best else result.ranked[0].trial.number
+    others = (suggested(f"best --top 5 {name}"), "the best five, side by side")
+    return [*to_train(study, trial, suggested), others]

@@ -1,8 +1,11 @@
 """`hpsearch export`: a study as a file, as a copy in a storage of Optuna's, or in experiment
-trackers."""
+trackers. `hpsearch report`: what happened in it, on one page to send to others.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,14 +14,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import StudyExport
-from hpsearch.cli.output import What, log_as_notes, note
-from hpsearch.cli.places import refuse_taken, whole_file
+from hpsearch.cli.output import What, command, log_as_notes, note, refuse_taken, whole_file
 from hpsearch.errors import Interrupted, Unreachable, UserError
+from hpsearch.report.data import report_data
+from hpsearch.report.page import html_report, markdown_report
 from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
 from hpsearch.study_file.validation import problems_of
-from hpsearch.words.numbers import count
+from hpsearch.words.numbers import count, size
 
 OPTUNA = "sqlite:///optuna.db"
 """The storage that `--to optuna` names."""
@@ -127,3 +131,36 @@ def _named(to: str) -> tuple[NamedTracker, ...]:
     except ValidationError as error:
         problem = problems_of(error)[0]
         raise UserError(f"--to: {problem.what}", f"name {PLACES}") from None
+
+
+HTML = (".html", ".htm")
+MARKDOWN = (".md", ".markdown")
+
+
+def report_study(name: str | None, to: Path | None, storage: str, *, force: bool) -> None:
+    """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
+    stdout.
+
+    Raises:
+        UserError: The name is that of neither, the file exists or cannot be written, or Plotly is
+            not installed.
+    """
+    if to is not None:
+        _refuse_place(to, force=force)
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        data = report_data(connection, study, time.time(), command)
+    if to is None:
+        sys.stdout.write(markdown_report(data))
+        return
+    text = html_report(data) if to.suffix.lower() in HTML else markdown_report(data)
+    with whole_file(to) as unfinished:
+        unfinished.write_text(text, "utf-8")
+    note(f"wrote {to} ({size(len(text.encode()))})")
+
+
+def _refuse_place(to: Path, *, force: bool) -> None:
+    if to.suffix.lower() not in (*HTML, *MARKDOWN):
+        message = f"{to}: reports are .html or .md files"
+        raise UserError(message, f"for example: -o {to.stem or 'report'}.html")
+    refuse_taken(to, force=force)

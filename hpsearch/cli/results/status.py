@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from sqlalchemy import Connection
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, suggested, terminal_width
-from hpsearch.documents.studies import status_document
+from hpsearch.documents import status_document
 from hpsearch.errors import UserError
-from hpsearch.store.reading.queries import StudyHead, find_study
-from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
+from hpsearch.live import EVERY_S, panel_of
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
 from hpsearch.terminal import status as view
-from hpsearch.terminal.panel import MOST_DECISIONS, TELLING, panel
 from trials.checkpoints import folders
-
-EVERY_S = 2.0
-"""Seconds between two looks at the database."""
-
-Seen = TypeVar("Seen")
 
 
 def print_status(name: str | None, storage: str, format_: TreeFormat) -> None:
@@ -58,67 +51,43 @@ def watch_status(name: str | None, storage: str, format_: TreeFormat) -> None:
         hint = "use --format json, which prints a line for each change"
         raise UserError("--watch does not print yaml", hint)
     console = Console(highlight=False)
+    is_drawn = format_ is TreeFormat.TABLE and console.is_terminal
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+    before: dict[str, Any] | None = None
     with closing(Store.open(storage, create=False)) as store:
         with store.reading() as connection:
             study = chosen_study(connection, name)
-        if format_ is TreeFormat.TABLE and console.is_terminal:
-            _draw(console, _looks(store, study.name, _parts))
-        else:
-            _print_changes(_looks(store, study.name, _document_and_parts), format_)
+        with live if is_drawn else nullcontext():
+            for document, parts in _looks(store, study.name):
+                if is_drawn:
+                    live.update(Group(*parts), refresh=True)
+                elif document != before and format_ is TreeFormat.JSON:
+                    emit_line(document)
+                elif document != before:
+                    show(*parts)
+                before = document
 
 
-def _looks(
-    store: Store, name: str, read: Callable[[Connection, StudyHead], Seen]
-) -> Iterator[Seen]:
-    """The study every few seconds, and once more when its driver has left. The transaction has
-    ended when a look is given out: who waits at a pager must not hold the database open."""
+def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[RenderableType]]]:
+    """The study every few seconds, and once more when its driver has left: as a document, and as
+    parts to draw. The transaction has ended when a look is given out: who waits at a pager must not
+    hold the database open."""
     while True:
         with store.reading() as connection:
             study = find_study(connection, name)
-            seen = read(connection, study)
-        yield seen
+            found = study_status(connection, study)
+            document = status_document(
+                found, study_trust(connection, study), found.checkpoint_bytes
+            )
+            if found.summary.driver is None:
+                disk = found.checkpoint_bytes
+                parts = view.status(found, time.time(), terminal_width(), disk, suggested=suggested)
+            else:
+                parts = [panel_of(connection, study, found)]
+        yield document, parts
         if study.driver is None:
             return
         time.sleep(EVERY_S)
-
-
-def _draw(console: Console, looks: Iterator[list[RenderableType]]) -> None:
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        for parts in looks:
-            live.update(Group(*parts), refresh=True)
-
-
-def _print_changes(
-    looks: Iterator[tuple[dict[str, Any], list[RenderableType]]], format_: TreeFormat
-) -> None:
-    before: dict[str, Any] | None = None
-    for document, parts in looks:
-        if document != before and format_ is TreeFormat.JSON:
-            emit_line(document)
-        elif document != before:
-            show(*parts)
-        before = document
-
-
-def _document_and_parts(
-    connection: Connection, study: StudyHead
-) -> tuple[dict[str, Any], list[RenderableType]]:
-    found = study_status(connection, study)
-    trust = study_trust(connection, study)
-    document = status_document(found, trust, found.checkpoint_bytes)
-    return document, _parts(connection, study, found)
-
-
-def _parts(
-    connection: Connection, study: StudyHead, found: StudyStatus | None = None
-) -> list[RenderableType]:
-    found = found or study_status(connection, study)
-    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
-    if found.summary.driver is None or study.budget is None:
-        disk = found.checkpoint_bytes
-        return view.status(found, time.time(), terminal_width(), disk, suggested=suggested)
-    height = shutil.get_terminal_size().lines
-    return [panel(view.picture(found, study.budget, decisions, time.time()), height)]
 
 
 def used(folder: str | None) -> int | None:

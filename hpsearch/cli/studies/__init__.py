@@ -1,7 +1,7 @@
 """Commands that check, run, change and remove studies, and train their best configurations.
 
 * `check`: before a study; `run`: run and resume; `submit`: the same as jobs of SLURM.
-* `asking`: requests to a study while it runs; `control`: stop and rm.
+* `control`: stop, rm, and requests to a study while it runs.
 * `import_runs`: past runs of other programs.
 * `train`: the final model; `repeat`: a trial again, as it was.
 """

@@ -25,8 +25,7 @@ from hpsearch.domain.facts import EarlierStudy
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
 from hpsearch.executors.cluster.address import refuse_unreachable
 from hpsearch.forecast import footprint, plan
-from hpsearch.forecast.plan import Capacity
-from hpsearch.forecast.sentence import sentence
+from hpsearch.forecast.plan import Capacity, sentence
 from hpsearch.rehearsal import first_trial
 from hpsearch.rehearsal.first_step import rehearse
 from hpsearch.store.connecting.database import Database

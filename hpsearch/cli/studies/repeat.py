@@ -13,6 +13,7 @@ from pathlib import Path
 from hpsearch.brain.trial_log import lacking
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
+from hpsearch.cli.studies.train import recorded_spec
 from hpsearch.creation.environment import environment
 from hpsearch.domain import events as ev
 from hpsearch.domain.records import Environment
@@ -27,7 +28,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
 )
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import parse, refusal
+from hpsearch.study_file.reading import refusal
 from hpsearch.study_run.workers import worker_config
 from hpsearch.terminal.escapes import escaped
 from hpsearch.words.numbers import count
@@ -98,11 +99,7 @@ def _read(name: str, number: int, storage: str) -> _Record:
         began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
         session = session_at(connection, study, began)
         computed = recorded_arithmetic(connection, study, number)
-    if not study.spec or study.base is None:
-        message = f"study {study.name} was not made from a study file"
-        raise UserError(message, "there is nothing that could train its trials again")
-    spec = parse(study.spec, base=Path(study.base), name=f"{study.name} (study file)")
-    return _Record(study, spec, detail, session, computed)
+    return _Record(study, recorded_spec(study), detail, session, computed)
 
 
 def _refuse(record: _Record, recorded: RecordedTraining) -> None:

@@ -16,9 +16,9 @@ from hpsearch.cli.options import (
     worker_count,
 )
 from hpsearch.cli.output import command, log_as_notes, note
-from hpsearch.cli.results.result import print_result
-from hpsearch.cli.studies.asking import raise_budget
+from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
+from hpsearch.cli.studies.control import raise_budget
 from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
@@ -27,7 +27,7 @@ from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.executors.cluster.address import refuse_unreachable
-from hpsearch.live import LiveView
+from hpsearch.live import LiveView, Look
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
@@ -227,7 +227,8 @@ def _drive(
         for line in advice(study_run.spec, *beside):
             note(line)
         notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
-        with LiveView(quiet=options.quiet) as view, stopped_by_signals(resume) as stop:
+        view = LiveView(Look(store, name), quiet=options.quiet)
+        with view, stopped_by_signals(resume) as stop:
             watches = [notices.watch, view.watch]
             if metrics is not None:
                 watches.append(metrics.watch)

@@ -13,7 +13,7 @@ from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.result.training import Way, as_argument, way_to_train
+from hpsearch.result.training import Way, to_train, way_to_train
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
@@ -54,7 +54,7 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
         study = chosen_study(connection, name)
         trial = _chosen(connection, study, wanted.trial)
         recorded = recorded_arithmetic(connection, study, trial.number)
-    spec = _spec_of(study)
+    spec = recorded_spec(study)
     if spec.task["kind"] not in BUILT_IN:
         message = f"study {study.name} searches your own code, which this command cannot train"
         raise UserError(message, _other_way(study, trial))
@@ -72,17 +72,15 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
 
 def _other_way(study: StudyHead, trial: TrialRow) -> str:
     """The advice for code of the user's own."""
-    only = f'best --where "number = {trial.number}" --format'
-    name = as_argument(study.name)
+    commands = [each for each, _ in to_train(study, trial.number, command)]
     if way_to_train(study.content) is Way.FILE:
-        train = "python -m trials winner.yaml --out DIR"
-        return f"train it with: {command(f'{only} yaml {name}')} > winner.yaml - and then: {train}"
+        return f"train it with: {' - and then: '.join(commands)}"
     if found := trial.best_checkpoint or trial.checkpoint:
         return f"the checkpoint of trial {trial.number} is {found}"
     again = "call your code with its parameters"
     if study.content["task"].get("library") == OPTUNA:
         again = "call the objective with optuna.trial.FixedTrial(its parameters)"
-    return f"trial {trial.number} kept no checkpoint; {again}: {command(f'{only} json {name}')}"
+    return f"trial {trial.number} kept no checkpoint; {again}: {commands[0]}"
 
 
 def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
@@ -157,7 +155,8 @@ def _chosen(connection: Connection, study: StudyHead, number: int | None) -> Tri
     return trial
 
 
-def _spec_of(study: StudyHead) -> StudySpec:
+def recorded_spec(study: StudyHead) -> StudySpec:
+    """The study file of a study. Raises UserError if it was not made from one."""
     if origin_of(study.content) is not None:
         raise UserError(
             f"study {study.name} was imported, so it has no task to train",

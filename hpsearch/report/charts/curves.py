@@ -12,14 +12,14 @@ import pandas as pd
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.report.charts import style
-from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
+from hpsearch.report.charts.style import Chart, joined, left_out, some_of
+from hpsearch.report.configurations import ranked_configurations
 from hpsearch.report.data import ReportData
-from hpsearch.report.frames.configurations import ranked_configurations
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.queries import TrialDetail
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
+    pass
 
 MOST_CURVES, MOST_POINTS = 150, 60
 
@@ -132,43 +132,35 @@ def side_by_side(
     """
     charts = []
     for goal in goals:
-        points = {each.trial.number: _points(each, goal, len(goals) == 1) for each in trials}
-        if max(map(len, points.values())) < 2:
-            continue
-        numbers = ", ".join(str(number) for number, own in points.items() if own)
-        alternative = f"{goal.metric} by {unit} of trial {numbers}."
-        charts.append(Chart(_overlaid(points, goal, unit), goal.metric, alternative))
-    return charts
-
-
-def _points(trial: TrialDetail, goal: GoalColumns, is_only: bool) -> list[tuple[float, float]]:
-    points = []
-    for report in trial.reports:
-        value = report["value"] if is_only else (report["metrics"] or {}).get(goal.metric)
-        if value is not None:
-            points.append((float(report["resource"]), float(value)))
-    return points
-
-
-def _overlaid(
-    points: dict[int, list[tuple[float, float]]], goal: GoalColumns, unit: str
-) -> go.Figure:
-    made = style.figure(320, showlegend=len(points) > 1)
-    resources: list[float] = []
-    for colour, (number, own) in zip(_SIDE_BY_SIDE, points.items(), strict=False):
-        frame = pd.DataFrame(own, columns=["resource", "value"])
-        resources += frame["resource"].tolist()
-        made.add_trace(
-            style.plotly().Scatter(
-                x=frame["resource"],
-                y=frame["value"],
+        made = style.figure(320, showlegend=len(trials) > 1)
+        drawn = {each.trial.number: _points(each, goal, len(goals) == 1) for each in trials}
+        for colour, (number, own) in zip(_SIDE_BY_SIDE, drawn.items(), strict=False):
+            trace = style.plotly().Scatter(
+                x=list(own),
+                y=list(own.values()),
                 mode="lines+markers" if len(own) < 100 else "lines",
                 marker={"size": 6},
                 line={"color": colour, "width": 2},
                 name=f"trial {number}",
                 hovertemplate="%{y:.5~g} at %{x}<extra></extra>",
             )
-        )
-    made.update_xaxes(style.axis(style.shown(unit), **style.ticks(resources)))
-    made.update_yaxes(style.axis(style.shown(goal.metric)))
-    return made
+            made.add_trace(trace)
+        if max(map(len, drawn.values())) < 2:
+            continue
+        resources = [at for own in drawn.values() for at in own]
+        made.update_xaxes(style.axis(style.shown(unit), **style.ticks(resources)))
+        made.update_yaxes(style.axis(style.shown(goal.metric)))
+        numbers = ", ".join(str(number) for number, own in drawn.items() if own)
+        alternative = f"{goal.metric} by {unit} of trial {numbers}."
+        charts.append(Chart(made, goal.metric, alternative))
+    return charts
+
+
+def _points(trial: TrialDetail, goal: GoalColumns, is_only: bool) -> dict[float, float]:
+    """The values that a trial has reported of an objective, by the resource."""
+    points = {}
+    for report in trial.reports:
+        value = report["value"] if is_only else (report["metrics"] or {}).get(goal.metric)
+        if value is not None:
+            points[float(report["resource"])] = float(value)
+    return points

@@ -10,16 +10,26 @@ import numpy as np
 import pandas as pd
 
 from hpsearch.report.charts import style
-from hpsearch.report.charts.chart import Chart, joined, left_out, some_of
-from hpsearch.report.charts.style import axis, figure, plotly, shown, value_range
-from hpsearch.report.data import ReportData
-from hpsearch.report.frames.configurations import (
+from hpsearch.report.charts.style import (
+    Chart,
+    axis,
+    figure,
+    joined,
+    left_out,
+    plotly,
+    shown,
+    some_of,
+    value_range,
+)
+from hpsearch.report.configurations import (
+    Importances,
     ParameterValues,
     Tier,
+    parameter_importances,
     parameter_values,
     ranked_configurations,
 )
-from hpsearch.report.frames.importances import Importances, parameter_importances
+from hpsearch.report.data import ReportData
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import rows_in
 
@@ -264,16 +274,4 @@ def _slice_axis(parameter: ParameterValues, values: pd.Series) -> dict[str, Any]
         return axis(title, type="category", categoryorder="array", categoryarray=order)
     if not parameter.log:
         return axis(title, **style.ticks(values))
-    return axis(title, type="log", **_log_ticks(values))
-
-
-def _log_ticks(values: pd.Series) -> dict[str, Any]:
-    """The ticks of a logarithmic axis: at most about four powers of ten; where there are fewer than
-    two, the ends of the range too."""
-    low, high = float(values.min()), float(values.max())
-    first, last = int(np.ceil(np.log10(low))), int(np.floor(np.log10(high)))
-    ticks = [10.0**power for power in range(first, last + 1)]
-    if len(ticks) < 2:
-        ticks = sorted({low, *ticks, high})
-    ticks = ticks[:: 1 + (len(ticks) - 1) // 4]
-    return {"tickvals": ticks, "ticktext": [style.brief(tick) for tick in ticks], "tickangle": 0}
+    return axis(title, type="log", nticks=4, exponentformat="e", tickangle=0)

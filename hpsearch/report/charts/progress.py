@@ -1,14 +1,25 @@
-"""The best value so far, against the compute time that was spent for it."""
+"""The best value so far, against compute time; and with several objectives the Pareto front."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hpsearch.domain.facts import Role
+from hpsearch.domain.lifecycle import State
 from hpsearch.ranking.again import Again
-from hpsearch.report.charts.chart import Chart
-from hpsearch.report.charts.style import CALM, WINNER, axis, figure, plotly, shown, time_scale
+from hpsearch.report.charts.style import (
+    CALM,
+    PALE,
+    WINNER,
+    Chart,
+    axis,
+    figure,
+    plotly,
+    shown,
+    time_scale,
+)
+from hpsearch.report.compute_time import improvements
 from hpsearch.report.data import ReportData
-from hpsearch.report.frames.progress import improvements
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.words.numbers import duration, number
 
@@ -67,3 +78,46 @@ def _mark_confirmed(made: go.Figure, confirmed: Again) -> None:
     made.add_hline(y=confirmed.mean, line=line)
     name = "mean of repeats" if low is None else "mean of repeats, one more training (90%)"
     made.add_trace(plotly().Scatter(x=[None], y=[None], mode="lines", line=line, name=name))
+
+
+def front(data: ReportData) -> Chart | None:
+    """All trials by the first two objectives, the front marked; None with one objective, and
+    without trials that have both values."""
+    if len(data.history.goals) < 2:
+        return None
+    across, up = data.history.goals[:2]
+    trials = data.history.trials
+    is_drawn = trials[across.column].notna() & trials[up.column].notna()
+    is_drawn &= (trials["role"] != Role.CONFIRM) & (trials["state"] != State.FAILED)
+    trials = trials[is_drawn]
+    if trials.empty:
+        return None
+    on_front = trials.index.isin([each.trial.number for each in data.ranked])
+    made = figure(400, showlegend=True)
+    kinds = (
+        ("other trials", ~on_front, PALE, "circle-open"),
+        ("front", on_front, WINNER, "diamond"),
+    )
+    for name, chosen, colour, symbol in kinds:
+        own = trials[chosen]
+        made.add_trace(
+            plotly().Scatter(
+                x=own[across.column].to_numpy(float),
+                y=own[up.column].to_numpy(float),
+                customdata=own.index.to_numpy(int),
+                mode="markers",
+                marker={"color": colour, "size": 8, "symbol": symbol},
+                name=name,
+                hovertemplate="trial %{customdata}<br>%{x:.5~g}, %{y:.5~g}<extra></extra>",
+            )
+        )
+    made.update_xaxes(axis(_title(across)))
+    made.update_yaxes(axis(_title(up)))
+    alternative = f"{on_front.sum()} of {len(trials)} trials are beaten by none in all objectives."
+    more = "The picture shows the first two objectives." if len(data.history.goals) > 2 else None
+    return Chart(made, "The front", alternative, more)
+
+
+def _title(goal: GoalColumns) -> str:
+    better = "more" if goal.maximize else "less"
+    return f"{shown(goal.metric)} ({better} is better)"

@@ -53,7 +53,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_listing_studies_loads_nothing_that_only_training_and_searching_need() -> None:
     heavy = ["torch", "ray", "pandas", "transformers", "scipy"]
-    loaded, _ = loaded_after("import hpsearch.cli.results.ls", heavy)
+    loaded, _ = loaded_after("import hpsearch.cli.results.listing", heavy)
     assert loaded == []
 
 

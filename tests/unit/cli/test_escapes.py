@@ -114,7 +114,7 @@ def test_lines_beside_tables_and_logs_steer_nothing(capsys: pytest.CaptureFixtur
 
 def test_the_live_view_steers_nothing() -> None:
     simulation = Simulation(spec_with(), curves=Bowl(diverges=0.5))
-    view = LiveView(quiet=False)
+    view = LiveView(str)
     view._console = Console(file=(said := io.StringIO()), width=300)
     while not simulation.study.finished:
         simulation.tick()

@@ -24,18 +24,15 @@ from rich.console import Console
 from starlette.testclient import TestClient
 
 import hpsearch
-from hpsearch.agents.reading import Reader
 from hpsearch.cli.output import What
 from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudyState, Trial
+from hpsearch.live import Look
 from hpsearch.pages.site import site_of
-from hpsearch.store.reading.queries import find_study
-from hpsearch.store.reading.standing import Standing, recent_decisions, study_status
+from hpsearch.store.reading.standing import Standing
 from hpsearch.store.store import Store
-from hpsearch.terminal.panel import panel
-from hpsearch.terminal.status import picture
 from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
 
@@ -177,6 +174,9 @@ def test_the_dashboard_shows_it(sqlite_url: str) -> None:
 
 
 def test_agents_are_told_it(sqlite_url: str) -> None:
+    pytest.importorskip("mcp", reason="needs the extra mcp")
+    from hpsearch.agents import Reader
+
     reader = Reader(sqlite_url)
     standings = {study["study"]: study["state"] for study in reader.studies()}
     assert standings == {name: standing for standing, name in NAMES.items()}
@@ -201,14 +201,10 @@ def test_notebooks_are_told_it(sqlite_url: str) -> None:
 
 def test_the_panel_of_a_running_study_shows_it(sqlite_url: str) -> None:
     for standing, name in NAMES.items():
-        with closing(Store.open(sqlite_url)) as store, store.reading() as connection:
-            study = find_study(connection, name)
-            status = study_status(connection, study)
-            decided = recent_decisions(connection, study, list(DecisionKind), 100)
-        budget = study.budget
-        assert budget is not None
         console = Console(width=200, height=100, record=True, file=io.StringIO())
-        console.print(panel(picture(status, budget, decided, BEGAN + 100.0), 100))
+        with closing(Store.open(sqlite_url)) as store:
+            assert Look(store, "not yet made")() == "starting ..."
+            console.print(Look(store, name)())
         told = console.export_text()
         assert standing in told
         assert_named(told, State)

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from hpsearch.cli.init import TEXTS, write_from_command, write_starter
 from hpsearch.cli.main import main
 from hpsearch.cli.options import DataOptions, StudyOptions
-from hpsearch.cli.study_files.init import TEXTS, write_from_command, write_starter
 from hpsearch.errors import UserError
 from hpsearch.starters.data import TaskData, names_of
 from hpsearch.starters.starters import STARTERS

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.cli.init import write_from_command
 from hpsearch.cli.options import StudyOptions
-from hpsearch.cli.study_files.init import write_from_command
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load

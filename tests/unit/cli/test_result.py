@@ -7,7 +7,7 @@ from contextlib import closing, redirect_stdout
 
 import pytest
 
-from hpsearch.cli.results.result import print_result
+from hpsearch.cli.results.best import print_result
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial

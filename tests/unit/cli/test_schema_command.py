@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hpsearch.cli.init import write_starter
 from hpsearch.cli.main import main
 from hpsearch.cli.options import DataOptions, StudyOptions
-from hpsearch.cli.study_files.init import write_starter
 from hpsearch.study_file.schema import study_file_schema
 
 SCHEMA = study_file_schema()

@@ -150,7 +150,7 @@ def test_a_study_goes_on_when_its_messages_cannot_be_written(
         with guarded():
             log_as_notes()
             study = Simulation(spec_with(), curves=Bowl(diverges=0.8))
-            with LiveView() as view:
+            with LiveView(str) as view:
                 while not study.study.finished:
                     study.tick()
                     note("a message " * 1000)

@@ -46,7 +46,7 @@ def test_a_searched_function_is_trained_by_its_own_program(run, save):
     save("own", [Trial(0, State.COMPLETE, {"x": 0.1}, value=0.5)], OWN)
     said = run("train", "own")
     assert said.code == 2
-    assert "python -m trials winner.yaml" in said.err
+    assert "python -m trials best.yaml" in said.err
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from hpsearch.forecast.plan import _limits
-from hpsearch.forecast.sentence import sentence
+from hpsearch.forecast.plan import _limits, sentence
 from support.studies.small import spec_with
 
 

@@ -109,7 +109,7 @@ def test_every_page_of_a_study_says_what_it_is_about(database_url: str) -> None:
         assert "flowers" in reading.get("/").text
         assert "mean of 3 trainings</h2>" in reading.get("/studies/1/report").text
         details = reading.get("/studies/1/report?details").text
-        assert "Trained with other seeds 3 times more" in details
+        assert "trained with other seeds 3 times more" in details
         assert "learning_rate" in reading.get("/studies/1/trials/3").text
 
 

@@ -7,13 +7,30 @@ import io
 from rich.console import Console
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.store.reading.standing import BudgetLine, RunningAttempt
-from hpsearch.terminal.panel import Picture, panel
+from hpsearch.domain.records import StudyState
+from hpsearch.store.reading.queries import StudyHead
+from hpsearch.store.reading.standing import BudgetLine, RunningAttempt, StudyStatus, StudySummary
+from hpsearch.terminal.status import panel
+
+SPEC = "budget: {trials: 24, per_trial: {epochs: 6}}"
+DECIDED = [f"trial {n} pause: it is behind" for n in range(8)]
 
 
-def drawn(picture: Picture, width: int = 100, height: int = 40) -> list[str]:
+def drawn(
+    *trials: RunningAttempt, width: int = 100, height: int = 40, name: str = "reviews"
+) -> list[str]:
+    limits = [
+        BudgetLine("trials", 12, 24),
+        BudgetLine("gpu_seconds", 1800.0, 3600.0),
+        BudgetLine("wall_clock_seconds", 60.0, None),
+    ]
+    running, one = StudyState.RUNNING, ("maximize",)
+    head = StudyHead(1, name, SPEC, one, running, None, 0.0, None, 60.0, "w", False, None)
+    counts = {State.RUNNING: len(trials), State.PAUSED: 4}
+    summary = StudySummary(head, counts, 1800.0, None, limits)
+    status = StudyStatus(summary, limits, 0.0, 40.0, list(trials), [])
     console = Console(file=io.StringIO(), width=width, height=height, highlight=False)
-    console.print(panel(picture, height))
+    console.print(panel(status, DECIDED, 1000.0, height))
     output = console.file
     assert isinstance(output, io.StringIO)
     return [line.rstrip() for line in output.getvalue().splitlines()]
@@ -25,30 +42,8 @@ def running(trial: int, gpu: float | None = None, verdict: str | None = None) ->
     return RunningAttempt(trial, 1, worker, None, None, began, resource, value, speed, gpu, verdict)
 
 
-def picture(*trials: RunningAttempt, **changes: object) -> Picture:
-    limits = [
-        BudgetLine("trials", 12, 24),
-        BudgetLine("gpu_seconds", 1800.0, 3600.0),
-        BudgetLine("wall_clock_seconds", 60.0, None),
-    ]
-    stated = {
-        "title": "reviews",
-        "counts": {State.RUNNING: len(trials), State.PAUSED: 4},
-        "workers": "2 ready, 2 busy",
-        "budget": limits,
-        "best": "accuracy 0.71 (trial 3)",
-        "pace": "40 trials/hour",
-        "total": 6.0,
-        "unit": "epochs",
-        "running": trials,
-        "now": 1000.0,
-        "decided": [f"trial {n} pause: it is behind" for n in range(8)],
-    }
-    return Picture(**{**stated, **changes})  # type: ignore[arg-type]
-
-
 def test_each_limit_and_each_running_trial_has_a_bar():
-    lines = drawn(picture(running(0, 0.93, "leads"), running(1)))
+    lines = drawn(running(0, 0.93, "leads"), running(1))
     told = "\n".join(lines)
     assert "12 of 24" in told
     assert "30 min of 1 h" in told
@@ -62,18 +57,18 @@ def test_each_limit_and_each_running_trial_has_a_bar():
 
 
 def test_a_low_terminal_shows_as_many_trials_as_it_has_lines_for():
-    lines = drawn(picture(*map(running, range(100))), height=30)
+    lines = drawn(*map(running, range(100)), height=30)
     assert len(lines) <= 30
     assert any(line.startswith("and 88 more") for line in lines)
 
 
 def test_texts_of_others_cannot_control_the_terminal():
-    told = "\n".join(drawn(picture(running(0, verdict="\x1b[2J[red]x"), best="\x1b]0;x\x07")))
+    told = "\n".join(drawn(running(0, verdict="\x1b[2J[red]x"), name="\x1b]0;x\x07"))
     assert "\x1b" not in told
     assert "[red]x" in told
 
 
 def test_a_narrow_terminal_cuts_the_last_column():
-    lines = drawn(picture(running(0, verdict="a long story " * 9)), width=90)
+    lines = drawn(running(0, verdict="a long story " * 9), width=90)
     assert max(map(len, lines)) <= 90
     assert any(line.endswith("…") for line in lines)

@@ -16,7 +16,7 @@ from hpsearch.result.study_result import StudyResult
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.reading.standing import BudgetLine, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.words.opening import opening
+from hpsearch.words.certainty import opening
 
 OVER = StudyState.FINISHED
 

@@ -1,8 +1,8 @@
-"""Axes: ranges that leave little out, and units that suit the values."""
+"""Axes that leave little out, units that suit the values, and the trials that are drawn of many."""
 
 from __future__ import annotations
 
-from hpsearch.report.charts.style import time_scale, value_range
+from hpsearch.report.charts.style import left_out, some_of, time_scale, value_range
 
 
 def test_a_few_values_far_worse_than_all_others_lie_outside() -> None:
@@ -19,3 +19,14 @@ def test_times_are_in_a_unit_that_suits_them() -> None:
     assert time_scale(90.0) == (1.0, "seconds")
     assert time_scale(3 * 3600.0) == (3600.0, "hours")
     assert time_scale(5 * 86400.0)[1] == "days"
+
+
+def test_of_many_trials_the_best_and_some_others_are_drawn() -> None:
+    assert some_of(range(5), 9) == [0, 1, 2, 3, 4]
+    chosen = some_of(range(1000), 60)
+    assert chosen[:20] == list(range(20)), "a third of them are the best"
+    assert len(chosen) == 60
+    assert chosen == sorted(chosen)
+    assert chosen[-1] == 999
+    assert left_out(60, 1000, "curves") is not None
+    assert left_out(5, 5, "curves") is None

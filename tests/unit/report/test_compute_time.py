@@ -7,8 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from hpsearch.report.frames.clocks import closed, driven_spans, gpu_clock, wall_clock
-from hpsearch.report.frames.spending import SpentOn, idle, spending
+from hpsearch.report.compute_time import closed, gpu_clock, idle, spending
 
 
 def attempts_of(*rows: tuple[int, str, float, float, str | None, float, float]) -> pd.DataFrame:
@@ -28,11 +27,10 @@ def test_gpu_time_is_spread_over_an_attempt() -> None:
     assert gpu_clock([90, 100, 105, 111, 120, 999], TWO_SLOTS).tolist() == [0, 0, 10, 21, 36, 36]
 
 
-def test_the_wall_clock_stands_still_between_drivers() -> None:
+def test_slots_do_not_wait_between_drivers() -> None:
     later = TWO_SLOTS.assign(started=TWO_SLOTS["started"] + 1000, ended=TWO_SLOTS["ended"] + 1000)
-    spans = driven_spans(pd.concat([TWO_SLOTS, later], ignore_index=True), [99.0, 1099.0])
-    assert [(span.begin, span.end) for span in spans] == [(100.0, 120.0), (1100.0, 1120.0)]
-    assert wall_clock([100, 120, 600, 1105, 2000], spans).tolist() == [0, 20, 20, 25, 40]
+    both = pd.concat([TWO_SLOTS, later], ignore_index=True)
+    assert idle(both, [99.0, 1099.0]) == 2 * idle(TWO_SLOTS, [99.0]) == 8.0
 
 
 def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others() -> None:
@@ -46,20 +44,16 @@ def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others() -> None
 
 
 def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top() -> None:
-    spans = driven_spans(TWO_SLOTS, [])
-    spent = spending(TWO_SLOTS.assign(**STATES), spans).set_index("part")["gpu_seconds"]
-    assert spent[SpentOn.FINISHED] == 15.0
-    assert spent[SpentOn.PAUSED] == 8.0
-    assert spent[SpentOn.FAILED] == 6.0, "a lost attempt is lost, whatever became of its trial"
-    assert spent[SpentOn.OVERHEAD] == 7.0
-    assert idle(TWO_SLOTS, spans) == {"w0": 0.0, "w1": 4.0}
-    assert spent[SpentOn.IDLE] == pytest.approx(4.0)
-    assert spent.sum() == pytest.approx(TWO_SLOTS["gpu_seconds"].sum() + 4.0)
+    spent = spending(TWO_SLOTS.assign(**STATES), [])
+    assert spent == {
+        "finished": (15.0, 1),
+        "paused or pruned": (8.0, 1),
+        "failed or lost": (6.0, 1),  # whatever became of its trial
+        "start-up": (7.0, 2),
+        "idle slots": (pytest.approx(4.0), 0),
+    }
 
 
 def test_repeats_are_the_confirmations() -> None:
     repeat = TWO_SLOTS.assign(outcome="complete")
-    spent = spending(repeat.assign(**STATES), driven_spans(repeat, [])).set_index("part")[
-        "gpu_seconds"
-    ]
-    assert spent[SpentOn.CONFIRMED] == 6.0
+    assert spending(repeat.assign(**STATES), [])["confirmation"] == (6.0, 1)

@@ -1,20 +1,57 @@
-"""`hpsearch show`: everything that is recorded about one trial, or several side by side."""
+"""`hpsearch ls`, `trials` and `show`: studies, trials, and one trial or several in full."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from hpsearch.cli.opening import chosen_study, reading
-from hpsearch.cli.output import TreeFormat, emit_tree, show, terminal_width
+from hpsearch.cli.options import Selection
+from hpsearch.cli.output import Format, TreeFormat, emit, emit_tree, note, show, terminal_width
 from hpsearch.cli.results.status import used
-from hpsearch.documents.trials import comparison_document, trial_document
+from hpsearch.cli.streams import held_back
+from hpsearch.documents import comparison_document, study_document, trial_document
 from hpsearch.errors import UserError
 from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.logs import logs_of
+from hpsearch.store.reading.queries import Rows, each_trial
+from hpsearch.store.reading.standing import list_studies
+from hpsearch.terminal import tables
 from hpsearch.terminal import trial as view
-from hpsearch.terminal.comparison import comparison
+from hpsearch.terminal.trial import comparison
 from trials.checkpoints import folders
+
+
+def print_studies(storage: str, format_: Format) -> None:
+    """Print all studies, the newest first."""
+    with reading(storage) as connection:
+        studies = list_studies(connection)
+    if format_ is not Format.TABLE:
+        emit([study_document(each) for each in studies], format_)
+    elif studies:
+        show(tables.studies(studies, terminal_width()))
+    else:
+        note("no studies yet; start one with: hpsearch run STUDY.yaml")
+
+
+def print_trials(name: str | None, selection: Selection, format_: Format, storage: str) -> None:
+    """Print the selected trials of a study, a table for each thousand of them."""
+    with held_back(), reading(storage) as connection:
+        study = chosen_study(connection, name)
+        rows = each_trial(connection, study, **asdict(selection))
+        if format_ is not Format.TABLE:
+            emit(Rows(lambda: (row.as_plain() for row in rows)), format_)
+            return
+        is_empty = True
+        for some in rows.parts():
+            show(tables.trials(some, terminal_width()))
+            is_empty = False
+    if is_empty and selection.where:
+        note(f"--where selects no trials of {study.name}")
+    elif is_empty:
+        note(f"no trials of {study.name} yet")
+
 
 EXAMPLES = "for example: hpsearch show NAME 7, or hpsearch show NAME 7 12"
 

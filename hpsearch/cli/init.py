@@ -1,18 +1,40 @@
-"""`hpsearch init`: write a study file with comments, to start from."""
+"""`hpsearch init`: write a study file with comments, to start from, with its JSON Schema."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 from pathlib import Path
 
 from hpsearch.cli.options import DataOptions, StudyOptions
-from hpsearch.cli.output import note
-from hpsearch.cli.places import refuse_taken, whole_file
-from hpsearch.cli.study_files import schema
+from hpsearch.cli.output import note, refuse_taken, whole_file
 from hpsearch.errors import UserError
 from hpsearch.starters import command_lines
 from hpsearch.starters.starters import STARTERS, objective, quoted, starter
+from hpsearch.study_file.schema import study_file_schema
+
+SCHEMA_FILE = "hpsearch.schema.json"
+"""The file beside a study file that the study file's first line refers to."""
+FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}"
+"""The comment that leads editors to the schema."""
+
+
+def print_schema() -> None:
+    sys.stdout.write(_schema())
+
+
+def _write_schema(path: Path) -> None:
+    """Write the schema, also in place of an earlier version's. Raises UserError if it cannot be
+    written."""
+    with whole_file(path) as unfinished:
+        unfinished.write_text(_schema(), encoding="utf-8")
+
+
+def _schema() -> str:
+    return json.dumps(study_file_schema(), indent=1) + "\n"
+
 
 TEXTS = ("text_classification", "text_regression")
 LOOKED_AT = (*TEXTS, "tabular")
@@ -85,12 +107,12 @@ def _file_at(path: Path) -> Path:
 
 def _write_both(path: Path, content: str, *, force: bool) -> None:
     """Write a study file and the schema beside it, and say what comes next."""
-    schema_path = path.parent / schema.NAME
+    schema_path = path.parent / SCHEMA_FILE
     refuse_taken(path, force=force)
     with whole_file(path) as unfinished:
-        unfinished.write_text(f"{schema.FIRST_LINE}\n{content}", encoding="utf-8")
-        schema.write(schema_path)
-    note(f"wrote {path}, and {schema.NAME}, which editors use to complete and check it")
+        unfinished.write_text(f"{FIRST_LINE}\n{content}", encoding="utf-8")
+        _write_schema(schema_path)
+    note(f"wrote {path}, and {SCHEMA_FILE}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")
 
 

@@ -1,1 +1,0 @@
-"""Study files: `init` writes one to start from, `schema` describes it to editors."""
