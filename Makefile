@@ -26,7 +26,7 @@ PARTS := --no-print-directory --jobs 2 --keep-going computing starting
 # Sums depend on a processor's vector instructions and on the number of threads. These tests have
 # passed with those of this machine; here torch, oneDNN and MKL are held to AVX2, where the machine
 # has more, and to the baseline.
-TRAINS := $(addprefix tests/unit/trials/,adapters final loop optim tasks)
+TRAINS := $(addprefix tests/unit/trials/,adapters loop tasks)
 PROGRAMS := tests/unit/trials/tasks/command
 PROCESSORS := $(PYTEST) $(SHARED_OUT) --quick --ignore $(PROGRAMS) $(TRAINS)
 AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2

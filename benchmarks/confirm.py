@@ -43,7 +43,7 @@ import yaml
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.search.ranking.selection import Ranked, rank
 from hpsearch.simulation.curves import Curve, RecordedCurves
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.models import Confirm, StudySpec

@@ -57,16 +57,16 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.optuna_storage.view import HistoryStorage
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.curve_model import forecast
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.searcher import Searcher
 from hpsearch.simulation.running import simulate
+from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run.brain import build_study
 from tables import show
 
 EPOCHS = 27

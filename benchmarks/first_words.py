@@ -60,14 +60,14 @@ def run_here(study: str, database: str, began: float) -> None:
     stamps = Stamps(began)
     from hpsearch.cli.main import main
     from hpsearch.cli.studies import run
-    from hpsearch.study_run import on_ray
+    from hpsearch.running.study_run import on_ray
 
     stamps.note("Python, imports of the command")
     stamps.follow(run, "load", "study file, its task checked")
     import ray
 
-    from hpsearch.driver.loop import Driver
-    from hpsearch.executors.ray import RayExecutor
+    from hpsearch.running.driver.loop import Driver
+    from hpsearch.running.executors.ray import RayExecutor
 
     stamps.note("import of Ray")
     stamps.follow(ray, "init", "start of Ray")

@@ -93,12 +93,12 @@ def with_hpsearch(load: Load, folder: Path, clock: Clock) -> None:
     """Run a study of hpsearch."""
     import yaml
 
-    from hpsearch.checkpoint_folders import folder_of_new
-    from hpsearch.creation.study import create_study
     from hpsearch.domain.lifecycle import State
+    from hpsearch.running.checkpoint_folders import folder_of_new
+    from hpsearch.running.creation.study import create_study
+    from hpsearch.running.study_run import on_ray
     from hpsearch.store.store import Store
     from hpsearch.study_file.reading import parse
-    from hpsearch.study_run import on_ray
 
     (folder / "null_task.py").write_text(NULL_TASK)
     text = yaml.safe_dump(

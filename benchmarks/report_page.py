@@ -37,10 +37,10 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, StudyState, Trial
-from hpsearch.report.data import report_data
-from hpsearch.report.page import html_report, markdown_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import html_report, markdown_report
 from tables import show
 
 PARAMETERS = 20

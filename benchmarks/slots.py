@@ -30,18 +30,18 @@ from typing import Any, NamedTuple
 import yaml
 
 from hpsearch.brain.study import Study
-from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
-from hpsearch.driver.loop import Driver, Executor
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver, Executor
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.leases import Entry
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run.brain import build_study
 from tables import show
 
 REPORTS = 10
@@ -226,9 +226,9 @@ def spec_of(folder: Path, slots: int, sampler: str) -> StudySpec:
 @contextmanager
 def on_ray(spec: StudySpec, folder: Path) -> Iterator[Executor]:
     """Real workers on a local Ray."""
-    from hpsearch.executors.cluster.ray_cluster import cluster
-    from hpsearch.executors.ray import RayExecutor
-    from hpsearch.study_run.workers import worker_config
+    from hpsearch.running.executors.cluster.ray_cluster import cluster
+    from hpsearch.running.executors.ray import RayExecutor
+    from hpsearch.running.study_run.workers import worker_config
 
     with cluster(None, spec.resources):
         executor = RayExecutor(worker_config(spec, str(folder)), spec.resources)

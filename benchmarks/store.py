@@ -214,8 +214,8 @@ def in_this_process(url: str, words: list[str]) -> None:
 def _page(url: str) -> None:
     from starlette.testclient import TestClient
 
-    from hpsearch.pages.site import site_of
     from hpsearch.store.store import Store
+    from hpsearch.views.pages.site import site_of
 
     with closing(Store.open(url)) as store, TestClient(site_of(store, allow_changes=False)) as site:
         answer = site.get("/studies/1/trials")

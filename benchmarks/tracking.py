@@ -23,15 +23,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hpsearch.creation.study import create_study
-from hpsearch.driver.loop import Driver, watched_by
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver, watched_by
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.tracking.processes import Senders
 from hpsearch.simulation.running import Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import NamedTracker
-from hpsearch.study_run.brain import build_study
-from hpsearch.tracking.processes import Senders
 from tables import show
 
 STUDY = """

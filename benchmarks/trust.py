@@ -8,9 +8,9 @@ none, moderate, high, or perfect. The noise is either new at each rung, or goes 
 (`walk`), as the luck of a training does.
 
 After each study, the ends of all its trials are read from the curves, also of those that paused.
-The table compares what `hpsearch.ranking.trust` says with that at each rung: the correlation among
-all trials that reached the rung, the truth and what is stated, as means, and how often the stated
-90% interval covers the truth of its study.
+The table compares what `hpsearch.search.ranking.trust` says with that at each rung: the correlation
+among all trials that reached the rung, the truth and what is stated, as means, and how often the
+stated 90% interval covers the truth of its study.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import yaml
 
 from hpsearch.domain.history import History
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.ranking.trust import RungTrust, TrialCurve, rank_correlation, trust
+from hpsearch.search.ranking.trust import RungTrust, TrialCurve, rank_correlation, trust
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.models import StudySpec

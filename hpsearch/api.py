@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from sqlalchemy import Connection
 
-from hpsearch.documents import listed
 from hpsearch.errors import UserError
-from hpsearch.ranking.selection import expectation_of
-from hpsearch.result.study_result import study_result
+from hpsearch.search.ranking.selection import expectation_of
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
 from hpsearch.store.reading.queries import (
@@ -22,13 +20,15 @@ from hpsearch.store.reading.queries import (
     study_requests,
 )
 from hpsearch.store.store import Store
+from hpsearch.views.documents import listed
+from hpsearch.views.result.study_result import study_result
 
 if TYPE_CHECKING:
     import optuna
     import plotly.graph_objects as go
 
-    from hpsearch.report.charts.style import Chart
-    from hpsearch.report.data import ReportData
+    from hpsearch.views.report.charts.style import Chart
+    from hpsearch.views.report.data import ReportData
 
 
 REQUEST_COLUMNS = (
@@ -102,7 +102,7 @@ class StudyReader:
         """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
         and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
         seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
-        from hpsearch.words.requests import as_plain
+        from hpsearch.views.words.requests import as_plain
 
         with self._reading() as (connection, study):
             found = study_requests(connection, study)
@@ -112,7 +112,7 @@ class StudyReader:
         """The study as it is now as Optuna's, for its plots and importances."""
         import optuna
 
-        from hpsearch.optuna_storage.view import HistoryStorage
+        from hpsearch.store.optuna_storage.view import HistoryStorage
 
         storage = HistoryStorage(self._store.load(self.name))
         return optuna.load_study(study_name=self.name, storage=storage)
@@ -126,19 +126,19 @@ class StudyReader:
         Raises:
             UserError: There is nothing to draw yet.
         """
-        from hpsearch.report.charts.progress import best_so_far
+        from hpsearch.views.report.charts.progress import best_so_far
 
         return self._drawn(lambda data: best_so_far(data, data.goal))
 
     def plot_curves(self) -> go.Figure:
         """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
-        from hpsearch.report.charts.curves import curves
+        from hpsearch.views.report.charts.curves import curves
 
         return self._drawn(lambda data: curves(data, data.goal))
 
     def plot_parallel_coordinates(self) -> go.Figure:
         """A line for each trial through its most important parameters to its objective."""
-        from hpsearch.report.charts.parameters import configurations, parallel_coordinates
+        from hpsearch.views.report.charts.parameters import configurations, parallel_coordinates
 
         return self._drawn(
             lambda data: parallel_coordinates(data.goal, configurations(data, data.goal))
@@ -146,13 +146,13 @@ class StudyReader:
 
     def plot_slices(self) -> go.Figure:
         """The worth of trials against each of the most important parameters."""
-        from hpsearch.report.charts.parameters import configurations, slices
+        from hpsearch.views.report.charts.parameters import configurations, slices
 
         return self._drawn(lambda data: slices(data.goal, configurations(data, data.goal)))
 
     def plot_importances(self) -> go.Figure:
         """The share of the differences between trials that each parameter explains."""
-        from hpsearch.report.charts.parameters import configurations, importances
+        from hpsearch.views.report.charts.parameters import configurations, importances
 
         return self._drawn(lambda data: importances(configurations(data, data.goal)))
 
@@ -170,12 +170,12 @@ class StudyReader:
         return f"<study {self.name} in {self._store.display_url}>"
 
     def _repr_html_(self) -> str:
-        from hpsearch.report.page import summary
+        from hpsearch.views.report.page import summary
 
         return summary(self._report_data())
 
     def _report_data(self) -> ReportData:
-        from hpsearch.report.data import report_data
+        from hpsearch.views.report.data import report_data
 
         with self._reading() as (connection, study):
             return report_data(connection, study, time.time(), self._store.command)

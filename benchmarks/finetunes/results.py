@@ -19,7 +19,7 @@ from typing import Any
 from finetunes.study import BuiltInLoop, FineTune, Loop, PlainLoop
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
-from hpsearch.ranking.selection import rank
+from hpsearch.search.ranking.selection import rank
 
 DATABASE = "hpsearch.db"
 EQUAL = 1e-9

@@ -21,12 +21,12 @@ from typing import Any, Protocol
 import pandas as pd
 from optuna.distributions import BaseDistribution
 
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.search.proposals import derived_seed
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load, parse
 from hpsearch.study_file.space import distribution_of
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.study_run.workers import worker_config
 from recorded import data as recorded_data
 from trials.contract import Diverged, Setup
 from trials.running import arithmetic

@@ -142,8 +142,8 @@ class Floor:
         """Train one trial."""
         import torch
 
-        from trials.optim.precision import Precision
-        from trials.optim.schedules import multiplier
+        from trials.devices.precision import Precision
+        from trials.loop.optim.schedules import multiplier
         from trials.running.randomness import Use, derive, seed_everything
 
         job, precision = self._job, Precision("auto", torch.device(self._job.device))
@@ -389,7 +389,7 @@ def best_precision(job: Job) -> str:
     """The precision that suits the device, in Accelerate's terms."""
     import torch
 
-    from trials.optim.precision import best_for
+    from trials.devices.precision import best_for
 
     name = best_for(torch.device(job.device))
     return "no" if name == "fp32" else name

@@ -14,11 +14,11 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.selection import rank
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.search.ranking.selection import rank
 from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run.brain import build_study
 from races.curves import METRIC, Task
 from races.race import Judge, Result, Terms, moments
 

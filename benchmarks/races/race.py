@@ -5,8 +5,8 @@ runs in its own driver and simulated executor. Both see the same curves, pay the
 report at the same levels, and may continue a paused trial from where it was, at no cost.
 
 At each moment, a method recommends a configuration. For hpsearch that is the first of
-`hpsearch.ranking.selection.rank`, which is what `hpsearch best` prints. For all peers it is the
-configuration with the best value reported so far, at any resource. This is Syne Tune's rule. It
+`hpsearch.search.ranking.selection.rank`, which is what `hpsearch best` prints. For all peers it is
+the configuration with the best value reported so far, at any resource. This is Syne Tune's rule. It
 favours Optuna, whose own rule has no best trial before one is complete. Where curves turn upwards
 again it flatters early values, so peers are judged a second time by the configuration whose newest
 value is the best.

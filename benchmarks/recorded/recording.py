@@ -31,11 +31,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.worker_config import WorkerConfig
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import suggest
-from hpsearch.study_run.workers import worker_config
 from trials.contract import Setup, Task
 from trials.running import arithmetic
 from trials.running.runner import Runner, failure_of

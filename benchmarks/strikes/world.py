@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 from ray.cluster_utils import Cluster
 
-from hpsearch.executors.ray_slot import WorkerActor
+from hpsearch.running.executors.ray_slot import WorkerActor
 
 HEALTH_CHECKS = 4
 """So many in a row a node may leave unanswered."""

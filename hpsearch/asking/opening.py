@@ -15,19 +15,19 @@ from hpsearch.asking.session import AskingSession
 from hpsearch.asking.study import AskedStudy
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.reopening import reopen
-from hpsearch.creation.environment import environment
-from hpsearch.creation.study import create_study, spec_of
-from hpsearch.creation.warm_start import earlier_studies
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
+from hpsearch.running.creation.environment import environment
+from hpsearch.running.creation.study import create_study, spec_of
+from hpsearch.running.creation.warm_start import earlier_studies
+from hpsearch.running.study_run.ownership import release_if_dead
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.study_run.ownership import release_if_dead
 from trials.descriptions import yaml_source
 from trials.descriptions.description import ASK
 

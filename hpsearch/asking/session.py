@@ -20,19 +20,19 @@ from sqlalchemy import Connection
 
 from hpsearch.asking.transaction import Transaction
 from hpsearch.brain.study import Study
-from hpsearch.creation.study import spec_of
 from hpsearch.domain.events import Avoid
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.journal import RENEW_S, patiently
 from hpsearch.errors import HpsearchError, UserError
+from hpsearch.running.creation.study import spec_of
+from hpsearch.running.driver.journal import RENEW_S, patiently
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.store import contents, heartbeats, leases, owners
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.heartbeats import Heartbeat, Key
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_run.brain import build_study
 
 log = logging.getLogger("hpsearch")
 

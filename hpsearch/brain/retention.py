@@ -3,7 +3,8 @@
 A trial that can no longer come back does not need its checkpoint any more: one that failed, was
 pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
 the trials at rungs may wait there; the others are pruned. Therefore the space that a study takes is
-bounded, however many trials it tries. Trials are in the order of `hpsearch.ranking.selection`.
+bounded, however many trials it tries. Trials are in the order of
+`hpsearch.search.ranking.selection`.
 
 Where the study file limits the space (`checkpoints.max_gb`), weights of trials that ended go first,
 and then trials that wait, the worst first. Running trials and the best one keep theirs.
@@ -20,9 +21,9 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.in_order import InOrder
-from hpsearch.ranking.pareto import foremost, pareto_front
-from hpsearch.ranking.selection import counts, place_of, rank
+from hpsearch.search.ranking.in_order import InOrder
+from hpsearch.search.ranking.pareto import foremost, pareto_front
+from hpsearch.search.ranking.selection import counts, place_of, rank
 from hpsearch.study_file.models import GB, StudySpec
 
 BEST = 10

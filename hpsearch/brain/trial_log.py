@@ -10,7 +10,7 @@ from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import CONSTRAINT, Decision, ReportRecord, Trial
-from hpsearch.ranking.selection import EXPECTED
+from hpsearch.search.ranking.selection import EXPECTED
 from hpsearch.search.worth import Worth
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Held

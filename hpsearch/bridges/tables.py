@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns, Problems
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.numbers import cell
 from hpsearch.errors import UserError
 from hpsearch.store.reading.frames import StudyTable
 from hpsearch.study_file.expressions.meaning import nested_in
-from hpsearch.words.numbers import cell
 from trials.contract import TaskError
 from trials.settings import as_scalar, nearest
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from sqlalchemy import URL
 
 from hpsearch.cli.output import note, whole_file
+from hpsearch.domain.numbers import count, duration, moment, size
 from hpsearch.errors import StudyHeld, UserError
 from hpsearch.store import schema
 from hpsearch.store.audit.checkpoints import unusable
@@ -21,7 +22,6 @@ from hpsearch.store.reading.queries import find_study, study_heads
 from hpsearch.store.store import Store, upgrade
 from hpsearch.store.upkeep import backup, shrinking, thinning
 from hpsearch.study_file.types import seconds_of
-from hpsearch.words.numbers import count, duration, moment, size
 
 _OF_A_COPY = (
     "results are read from it as before, and its trials go on from what is left, or begin anew"

@@ -11,9 +11,9 @@ from pathlib import Path
 from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.cli.output import note, refuse_taken, whole_file
 from hpsearch.errors import UserError
-from hpsearch.starters import command_lines
-from hpsearch.starters.starters import STARTERS, objective, quoted, starter
 from hpsearch.study_file.schema import study_file_schema
+from hpsearch.study_file.starters import command_lines
+from hpsearch.study_file.starters.starters import STARTERS, objective, quoted, starter
 
 SCHEMA_FILE = "hpsearch.schema.json"
 """The file beside a study file that the study file's first line refers to."""
@@ -76,7 +76,7 @@ def _looked_at(
     kind: str | None, train: Path, data: DataOptions, metric: str | None
 ) -> tuple[str, dict[str, str]]:
     """The kind of the task, and what a starter names of it, by the data."""
-    from hpsearch.starters import data as training_data
+    from hpsearch.study_file.starters import data as training_data
 
     table = training_data.read(train)
     kind = kind or training_data.kind_of(table, data.text or (), data.label or ())

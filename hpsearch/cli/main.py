@@ -13,7 +13,7 @@ from hpsearch.cli import interrupts, streams
 from hpsearch.cli.commands.app import app
 from hpsearch.cli.output import note, suggest_for
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
-from hpsearch.executors.cluster import ray_thread
+from hpsearch.running.executors.cluster import ray_thread
 
 # isort: split
 # Importing them adds their commands to the program, in the order of its help.

@@ -16,11 +16,11 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from hpsearch.domain.numbers import finite
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE, for_database
-from hpsearch.terminal.escapes import escaped, plain
-from hpsearch.words.numbers import finite
-from trials.disk import whole_files
+from hpsearch.views.terminal.escapes import escaped, plain
+from trials.checkpoints.disk import whole_files
 from trials.settings import as_scalar
 
 PLAIN_WIDTH = 100_000

@@ -52,8 +52,8 @@ def serve_dashboard(
             import_module(package)
         import uvicorn
 
-        from hpsearch.pages.gate import Gate
-        from hpsearch.pages.site import site_of
+        from hpsearch.views.pages.gate import Gate
+        from hpsearch.views.pages.site import site_of
     except ModuleNotFoundError as error:
         hint = "install it, in the folder of hpsearch's sources: pip install '.[dashboard]'"
         raise UserError(f"the dashboard needs the package {error.name}", hint) from None
@@ -141,7 +141,7 @@ def serve_agents(storage: str, *, allow_changes: bool) -> None:
         StoreUnreachable: There is no such database.
     """
     try:
-        from hpsearch.agents import server_of
+        from hpsearch.views.agents import server_of
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
-from hpsearch.documents import ranked_document
 from hpsearch.domain.history import History
+from hpsearch.domain.numbers import count, duration
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError
-from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.search.ranking.pareto import pareto_front
+from hpsearch.search.ranking.selection import Ranked, rank
 from hpsearch.simulation.curve_file import CurveFile, load_curves
 from hpsearch.simulation.curves import RecordedCurves
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
-from hpsearch.terminal import tables
-from hpsearch.words.numbers import count, duration
+from hpsearch.views.documents import ranked_document
+from hpsearch.views.terminal import tables
 
 
 def simulate_study(

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from hpsearch.domain.history import History
-from hpsearch.ranking.trust import ranks
 from hpsearch.search.curve_model.encoding import Floats
+from hpsearch.search.ranking.trust import ranks
 from hpsearch.search.rungs import Rungs
 
 CORRELATIONS = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96])

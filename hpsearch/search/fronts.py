@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from hpsearch.ranking.pareto import crowding, dominates
+from hpsearch.search.ranking.pareto import crowding, dominates
 from hpsearch.search.rungs import LEAST_SAME, SAME, Rung
 from hpsearch.search.worth import ParetoPoint
 

@@ -25,10 +25,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
-from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
 from hpsearch.search.optuna_private import RandomStates, know_space, unheard
+from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
 from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats

@@ -13,7 +13,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.in_order import InOrder
+from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.worth import score_of
 
 

@@ -35,7 +35,7 @@ from scipy.special import ndtri
 
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.records import Trial
-from hpsearch.ranking.trust import rank_correlation, unrestricted
+from hpsearch.search.ranking.trust import rank_correlation, unrestricted
 
 
 class Verdict(enum.Enum):

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 
 from hpsearch.brain.study import Study
-from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
-from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import POLL_S, Driver, Watch
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.journal import LEASE_TTL_S
+from hpsearch.running.driver.loop import POLL_S, Driver, Watch
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_run.brain import build_study
 
 OWNER = "simulation"
 IN_MEMORY = "sqlite://"

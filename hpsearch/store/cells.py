@@ -18,7 +18,7 @@ from sqlalchemy.types import TypeEngine
 
 from hpsearch.errors import Damaged
 from hpsearch.store import codec
-from trials.disk.names import UnsafeName, component
+from trials.checkpoints.disk.names import UnsafeName, component
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

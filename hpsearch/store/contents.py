@@ -46,7 +46,7 @@ from hpsearch.domain.records import (
     Trial,
 )
 from hpsearch.errors import Damaged, StudyNotFound
-from hpsearch.ranking.selection import counts, standing
+from hpsearch.search.ranking.selection import counts, standing
 from hpsearch.store import leases, schema, tallies
 from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (

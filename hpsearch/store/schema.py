@@ -184,8 +184,8 @@ trials = Table(
     Index(None, "study_id", "revision"),
     Index(None, "study_id", "state"),
 )
-"""`revision` is the study's at the last commit that touched the trial, its attempts or its
-reports. `violation` and `standing` are what trials are ranked by (`hpsearch.ranking.selection`),
+"""`revision` is the study's at the last commit that touched the trial, its attempts or its reports.
+`violation` and `standing` are what trials are ranked by (`hpsearch.search.ranking.selection`),
 written with each trial; `standing` is NULL of one that cannot be ranked."""
 
 RANKED = trials.c.standing.is_not(None)

@@ -14,9 +14,9 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hpsearch.domain.records import StudyRecord
-from hpsearch.pages.gate import Gate
-from hpsearch.pages.site import site_of
 from hpsearch.store.store import Store
+from hpsearch.views.pages.gate import Gate
+from hpsearch.views.pages.site import site_of
 from support.running.browsers import Visit
 from support.running.dashboards import served, serving
 

@@ -17,10 +17,10 @@ pytest.importorskip("starlette")
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from hpsearch.report.data import report_data
-from hpsearch.report.page import html_report
 from hpsearch.store.reading.queries import study_of_id
 from hpsearch.store.store import Store
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import html_report
 from support.patience import PATIENCE_MS
 from support.running.dashboards import serving, site_behind_gate
 from support.studies.looks import LOOKS, save_all

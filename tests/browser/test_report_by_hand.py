@@ -20,10 +20,10 @@ pytest.importorskip("PIL")
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
-from hpsearch.report.data import report_data
-from hpsearch.report.page import html_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import html_report
 from support.patience import PATIENCE_MS
 from support.studies.looks import confirmed
 

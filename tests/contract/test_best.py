@@ -1,4 +1,5 @@
-"""The database ranks trials as `hpsearch.ranking` does, and keeps tallies of what they took."""
+"""The database ranks trials as `hpsearch.search.ranking` does, and keeps tallies of what they
+took."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.ranking.selection import Ranked, rank
+from hpsearch.search.ranking.selection import Ranked, rank
 from hpsearch.store import tallies as tallying
 from hpsearch.store import version
 from hpsearch.store.connecting.database import Database

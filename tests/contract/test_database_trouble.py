@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from hpsearch.creation.study import create_study
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import LeaseLost, StoreUnreachable, Unreachable, UserError
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.connecting import waiting
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
-from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, spec_with
 
 SPEC = spec_with(budget={"trials": 6, "per_trial": {"epochs": 9}})
@@ -170,7 +170,7 @@ def driver_of(store: Store, folder: Path, **more: Any) -> tuple[Driver, Simulate
 def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
     over_the_wire: Store, wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpsearch.driver.journal.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("hpsearch.running.driver.journal.time.sleep", lambda seconds: None)
     ticks = iter(range(10**6))
 
     def break_now_and_then(*_: object) -> None:
@@ -204,7 +204,7 @@ def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
             executor.now += seconds
 
         monkeypatch.setattr(store, "commit", gone)
-        monkeypatch.setattr("hpsearch.driver.journal.time.sleep", sleep)
+        monkeypatch.setattr("hpsearch.running.driver.journal.time.sleep", sleep)
         with pytest.raises(
             StoreUnreachable, match=r"the server is gone - waited 1\d\d s for it"
         ) as caught:
@@ -232,7 +232,7 @@ def test_a_driver_says_when_the_database_answers_again(
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             monkeypatch.setattr(
-                "hpsearch.driver.journal.time.sleep", lambda seconds: other.rollback()
+                "hpsearch.running.driver.journal.time.sleep", lambda seconds: other.rollback()
             )
             driver.run()
         assert store.load(SPEC.study).study.state is StudyState.FINISHED

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.driver.loop import Executor
-from hpsearch.executors.awaited import AwaitedExecutor
-from hpsearch.executors.cluster.ray_cluster import cluster
-from hpsearch.executors.cluster.ray_thread import RayThread
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.driver.loop import Executor
+from hpsearch.running.executors.awaited import AwaitedExecutor
+from hpsearch.running.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.cluster.ray_thread import RayThread
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.study_file.models import Resources
 from support.running.executor_events import of, wait_for
@@ -45,7 +45,7 @@ def train(params, trial):
         while True:
             time.sleep(0.01)
     if params["x"] > 0.6:  # from now on, each reading of the GPU's memory is a GiB more
-        from hpsearch.executors import worker
+        from hpsearch.running.executors import worker
         worker.allocated_bytes = lambda device, readings=itertools.count(): next(readings) << 30
     for epoch in {epochs}:
         if epoch <= start:
@@ -351,7 +351,7 @@ def test_a_worker_that_dies_takes_its_slot_down_and_another_comes(ray_executor: 
 def test_a_worker_that_does_not_stop_is_killed_and_replaced(
     ray_executor: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("hpsearch.executors.ray.STOP_GRACE_S", 0.5)
+    monkeypatch.setattr("hpsearch.running.executors.ray.STOP_GRACE_S", 0.5)
     executor = ray_executor()
     slot = slot_of(executor)
     executor.launch(launch(slot, x=0.75))

@@ -15,12 +15,13 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from hpsearch.cli.main import main
-from hpsearch.creation.study import create_study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import Damaged
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import RULES, StudyTrials, violations
 from hpsearch.store.contents import trials_since
@@ -28,7 +29,6 @@ from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import budget_in
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_run.brain import build_study
 from support.files.checkpoints import saved
 from support.studies.small import Bowl, Simulation, spec_with
 from trials.checkpoints.checkpoints import Checkpoints

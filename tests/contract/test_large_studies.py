@@ -17,8 +17,6 @@ from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
-from hpsearch.report.data import report_data
-from hpsearch.report.page import page
 from hpsearch.store import contents
 from hpsearch.store.reading import history_frames, queries, standing
 from hpsearch.store.reading.best import best_trials
@@ -26,6 +24,8 @@ from hpsearch.store.reading.frames import attempts_table, reports_table, trials_
 from hpsearch.store.reading.queries import each_trial, only_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.store import Store
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import page
 
 TRIALS, FETCHED = 200, 10
 SPEC = """

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.optuna_storage.view import FROM_OPTUNA, HistoryStorage
+from hpsearch.store.optuna_storage.view import FROM_OPTUNA, HistoryStorage
 from hpsearch.store.store import Store
 
 SPACE: dict[str, BaseDistribution] = {"x": FloatDistribution(-1.0, 1.0)}

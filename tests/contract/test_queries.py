@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lark import Token, Transformer, v_args
 
-from hpsearch.documents import status_document
 from hpsearch.domain.facts import DecisionKind, ErrorKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.numbers import moment
 from hpsearch.domain.records import (
     Attempt,
     Decision,
@@ -29,8 +29,7 @@ from hpsearch.domain.records import (
     Trial,
 )
 from hpsearch.errors import FilterError, StudyNotFound, UserError
-from hpsearch.ranking.selection import Ranked, rank
-from hpsearch.result.study_result import study_result
+from hpsearch.search.ranking.selection import Ranked, rank
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
 from hpsearch.store.reading.queries import (
@@ -46,9 +45,10 @@ from hpsearch.store.reading.trust import StudyTrust
 from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.grammar import parsed, value_of
 from hpsearch.study_file.expressions.meaning import Expression
-from hpsearch.terminal.status import study_facts
-from hpsearch.words.estimates import by_device
-from hpsearch.words.numbers import moment
+from hpsearch.views.documents import status_document
+from hpsearch.views.result.study_result import study_result
+from hpsearch.views.terminal.status import study_facts
+from hpsearch.views.words.estimates import by_device
 from support.running.leases import let_pass
 from support.thoroughness import examples
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from hpsearch.report.data import report_data
-from hpsearch.report.page import markdown_report
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import markdown_report
 from support.studies import reported as reported_studies
 
 

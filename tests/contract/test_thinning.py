@@ -15,8 +15,6 @@ import pytest
 from hpsearch.cli.main import main
 from hpsearch.domain.records import THINNED, StudyRecord, StudyState, Trial
 from hpsearch.errors import StudyHeld
-from hpsearch.report.data import report_data
-from hpsearch.report.page import markdown_report
 from hpsearch.search.curve_model.curves import CurveReader
 from hpsearch.search.curve_model.earlier import earlier_study_of
 from hpsearch.search.curve_model.encoding import SpaceEncoding
@@ -27,6 +25,8 @@ from hpsearch.store.store import Store
 from hpsearch.store.upkeep import thinning
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import markdown_report
 from support.studies.driven import drive
 from support.studies.small import spec_with
 

@@ -21,6 +21,8 @@ import pytest
 
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.running.tracking import processes
+from hpsearch.running.tracking.processes import Senders
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.trackers import (
@@ -29,8 +31,6 @@ from hpsearch.study_file.trackers import (
     NamedTracker,
     TensorboardOptions,
 )
-from hpsearch.tracking import processes
-from hpsearch.tracking.processes import Senders
 from support.studies.tracked import Notebook, finish, points_of, recorded, tracked
 from support.studies.tracked import send as send_to_notebook
 from trials.checkpoints.folders import trial_folder

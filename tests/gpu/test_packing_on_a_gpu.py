@@ -10,7 +10,7 @@ import torch
 
 from trials import tasks
 from trials.contract import Setup
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.running.report_grid import budget_from
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")

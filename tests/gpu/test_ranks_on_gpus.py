@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from hpsearch.domain import events as ev
-from hpsearch.executors.cluster.ray_cluster import cluster
-from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.ray import RayExecutor
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.running.executor_events import of, wait_for
 from trials.contract import Budget, Unit

@@ -20,12 +20,12 @@ from ray.core.generated import autoscaler_pb2
 
 from hpsearch.domain import events as ev
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.executors import slot_needs
-from hpsearch.executors.attempt.execution import RETIRED
-from hpsearch.executors.cluster import ray_cluster
-from hpsearch.executors.cluster.ray_cluster import cluster
-from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors import slot_needs
+from hpsearch.running.executors.attempt.execution import RETIRED
+from hpsearch.running.executors.cluster import ray_cluster
+from hpsearch.running.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.ray import RayExecutor
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
@@ -150,7 +150,7 @@ def test_a_study_that_has_no_worker_yet_is_served_before_one_that_has(
     config: WorkerConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hpsearch.executors.ray.SETTLE_S", 30.0)
+    monkeypatch.setattr("hpsearch.running.executors.ray.SETTLE_S", 30.0)
     other = RayExecutor(config, Resources(workers="auto", gpu=0.0))
     try:
         nodes.add_node(num_cpus=1)
@@ -238,9 +238,9 @@ import os
 import sys
 from ray.cluster_utils import Cluster
 from hpsearch.domain import events as ev
-from hpsearch.executors.cluster import ray_cluster
-from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.cluster import ray_cluster
+from hpsearch.running.executors.ray import RayExecutor
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from trials.contract import Budget, Unit
 
@@ -303,9 +303,9 @@ OTHER = """
 import sys
 from pathlib import Path
 from hpsearch.domain import events as ev
-from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.cluster.ray_cluster import cluster
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.ray import RayExecutor
+from hpsearch.running.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from trials.contract import Budget, Unit
 

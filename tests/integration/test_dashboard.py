@@ -21,8 +21,8 @@ from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
+from hpsearch.running.study_run.requests import place
 from hpsearch.store.store import Store
-from hpsearch.study_run.requests import place
 from support.files import pages
 from support.running.dashboards import served, serving, site_behind_gate
 
@@ -190,7 +190,7 @@ def test_readers_wait_for_no_change_that_waits_for_the_database(
         placing.set()
         return place(*arguments)
 
-    monkeypatch.setattr("hpsearch.pages.changes.place", place_told)
+    monkeypatch.setattr("hpsearch.views.pages.changes.place", place_told)
     site = site_behind_gate(interrupted, allow_changes=True, patience_s=NEVER_S)
     with serving(site) as port, ThreadPoolExecutor() as pool:
         form = form_of(port)

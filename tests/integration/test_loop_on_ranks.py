@@ -21,8 +21,8 @@ from ray.cluster_utils import Cluster
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.ray import RayExecutor
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for

@@ -33,7 +33,7 @@ SLOW = """
 import time
 import ray
 import ray._private.services as services
-from hpsearch.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.study_file.models import Resources
 
 ready, answer = time.monotonic() + 33, services.get_node

@@ -143,7 +143,7 @@ def test_the_prepared_data_reach_a_worker_without_being_copied(finished: Workpla
     import numpy as np
     import ray
 
-    from hpsearch.executors.cluster.ray_cluster import cluster
+    from hpsearch.running.executors.cluster.ray_cluster import cluster
     from hpsearch.study_file.models import Resources
     from trials import tasks
 

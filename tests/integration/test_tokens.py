@@ -19,7 +19,7 @@ print(len(client.get_all_node_info()), "nodes")
 LOCAL = """
 import sys
 import ray
-from hpsearch.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.study_file.models import Resources
 
 with cluster(None, Resources(workers=1)):

@@ -14,10 +14,10 @@ import pytest
 import ray
 
 from hpsearch.domain import events as ev
-from hpsearch.executors.attempt.execution import RETIRED
-from hpsearch.executors.cluster.ray_cluster import cluster
-from hpsearch.executors.ray import RayExecutor
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.attempt.execution import RETIRED
+from hpsearch.running.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.ray import RayExecutor
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
@@ -233,7 +233,7 @@ def is_of(command: Path, words: bytes) -> bool:
 def test_a_worker_that_never_gets_ready_is_tried_anew(
     executor: RayExecutor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("hpsearch.executors.ray.STARTS", 0)
+    monkeypatch.setattr("hpsearch.running.executors.ray.STARTS", 0)
     monkeypatch.setattr(executor, "_answers", lambda _: [])  # it says nothing
     wait_for(executor, lambda _: "worker w0 is not ready yet" in caplog.text)
     monkeypatch.undo()

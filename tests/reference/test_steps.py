@@ -15,9 +15,9 @@ from support.files import small_models
 from support.running import trainer
 from trials import tasks
 from trials.contract import Setup
-from trials.optim import precision
-from trials.optim.optimizers import parameter_groups
-from trials.optim.schedules import ONE_CYCLE_RISE, multiplier
+from trials.loop.optim import precision
+from trials.loop.optim.optimizers import parameter_groups
+from trials.loop.optim.schedules import ONE_CYCLE_RISE, multiplier
 from trials.running.report_grid import budget_from
 from trials.settings import SCHEDULES, Settings
 from trials.tasks.images import processor

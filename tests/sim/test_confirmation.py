@@ -21,8 +21,8 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.ranking.repeats import Repeats, runs_of
-from hpsearch.ranking.selection import rank
+from hpsearch.search.ranking.repeats import Repeats, runs_of
+from hpsearch.search.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec
 from support import thoroughness
 from support.studies.small import Bowl, Simulation, brain, history_for, spec_with

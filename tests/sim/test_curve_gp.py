@@ -13,9 +13,9 @@ import pytest
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, Trial
-from hpsearch.ranking.selection import rank
 from hpsearch.search.curve_model.curves import MOST_ROWS, CurveReader, ShownCurve
 from hpsearch.search.curve_model.model import CurveModel
+from hpsearch.search.ranking.selection import rank
 from hpsearch.search.samplers import curve_gp
 from hpsearch.simulation.running import simulate
 from support.studies.small import Bowl, Simulation, brain, history_for, spec_with

@@ -15,8 +15,8 @@ import pytest
 from hpsearch.brain.budget.ledger import NOTE_S
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome
-from hpsearch.driver.journal import RENEW_S
-from hpsearch.driver.loop import POLL_S
+from hpsearch.running.driver.journal import RENEW_S
+from hpsearch.running.driver.loop import POLL_S
 from hpsearch.store.audit.invariants import violations
 from hpsearch.study_file.models import Resources, StudySpec
 from support.studies.disturbances import (

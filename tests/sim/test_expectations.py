@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.ranking.selection import likely_range, rank
+from hpsearch.search.ranking.selection import likely_range, rank
 from support.studies.small import Bowl, Simulation, spec_with
 from support.thoroughness import examples
 

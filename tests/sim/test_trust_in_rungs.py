@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpsearch.ranking.trust import RungTrust, RungVerdict
+from hpsearch.search.ranking.trust import RungTrust, RungVerdict
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.store.store import Store

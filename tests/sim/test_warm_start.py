@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpsearch.creation.study import create_study
-from hpsearch.creation.warm_start import MOST, earlier_studies
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import StudyNotFound, UserError
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.creation.warm_start import MOST, earlier_studies
+from hpsearch.running.driver.journal import LEASE_TTL_S
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.curve_model.earlier import OPENINGS
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.samplers.curve_gp import DESIGN
@@ -28,7 +29,6 @@ from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.simulation.running import simulate
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_run.brain import build_study
 from support.studies.small import Bowl, brain, spec_with
 
 NAMES = ("x", "y", "z", "v")

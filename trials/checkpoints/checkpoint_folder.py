@@ -15,9 +15,9 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
+from trials.checkpoints.disk.names import below, component, relative
+from trials.checkpoints.disk.whole_folders import MANIFEST, manifest_of
 from trials.contract import Unit
-from trials.disk.names import below, component, relative
-from trials.disk.whole_folders import MANIFEST, manifest_of
 
 TEMPORARY = ".writing-"
 """Begins the names of drafts, which are beside the checkpoints on a disk."""
@@ -69,7 +69,8 @@ class CheckpointFolder(ABC):
 
     @abstractmethod
     def draft(self) -> Path:
-        """A new empty folder of this machine to write a checkpoint in (`trials.disk.drafts`)."""
+        """A new empty folder of this machine to write a checkpoint in
+        (`trials.checkpoints.disk.drafts`)."""
 
     @abstractmethod
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:

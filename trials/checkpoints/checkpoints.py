@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trials.checkpoints.checkpoint_folder import is_checkpoint, order_of
+from trials.checkpoints.disk.whole_folders import removed_on_error
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, Label, check, seal
 from trials.contract import Unit
-from trials.disk.whole_folders import removed_on_error
 
 KEEP = 2
 VALUE = ".value.json"

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trials.checkpoints.checkpoint_folder import CheckpointFolder
+from trials.checkpoints.disk import trees, whole_folders
+from trials.checkpoints.disk.names import UnsafeName, component
+from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.folders import folder_at, split
 from trials.contract import Setup
-from trials.disk import trees, whole_folders
-from trials.disk.names import UnsafeName, component
-from trials.disk.whole_folders import MANIFEST
 
 FORMAT = 1
 STATE = "state.pt"

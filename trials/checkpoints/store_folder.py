@@ -14,9 +14,9 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from trials.checkpoints.checkpoint_folder import CheckpointFolder, FolderError, is_checkpoint
-from trials.disk import drafts, trees
-from trials.disk.names import UnsafeName, below
-from trials.disk.whole_folders import MANIFEST
+from trials.checkpoints.disk import drafts, trees
+from trials.checkpoints.disk.names import UnsafeName, below
+from trials.checkpoints.disk.whole_folders import MANIFEST
 
 UPLOAD, DOWNLOAD = "hpsearch-upload-", "hpsearch-download-"
 """Begin the names of drafts and of downloads among this machine's temporary files."""

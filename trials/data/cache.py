@@ -6,9 +6,9 @@
         train.tokens.npy        mapped into memory, not read
         tokenizer.json          files as they were
 
-An entry is written as a draft and renamed (`trials.disk`). Two processes may therefore prepare the
-same data at once: the second one uses the entry of the first. A damaged entry is made again.
-Entries may be deleted at any time: a process keeps what it has mapped into memory.
+An entry is written as a draft and renamed (`trials.checkpoints.disk`). Two processes may therefore
+prepare the same data at once: the second one uses the entry of the first. A damaged entry is made
+again. Entries may be deleted at any time: a process keeps what it has mapped into memory.
 
 A process that adds an entry removes those that were not read for the longest time, until all
 together take at most `MOST_BYTES`. The modification time of the manifest is the time of the last
@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trials.disk import drafts, trees, whole_folders
-from trials.disk.whole_folders import MANIFEST, removed_on_error
+from trials.checkpoints.disk import drafts, trees, whole_folders
+from trials.checkpoints.disk.whole_folders import MANIFEST, removed_on_error
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from trials.checkpoints.weights import Weights
 from trials.data.batching import Ints, Lengths
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from trials.contract import Budget, Unit
 from trials.data.batching import Ints
 from trials.data.order import BatchOrder
+from trials.loop.optim.schedules import multiplier
 from trials.loop.position import Position
-from trials.optim.schedules import multiplier
 from trials.settings import Settings
 
 SLACK = 1e-9

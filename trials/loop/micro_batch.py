@@ -22,7 +22,7 @@ from torch import nn
 from trials.data.batching import Ints
 from trials.data.workload import Workload
 from trials.devices.memory import entitled_bytes, is_out_of_memory, release_memory
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.settings import Settings
 
 AUTO = "auto"

@@ -26,18 +26,18 @@ from trials.data.feed import Feed
 from trials.data.order import BatchOrder
 from trials.data.workload import Workload
 from trials.devices import processes
+from trials.devices.precision import Precision
 from trials.devices.processes import StepCounts
 from trials.loop.compiling import CompilableLoss
 from trials.loop.horizon import Horizon
 from trials.loop.micro_batch import micro_batch_of, unchanged_buffers
+from trials.loop.optim.updates import Updates
 from trials.loop.position import Position
 from trials.loop.saves import Content, RunSaves
 from trials.loop.stopping import EarlyStopping
-from trials.optim.precision import Precision
-from trials.optim.updates import Updates
+from trials.loop.telemetry.instruments import TakenStep, Telemetry
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
-from trials.telemetry.instruments import TakenStep, Telemetry
 
 CHECK_EVERY = 20
 """Steps between two looks at losses and gradients; each look waits for the device."""

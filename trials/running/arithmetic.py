@@ -128,7 +128,7 @@ def _precision(recorded: Arithmetic | None, setting: str, device: str) -> str:
     """The precision: as set, or else as recorded, or else the device's best."""
     import torch
 
-    from trials.optim.precision import best_for
+    from trials.devices.precision import best_for
 
     if setting != "auto":
         return setting

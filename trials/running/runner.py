@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from trials.checkpoints.disk.whole_folders import is_disk_full
 from trials.contract import (
     Asking,
     Diverged,
@@ -22,7 +23,6 @@ from trials.contract import (
     TaskError,
 )
 from trials.devices.memory import is_out_of_memory
-from trials.disk.whole_folders import is_disk_full
 from trials.foreign import in_words, text_of, traceback_of
 from trials.running.reported import numbers_of, plain_note
 

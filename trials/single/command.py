@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials import tasks
+from trials.checkpoints.disk.whole_files import whole_file
 from trials.contract import Note, Report, Setup, Task, TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
-from trials.disk.whole_files import whole_file
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.interruption import Interruption

@@ -28,10 +28,10 @@ from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Trial, sign_of
-from hpsearch.ranking.contenders import Contenders, first_of, guess_of, has_learnt
-from hpsearch.ranking.in_order import InOrder
-from hpsearch.ranking.repeats import Repeats, runs_of
-from hpsearch.ranking.selection import counts, place_of
+from hpsearch.search.ranking.contenders import Contenders, first_of, guess_of, has_learnt
+from hpsearch.search.ranking.in_order import InOrder
+from hpsearch.search.ranking.repeats import Repeats, runs_of
+from hpsearch.search.ranking.selection import counts, place_of
 from hpsearch.study_file.models import StudyBudget, StudySpec
 
 FURTHER = 4

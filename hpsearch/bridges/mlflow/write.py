@@ -16,8 +16,8 @@ from mlflow.tracking import MlflowClient
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
+from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.study_file.trackers import MlflowOptions
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 from trials.settings import as_scalar
 
 STUDY_TAG, TRIAL_TAG = "hpsearch.study", "hpsearch.trial"

@@ -26,12 +26,12 @@ from optuna.trial import TrialState
 
 from hpsearch.bridges.draft import USUAL_TRIALS, StudyDraft
 from hpsearch.bridges.optuna.storages import objectives_of
+from hpsearch.domain.numbers import duration
 from hpsearch.errors import UserError
-from hpsearch.executors import worker_process
+from hpsearch.running.executors import worker_process
 from hpsearch.search.proposals import FIXED_PARAMS
 from hpsearch.study_file import methods
 from hpsearch.study_file.text.text_file import text_of
-from hpsearch.words.numbers import duration
 from trials.contract import TaskError
 from trials.foreign import in_words, plain
 from trials.tasks.function.task import SCRIPT, file_of

@@ -29,9 +29,9 @@ from hpsearch.bridges.past_runs import Mapped, PastRun, PastRuns
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
-from hpsearch.optuna_storage.view import FROM_OPTUNA, directions_of, freeze
 from hpsearch.store.connecting.url import display, parse_url, refuse_in_memory
 from hpsearch.store.contents import FETCHED
+from hpsearch.store.optuna_storage.view import FROM_OPTUNA, directions_of, freeze
 from hpsearch.store.study_texts import metrics_in
 from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.space import in_optuna, value_of

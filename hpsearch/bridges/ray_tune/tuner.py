@@ -21,22 +21,22 @@ from hpsearch.adapters import loading
 from hpsearch.adapters.ray_tune.adapting import OURS, config_of
 from hpsearch.adapters.ray_tune.session import FOLDER, Checkpoint, flat
 from hpsearch.bridges.ray_tune.plan import ITERATION, PlannedStudy, plan_of
-from hpsearch.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.live import LiveView, Look
-from hpsearch.ranking.selection import rank
+from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
+from hpsearch.running.creation.study import create_study, spec_of
+from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.ownership import refuse_if_held
+from hpsearch.running.study_run.signals import stopped_by_signals
+from hpsearch.search.ranking.selection import rank
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
-from hpsearch.study_run import on_ray
-from hpsearch.study_run.ownership import refuse_if_held
-from hpsearch.study_run.signals import stopped_by_signals
+from hpsearch.views.live import LiveView, Look
 from trials.checkpoints import folders
 from trials.script import end_import
 

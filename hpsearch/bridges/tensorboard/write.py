@@ -14,8 +14,8 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter, summary
 
 from hpsearch.domain.lifecycle import State
+from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews
 from hpsearch.study_file.trackers import TensorboardOptions
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
 from trials.checkpoints.folders import trial_folder
 from trials.settings import as_scalar
 

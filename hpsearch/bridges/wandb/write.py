@@ -15,8 +15,8 @@ import wandb
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
+from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.study_file.trackers import WandbOptions
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews, named
 
 STUDY = "study"
 """Ends the id of the study's own run."""

@@ -15,20 +15,20 @@ from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.cli.streams import ReaderGone
-from hpsearch.documents import best_documents, listed
 from hpsearch.errors import UserError
-from hpsearch.result.study_result import StudyResult, study_result
-from hpsearch.result.training import as_argument, to_train
-from hpsearch.result.unfinished import unfinished
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
 from hpsearch.store.reading.standing import study_status, study_summary
 from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
-from hpsearch.terminal import tables
-from hpsearch.terminal.status import result_tables
-from hpsearch.words.certainty import how_sure, may_still_win, opening
+from hpsearch.views.documents import best_documents, listed
+from hpsearch.views.result.study_result import StudyResult, study_result
+from hpsearch.views.result.training import as_argument, to_train
+from hpsearch.views.result.unfinished import unfinished
+from hpsearch.views.terminal import tables
+from hpsearch.views.terminal.status import result_tables
+from hpsearch.views.words.certainty import how_sure, may_still_win, opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND

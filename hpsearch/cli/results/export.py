@@ -15,14 +15,14 @@ from pydantic import TypeAdapter, ValidationError
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import StudyExport
 from hpsearch.cli.output import What, command, log_as_notes, note, refuse_taken, whole_file
+from hpsearch.domain.numbers import count, size
 from hpsearch.errors import Interrupted, Unreachable, UserError
-from hpsearch.report.data import report_data
-from hpsearch.report.page import html_report, markdown_report
 from hpsearch.store.connecting.url import display, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker, TrackerList
 from hpsearch.study_file.validation import problems_of
-from hpsearch.words.numbers import count, size
+from hpsearch.views.report.data import report_data
+from hpsearch.views.report.page import html_report, markdown_report
 
 OPTUNA = "sqlite:///optuna.db"
 """The storage that `--to optuna` names."""
@@ -90,9 +90,9 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 
 def _send(wanted: StudyExport) -> None:
     """Send all of a study that trackers do not have yet."""
-    from hpsearch.creation.study import spec_of
-    from hpsearch.study_run.ownership import refuse_if_held
-    from hpsearch.tracking.processes import Senders, refuse_missing
+    from hpsearch.running.creation.study import spec_of
+    from hpsearch.running.study_run.ownership import refuse_if_held
+    from hpsearch.running.tracking.processes import Senders, refuse_missing
 
     trackers = () if wanted.to is None else _named(wanted.to)
     with reading(wanted.storage) as connection:

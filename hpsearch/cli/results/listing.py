@@ -10,16 +10,16 @@ from hpsearch.cli.options import Selection
 from hpsearch.cli.output import Format, TreeFormat, emit, emit_tree, note, show, terminal_width
 from hpsearch.cli.results.status import used
 from hpsearch.cli.streams import held_back
-from hpsearch.documents import comparison_document, study_document, trial_document
 from hpsearch.errors import UserError
-from hpsearch.result.comparison import MOST_COMPARED
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import Rows, each_trial
 from hpsearch.store.reading.standing import list_studies
-from hpsearch.terminal import tables
-from hpsearch.terminal import trial as view
-from hpsearch.terminal.trial import comparison
+from hpsearch.views.documents import comparison_document, study_document, trial_document
+from hpsearch.views.result.comparison import MOST_COMPARED
+from hpsearch.views.terminal import tables
+from hpsearch.views.terminal import trial as view
+from hpsearch.views.terminal.trial import comparison
 from trials.checkpoints import folders
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
+from hpsearch.domain.numbers import duration, first_line, moment
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
-from hpsearch.terminal.escapes import escaped
-from hpsearch.words.numbers import duration, first_line, moment
+from hpsearch.views.terminal.escapes import escaped
 from trials.checkpoints import folders
-from trials.disk.log_file import EARLIER, OURS
+from trials.checkpoints.disk.log_file import EARLIER, OURS
 
 LOOK_S = 1.0
 """Seconds between two looks at a log that is followed."""

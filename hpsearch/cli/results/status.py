@@ -12,14 +12,14 @@ from rich.live import Live
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import TreeFormat, emit_line, emit_tree, show, suggested, terminal_width
-from hpsearch.documents import status_document
 from hpsearch.errors import UserError
-from hpsearch.live import EVERY_S, panel_of
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
-from hpsearch.terminal import status as view
+from hpsearch.views.documents import status_document
+from hpsearch.views.live import EVERY_S, panel_of
+from hpsearch.views.terminal import status as view
 from trials.checkpoints import folders
 
 

@@ -18,16 +18,16 @@ from typing import Any
 from sqlalchemy import URL
 
 from hpsearch.adapters import loading
-from hpsearch.checkpoint_folders import checkpoint_root
 from hpsearch.cli.output import note, show, terminal_width
-from hpsearch.creation import warm_start
 from hpsearch.domain.facts import EarlierStudy
+from hpsearch.domain.numbers import duration
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
-from hpsearch.executors.cluster.address import refuse_unreachable
-from hpsearch.forecast import footprint, plan
-from hpsearch.forecast.plan import Capacity, sentence
-from hpsearch.rehearsal import first_trial
-from hpsearch.rehearsal.first_step import rehearse
+from hpsearch.running.checkpoint_folders import checkpoint_root
+from hpsearch.running.creation import warm_start
+from hpsearch.running.executors.cluster.address import refuse_unreachable
+from hpsearch.running.rehearsal import first_trial
+from hpsearch.running.rehearsal.first_step import rehearse
+from hpsearch.running.tracking.processes import refuse_missing
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
@@ -36,8 +36,8 @@ from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.types import AUTO
-from hpsearch.tracking.processes import refuse_missing
-from hpsearch.words.numbers import duration
+from hpsearch.views.forecast import footprint, plan
+from hpsearch.views.forecast.plan import Capacity, sentence
 from trials.contract import Problem
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import ASK

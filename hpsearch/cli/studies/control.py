@@ -14,23 +14,23 @@ from typing import Any
 
 import typer
 
-from hpsearch.checkpoint_folders import folders_of
 from hpsearch.cli.options import Proposal
 from hpsearch.cli.output import note
-from hpsearch.creation.study import spec_of
 from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.removal import Emptied, remove_checkpoints
 from hpsearch.errors import UserError
+from hpsearch.running.checkpoint_folders import folders_of
+from hpsearch.running.creation.study import spec_of
+from hpsearch.running.driver.removal import Emptied, remove_checkpoints
+from hpsearch.running.study_run.ownership import owning, refuse_if_held
+from hpsearch.running.study_run.requests import ask
 from hpsearch.store.leases import Lease
 from hpsearch.store.owners import shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
 from hpsearch.study_file.text.configurations import parameters_of
-from hpsearch.study_run.ownership import owning, refuse_if_held
-from hpsearch.study_run.requests import ask
-from hpsearch.terminal.escapes import escaped
+from hpsearch.views.terminal.escapes import escaped
 
 
 def stop_trial(name: str, number: int, storage: str) -> None:

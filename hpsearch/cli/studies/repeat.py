@@ -14,13 +14,19 @@ from hpsearch.brain.trial_log import lacking
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
 from hpsearch.cli.studies.train import recorded_spec
-from hpsearch.creation.environment import environment
 from hpsearch.domain import events as ev
+from hpsearch.domain.numbers import count
 from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.reproduction.comparison import Comparison, changes
-from hpsearch.reproduction.recorded import OF_THE_MACHINE, RecordedTraining, recorded_training
-from hpsearch.reproduction.repetition import Job, Repeated, train
+from hpsearch.running.creation.environment import environment
+from hpsearch.running.reproduction.comparison import Comparison, changes
+from hpsearch.running.reproduction.recorded import (
+    OF_THE_MACHINE,
+    RecordedTraining,
+    recorded_training,
+)
+from hpsearch.running.reproduction.repetition import Job, Repeated, train
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import (
     StudyHead,
@@ -29,9 +35,7 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal
-from hpsearch.study_run.workers import worker_config
-from hpsearch.terminal.escapes import escaped
-from hpsearch.words.numbers import count
+from hpsearch.views.terminal.escapes import escaped
 from trials.contract import Report, Setup, TaskError
 from trials.descriptions.builtin import describe
 from trials.running import arithmetic

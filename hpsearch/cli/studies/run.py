@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from hpsearch.adapters import loading
-from hpsearch.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.cli.options import (
     BudgetLimits,
     RunOptions,
@@ -19,15 +18,22 @@ from hpsearch.cli.output import command, log_as_notes, note
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
 from hpsearch.cli.studies.control import raise_budget
-from hpsearch.creation.study import create_study, spec_of
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.numbers import number as number_text
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.loop import Driver, watched_by
 from hpsearch.errors import Interrupted, StudyExists, UserError
-from hpsearch.executors.cluster.address import refuse_unreachable
-from hpsearch.live import LiveView, Look
+from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
+from hpsearch.running.creation.study import create_study, spec_of
+from hpsearch.running.driver.loop import Driver, watched_by
+from hpsearch.running.executors.cluster.address import refuse_unreachable
+from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.ownership import refuse_if_held
+from hpsearch.running.study_run.signals import stopped_by_signals
+from hpsearch.running.study_run.workers import refuse_contradictions
+from hpsearch.running.tracking.delivery import notifying, recipient_of
+from hpsearch.running.tracking.processes import install, missing, refuse_missing
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
@@ -38,13 +44,7 @@ from hpsearch.study_file.reading import load, origin_of
 from hpsearch.study_file.text.configurations import configurations
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
-from hpsearch.study_run import on_ray
-from hpsearch.study_run.ownership import refuse_if_held
-from hpsearch.study_run.signals import stopped_by_signals
-from hpsearch.study_run.workers import refuse_contradictions
-from hpsearch.tracking.delivery import notifying, recipient_of
-from hpsearch.tracking.processes import install, missing, refuse_missing
-from hpsearch.words.numbers import number as number_text
+from hpsearch.views.live import LiveView, Look
 from trials.descriptions.description import ASK
 
 OF_OTHER_PARTS = ("task.validation:", "task.test:")
@@ -216,7 +216,7 @@ def _drive(
     with ExitStack() as while_driven:
         metrics = None
         if options.metrics is not None:
-            from hpsearch.metrics import serving  # others need no client of Prometheus
+            from hpsearch.views.metrics import serving  # others need no client of Prometheus
 
             metrics = while_driven.enter_context(serving(name, options.metrics))
             note(f"metrics at {metrics.url}")

@@ -14,16 +14,16 @@ from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, StoreUnreachable, StudyHeld, Unreachable, UserError
-from hpsearch.slurm.commands import queued
-from hpsearch.slurm.script import StudyJob
-from hpsearch.slurm.submission import submit
+from hpsearch.running.slurm.commands import queued
+from hpsearch.running.slurm.script import StudyJob
+from hpsearch.running.slurm.submission import submit
+from hpsearch.running.study_run.ownership import refuse_if_held
+from hpsearch.running.study_run.workers import refuse_contradictions
+from hpsearch.running.tracking.processes import refuse_missing
 from hpsearch.store.connecting.url import file_of, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
-from hpsearch.study_run.ownership import refuse_if_held
-from hpsearch.study_run.workers import refuse_contradictions
-from hpsearch.tracking.processes import refuse_missing
 from trials.checkpoints.folders import is_url
 
 FORWARDED = ("PGPASSWORD", "HPSEARCH_NOTIFY")
@@ -83,7 +83,7 @@ def submit_to_ray(
         Unreachable: The job server does not answer.
         Interrupted: Ctrl-C; the job goes on.
     """
-    from hpsearch.ray_jobs import JobServer, RayJob  # a job of SLURM needs no Ray here
+    from hpsearch.running.ray_jobs import JobServer, RayJob  # a job of SLURM needs no Ray here
 
     spec, file = _checked(path, storage)
     if file is not None and not storage.startswith("sqlite:////"):

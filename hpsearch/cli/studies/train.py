@@ -10,17 +10,17 @@ from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, command, note
-from hpsearch.creation.environment import environment
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.result.training import Way, to_train, way_to_train
+from hpsearch.running.creation.environment import environment
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.study_run.workers import worker_config
-from hpsearch.words.estimates import expected, may_change
+from hpsearch.views.result.training import Way, to_train, way_to_train
+from hpsearch.views.words.estimates import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.function import OPTUNA
@@ -30,7 +30,7 @@ from trials.running.arithmetic import Arithmetic
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from trials.final.training import Plan
+    from trials.loop.final.training import Plan
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
 
 
 def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
-    from trials.final import training as final  # imported here: it brings torch
+    from trials.loop.final import training as final  # imported here: it brings torch
     from trials.running.interruption import Interruption
 
     study, spec = chosen.study, chosen.spec
@@ -103,7 +103,7 @@ def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
 def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
     import torch
 
-    from trials.final.training import Plan
+    from trials.loop.final.training import Plan
 
     study, spec, trial, recorded = chosen.study, chosen.spec, chosen.trial, chosen.recorded
     config = worker_config(spec, home)

@@ -23,10 +23,10 @@ from scipy.special import logsumexp
 from hpsearch.domain.facts import EarlierStudy, EarlierTrial
 from hpsearch.domain.history import History
 from hpsearch.domain.records import sign_of
-from hpsearch.ranking.selection import counts, standing
 from hpsearch.search.curve_model.curves import MOST_ROWS, Warp
 from hpsearch.search.curve_model.encoding import Bools, Floats, Ints, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, studies_of
+from hpsearch.search.ranking.selection import counts, standing
 from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space, as_written
 from hpsearch.study_file.types import is_number

@@ -16,8 +16,6 @@ import numpy as np
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import sign_of
-from hpsearch.ranking.ranges import range_of
-from hpsearch.ranking.selection import REACH
 from hpsearch.search.curve_model.curves import (
     MOST_ROWS,
     CurveReader,
@@ -31,6 +29,8 @@ from hpsearch.search.curve_model.curves import (
 from hpsearch.search.curve_model.earlier import EarlierStudies, faded
 from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Posterior
+from hpsearch.search.ranking.ranges import range_of
+from hpsearch.search.ranking.selection import REACH
 
 LEAST = 4
 """The fewest trials with a value for which there is a forecast."""

@@ -29,7 +29,6 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Trial
 from hpsearch.domain.seeds import derived_seed
-from hpsearch.ranking.in_order import InOrder
 from hpsearch.search.curve_model.belief import Belief
 from hpsearch.search.curve_model.curves import FLOOR, HORIZON, ShownCurve, tau_of
 from hpsearch.search.curve_model.earlier import OPENINGS
@@ -37,6 +36,7 @@ from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.forecast import Forecast, Outlook
 from hpsearch.search.curve_model.model import Points
 from hpsearch.search.curve_model.survival import MOST, SurvivalModel, share_of
+from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.untried import Untried
 from hpsearch.study_file.space import Prior, in_optuna
 

@@ -25,10 +25,10 @@ from sqlalchemy import (
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.ranking.again import EarlierRepeats, Seeds, Spread, earlier_repeats, spread_of
-from hpsearch.ranking.pareto import pareto_front
-from hpsearch.ranking.repeats import Repeats, runs_of
-from hpsearch.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
+from hpsearch.search.ranking.again import EarlierRepeats, Seeds, Spread, earlier_repeats, spread_of
+from hpsearch.search.ranking.pareto import pareto_front
+from hpsearch.search.ranking.repeats import Repeats, runs_of
+from hpsearch.search.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
 from hpsearch.store.reading.names import WITH_LATEST
 from hpsearch.store.reading.queries import (
     StudyHead,

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Select, func, select, true
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
-from hpsearch.ranking.selection import standing
+from hpsearch.search.ranking.selection import standing
 from hpsearch.store.reading.best import GoalColumns, best_trials, goals_of
 from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, each_row, rows_of, trials_of

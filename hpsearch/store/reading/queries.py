@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.ranking.selection import Ranked
+from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store import heartbeats
 from hpsearch.store.contents import FETCHED, REQUEST_COLUMNS, not_found
 from hpsearch.store.leases import LIVE

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Text, and_, func, literal, select
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
-from hpsearch.ranking.selection import Ranked
+from hpsearch.search.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.contents import columns_in
 from hpsearch.store.reading.best import best_of_each, best_trials

@@ -17,9 +17,9 @@ from sqlalchemy import Connection, Select, bindparam, func, null, select
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import ReportRecord
 from hpsearch.errors import SpecError
-from hpsearch.ranking.no_effect import MOST as FIRST
-from hpsearch.ranking.no_effect import Course
-from hpsearch.ranking.trust import RungTrust, TrialCurve, trust
+from hpsearch.search.ranking.no_effect import MOST as FIRST
+from hpsearch.search.ranking.no_effect import Course
+from hpsearch.search.ranking.trust import RungTrust, TrialCurve, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store.reading.queries import StudyHead
 from hpsearch.store.schema import reports, trials

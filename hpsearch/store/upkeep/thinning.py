@@ -18,8 +18,8 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.records import THINNED, StudyState, Trial, sign_of
 from hpsearch.errors import StudyHeld
-from hpsearch.ranking.trust import counting
 from hpsearch.search.curve_model.curves import DIGITS, at_marks
+from hpsearch.search.ranking.trust import counting
 from hpsearch.search.worth import Scoring
 from hpsearch.store import leases
 from hpsearch.store.reading.queries import StudyHead, study_heads

@@ -10,9 +10,9 @@ import fsspec
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
+from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.folders import folder_at
 from trials.checkpoints.manifests import Label
-from trials.disk.whole_folders import MANIFEST
 
 Fill = Callable[[Path], object]
 

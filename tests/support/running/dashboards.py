@@ -81,8 +81,8 @@ def serving(app: Any) -> Iterator[int]:
 
 def site_behind_gate(store: Store, *, allow_changes: bool, **more: float) -> Any:
     """The dashboard on a database, for those on this machine."""
-    from hpsearch.pages.gate import Gate  # not every machine has what it needs
-    from hpsearch.pages.site import site_of
+    from hpsearch.views.pages.gate import Gate  # not every machine has what it needs
+    from hpsearch.views.pages.site import site_of
 
     site = site_of(store, allow_changes=allow_changes, **more)
     return Gate(site, None, allow_changes=allow_changes)

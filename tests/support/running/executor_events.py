@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hpsearch.domain import events as ev
-from hpsearch.driver.loop import Executor
+from hpsearch.running.driver.loop import Executor
 from support.patience import PATIENCE_S
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hpsearch.domain import events as ev
-from hpsearch.executors.worker import ReplaceWorker, Worker
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.worker import ReplaceWorker, Worker
+from hpsearch.running.executors.worker_config import WorkerConfig
 
 
 class LocalExecutor:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ray.cluster_utils import Cluster
 
-from hpsearch.executors.cluster.ray_cluster import cluster
+from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.study_file.models import Resources
 
 

@@ -19,19 +19,19 @@ from typing import Any
 
 import pytest
 
-from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyState
-from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import Driver, SteadyClock
 from hpsearch.errors import ClusterLost, StoreUnreachable
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.journal import LEASE_TTL_S
+from hpsearch.running.driver.loop import Driver, SteadyClock
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.executor import Curves, SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec
-from hpsearch.study_run.brain import build_study
 from support.running.leases import let_pass
 
 Key = tuple[int, int]
@@ -345,5 +345,5 @@ class Disturbed:
     def _sleeping(self, executor: DisturbedExecutor) -> Iterator[None]:
         """The driver's pauses take virtual time."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("hpsearch.driver.journal.time.sleep", executor.let_pass)
+            patch.setattr("hpsearch.running.driver.journal.time.sleep", executor.let_pass)
             yield

@@ -22,23 +22,23 @@ from hypothesis import strategies as st
 from hpsearch.brain.budget.spending import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
-from hpsearch.checkpoint_folders import folder_of_new
-from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import POLL_S, Driver, SteadyClock, watched_by
-from hpsearch.driver.sweeping import Sweeper
 from hpsearch.errors import LeaseLost
-from hpsearch.optuna_storage.view import HistoryStorage
+from hpsearch.running.checkpoint_folders import folder_of_new
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.journal import LEASE_TTL_S
+from hpsearch.running.driver.loop import POLL_S, Driver, SteadyClock, watched_by
+from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.search.searcher import Searcher
 from hpsearch.simulation.executor import SimulatedExecutor, _Run
 from hpsearch.simulation.running import Straight
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.leases import Lease
+from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec

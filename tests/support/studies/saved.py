@@ -11,18 +11,18 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from hpsearch.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
-from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
-from hpsearch.driver.loop import Driver, watched_by
-from hpsearch.driver.sweeping import Sweeper
+from hpsearch.running.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver, watched_by
+from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.on_ray import move_in
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.on_ray import move_in
 from support.files.checkpoints import saved
 from support.studies.small import Bowl, spec_with
 from trials.checkpoints.checkpoints import Checkpoints

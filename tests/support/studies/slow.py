@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from hpsearch.creation.study import create_study
 from hpsearch.domain import events as ev
-from hpsearch.driver.loop import Driver
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_run.brain import build_study
 from support.patience import PATIENCE_S
 from support.studies.small import Bowl, spec_with
 

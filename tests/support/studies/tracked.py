@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from hpsearch.domain.history import History
+from hpsearch.running.tracking.mirror import Mirror, Sent
+from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.tracking.mirror import Mirror, Sent
-from hpsearch.tracking.news import StudyNews, Tracker, TrialNews
 from support.studies.driven import drive
 from support.studies.small import Bowl, spec_with
 

@@ -17,10 +17,10 @@ from hpsearch.api import open_study
 from hpsearch.domain import events as ev
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
-from hpsearch.executors.worker import Worker
+from hpsearch.running.executors.worker import Worker
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from hpsearch.study_run.workers import worker_config
 from support.files import pages
 from support.studies.objectives import ObjectiveStudy
 from trials.contract import TaskError

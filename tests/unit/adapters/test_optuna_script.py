@@ -11,8 +11,8 @@ from optuna.trial import FixedTrial
 from hpsearch.adapters.loading import inspect, load
 from hpsearch.adapters.optuna_objective import directions_in, run_to_search
 from hpsearch.errors import SpecError
+from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run.workers import refuse_contradictions
 from trials.contract import TaskError
 
 HEAD = "import optuna\nfrom optuna import create_study\n"

@@ -21,9 +21,7 @@ import hpsearch
 from hpsearch.asking import opening, session
 from hpsearch.asking.session import AskingSession
 from hpsearch.brain.study import Study as Brain
-from hpsearch.checkpoint_folders import Mark, StudyFolder
 from hpsearch.cli.main import main
-from hpsearch.creation.study import spec_of
 from hpsearch.domain.events import Command
 from hpsearch.domain.facts import ErrorKind, RequestKind, Role
 from hpsearch.domain.history import History
@@ -39,13 +37,15 @@ from hpsearch.errors import (
     StudyNotFound,
     UserError,
 )
+from hpsearch.running.checkpoint_folders import Mark, StudyFolder
+from hpsearch.running.creation.study import spec_of
+from hpsearch.running.study_run.on_ray import StudyRun, settle_in
+from hpsearch.running.study_run.ownership import owning
 from hpsearch.simulation.running import simulate
 from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from hpsearch.study_run.on_ray import StudyRun, settle_in
-from hpsearch.study_run.ownership import owning
 from support.studies.asked import CURVES, SPEC, spec_with, train, work
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})

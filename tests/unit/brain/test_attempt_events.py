@@ -10,8 +10,8 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.executors.worker import Worker
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.worker import Worker
+from hpsearch.running.executors.worker_config import WorkerConfig
 from support.studies.small import brain, spec_with
 from trials.contract import Finding, Severity
 from trials.running.report_grid import budget_from

@@ -12,7 +12,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.ranking.selection import leading
+from hpsearch.search.ranking.selection import leading
 from support.studies.small import Bowl, Simulation, brain, spec_with
 
 

@@ -20,7 +20,7 @@ from hpsearch.study_file.models import Resources
 from support.files.checkpoints import saved
 from support.studies.small import brain, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.disk import whole_folders
+from trials.checkpoints.disk import whole_folders
 from trials.running.runner import failure_of
 
 FULL = ev.Failed(0, 1, ErrorKind.DISK_FULL, "no room")

@@ -17,15 +17,15 @@ from fsspec.implementations.memory import MemoryFileSystem
 from hpsearch.brain import retention
 from hpsearch.brain.attempts import Slot
 from hpsearch.brain.retention import BEST, Retention, used_bytes
-from hpsearch.checkpoint_folders import Mark, StudyFolder, trials_in
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import CONSTRAINT, Attempt, Decision, Trial
-from hpsearch.driver.sweeping import Sweeper
-from hpsearch.ranking.pareto import foremost
-from hpsearch.ranking.selection import rank
+from hpsearch.running.checkpoint_folders import Mark, StudyFolder, trials_in
+from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.search.ranking.pareto import foremost
+from hpsearch.search.ranking.selection import rank
 from support.studies.small import Simulation, brain, history_for, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder

@@ -19,13 +19,13 @@ from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import run_study
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import SpecError, StoreUnreachable, Unreachable, UserError
-from hpsearch.forecast import footprint
-from hpsearch.forecast.plan import Capacity, fitting_workers
-from hpsearch.rehearsal import first_step, first_trial
+from hpsearch.running.rehearsal import first_step, first_trial
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load, parse
+from hpsearch.views.forecast import footprint
+from hpsearch.views.forecast.plan import Capacity, fitting_workers
 from support.files.study_files import GOOD
 from support.patience import wait_until
 from support.running.command_runs import is_gone

@@ -14,16 +14,16 @@ from hpsearch.cli.studies.check import check_study
 from hpsearch.cli.studies.run import resume_study, run_study
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.driver.journal import LEASE_TTL_S
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import Damaged, StudyNotFound
+from hpsearch.running.driver.journal import LEASE_TTL_S
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.on_ray import StudyRun
 from hpsearch.simulation.executor import SimulatedExecutor
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from hpsearch.study_run import on_ray
-from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.on_ray import StudyRun
 from support.studies.small import Bowl
 
 OWN = """\

@@ -9,8 +9,8 @@ import pytest
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
+from hpsearch.running.study_run import requests
 from hpsearch.store.store import Store
-from hpsearch.study_run import requests
 
 SPACE = """
 space:

@@ -17,8 +17,8 @@ from hpsearch.cli.output import note, show
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, Trial
-from hpsearch.live import LiveView
-from hpsearch.terminal.tables import table
+from hpsearch.views.live import LiveView
+from hpsearch.views.terminal.tables import table
 from support.studies.small import Bowl, Simulation, spec_with
 
 Run = Callable[..., Any]

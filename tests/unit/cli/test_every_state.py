@@ -29,10 +29,10 @@ from hpsearch.domain.facts import DecisionKind, ErrorKind, RequestKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudyState, Trial
-from hpsearch.live import Look
-from hpsearch.pages.site import site_of
 from hpsearch.store.reading.standing import Standing
 from hpsearch.store.store import Store
+from hpsearch.views.live import Look
+from hpsearch.views.pages.site import site_of
 from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
 
@@ -175,7 +175,7 @@ def test_the_dashboard_shows_it(sqlite_url: str) -> None:
 
 def test_agents_are_told_it(sqlite_url: str) -> None:
     pytest.importorskip("mcp", reason="needs the extra mcp")
-    from hpsearch.agents import Reader
+    from hpsearch.views.agents import Reader
 
     reader = Reader(sqlite_url)
     standings = {study["study"]: study["state"] for study in reader.studies()}

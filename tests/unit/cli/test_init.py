@@ -16,10 +16,10 @@ from hpsearch.cli.init import TEXTS, write_from_command, write_starter
 from hpsearch.cli.main import main
 from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.errors import UserError
-from hpsearch.starters.data import TaskData, names_of
-from hpsearch.starters.starters import STARTERS
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import load
+from hpsearch.study_file.starters.data import TaskData, names_of
+from hpsearch.study_file.starters.starters import STARTERS
 from support.studies.reported import ordinary
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN

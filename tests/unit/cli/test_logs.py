@@ -14,11 +14,11 @@ from sqlalchemy import make_url
 from hpsearch.cli.results import logs
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
+from hpsearch.domain.numbers import moment
 from hpsearch.domain.records import Attempt, Outcome, StudyRecord, StudyState, Trial
 from hpsearch.store.store import Store
-from hpsearch.words.numbers import moment
+from trials.checkpoints.disk.log_file import EARLIER
 from trials.checkpoints.folders import log_of
-from trials.disk.log_file import EARLIER
 
 SPEC = """
 study: run-it

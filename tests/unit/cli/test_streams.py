@@ -20,7 +20,7 @@ from hpsearch.cli.streams import guarded
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
-from hpsearch.live import LiveView
+from hpsearch.views.live import LiveView
 from support.studies.small import Bowl, Simulation, spec_with
 
 Save = Callable[..., None]

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from hpsearch.creation.environment import environment
-from hpsearch.creation.study import create_study
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.driver.loop import Driver
+from hpsearch.running.creation.environment import environment
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.workers import worker_config
 from support.running.local_executor import LocalExecutor
 
 MODULE = """

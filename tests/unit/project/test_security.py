@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from hpsearch.cli.commands.results import dashboard
-from hpsearch.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.worker_config import WorkerConfig
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run.workers import worker_config
 from support.files.study_files import GOOD
 
 ROOT = Path(__file__).parents[3]

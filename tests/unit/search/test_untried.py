@@ -11,9 +11,9 @@ from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.optuna_storage.view import HistoryStorage
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.untried import MOST, Untried
+from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.space import contains
 from support.studies.small import history_for, spec_with

@@ -15,11 +15,11 @@ import pytest
 
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import StudyHeld
+from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.store import owners
 from hpsearch.store.owners import is_dead, shown, this_process
 from hpsearch.store.reading.queries import only_study
 from hpsearch.store.store import Store
-from hpsearch.study_run.ownership import owning, refuse_if_held
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 HOLD = """

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hpsearch.errors import SpecError, UserError
-from hpsearch.forecast.plan import plan
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.text.configurations import configurations
+from hpsearch.views.forecast.plan import plan
 from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError
-from hpsearch.starters.starters import STARTERS, starter
 from hpsearch.study_file.methods import CURVE_GP, PRUNERS, SAMPLERS, arguments_of
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.schema import DIALECT, study_file_schema
+from hpsearch.study_file.starters.starters import STARTERS, starter
 from support.files.study_files import GOOD
 from trials import tasks
 from trials.contract import Setting, TaskError

@@ -13,7 +13,7 @@ from support.files import small_models
 from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.contract import Setup
-from trials.final import training as final
+from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.images import processor

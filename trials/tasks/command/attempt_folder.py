@@ -18,10 +18,10 @@ from typing import Any
 from trials.checkpoints import folders
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
+from trials.checkpoints.disk import drafts, trees
+from trials.checkpoints.disk.whole_folders import make_folder, removed_on_error
 from trials.checkpoints.manifests import Label
 from trials.contract import Setup
-from trials.disk import drafts, trees
-from trials.disk.whole_folders import make_folder, removed_on_error
 from trials.tasks.function.report_history import ReportHistory
 
 FILES, PROGRESS, PARAMS = "folder", "progress.json", "params.json"

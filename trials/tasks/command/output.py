@@ -7,8 +7,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from trials.checkpoints.disk.log_file import OURS, LogFile
 from trials.descriptions.report_pattern import visible
-from trials.disk.log_file import OURS, LogFile
 from trials.tasks.command.last_words import LETTERS, LastWords
 
 LAST_LINES = 20

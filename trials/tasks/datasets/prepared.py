@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import trials
+from trials.checkpoints.disk.whole_folders import digest_of_file
 from trials.data import cache, files
 from trials.descriptions.models import Pretrained, Scratch
-from trials.disk.whole_folders import digest_of_file
 from trials.tasks.datasets import entries
 
 LIBRARIES = ("numpy", "pandas", "pillow", "tokenizers", "transformers")

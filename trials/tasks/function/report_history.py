@@ -13,8 +13,8 @@ from typing import Any
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Finding, Setup
-from trials.telemetry.findings import diagnose, divergence, overfitting, plateau
-from trials.telemetry.history import Trace
+from trials.loop.telemetry.findings import diagnose, divergence, overfitting, plateau
+from trials.loop.telemetry.history import Trace
 
 TRAIN_LOSS = "train_loss"
 VALIDATION_LOSSES = ("loss", "validation_loss", "val_loss", "eval_loss")

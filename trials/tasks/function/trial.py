@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened_on_ranks
+from trials.checkpoints.disk import drafts
 from trials.checkpoints.folders import is_url
 from trials.checkpoints.manifests import Label
 from trials.contract import Goal, Item, Note, Question, Report, Setup, TrialStopped
-from trials.disk import drafts
 from trials.running.reported import MOST_RESOURCE, Stopwatch, numbers_of, resource_of
 from trials.settings import in_full
 from trials.tasks.function.report_history import ReportHistory

@@ -26,8 +26,8 @@ from transformers.pytorch_utils import Conv1D
 
 from trials.checkpoints.weights import MODEL, Weights
 from trials.contract import TaskError
-from trials.optim.depths import hidden_matrices
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
+from trials.loop.optim.depths import hidden_matrices
 from trials.settings import Settings, nearest
 
 ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"

@@ -24,7 +24,7 @@ from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
 from trials.descriptions.text import PackingSettings
 from trials.devices import processes
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
 from trials.tasks.huggingface.data import IGNORED, SequenceData, Split

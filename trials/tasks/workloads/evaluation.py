@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from trials.data.batching import Ints, Lengths, cut
+from trials.devices.precision import Precision
 from trials.devices.processes import Group
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
-from trials.optim.precision import Precision
 from trials.settings import Settings
 
 Measures = tuple[torch.Tensor, torch.Tensor]

@@ -16,7 +16,7 @@ from trials.data.batching import Sequences
 from trials.data.workload import Adaptable, Workload
 from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.tasks.datasets import entries
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FinalParts:
-    """The parts of a built-in task for `trials.final.training` (a `final.Parts`)."""
+    """The parts of a built-in task for `trials.loop.final.training` (a `final.Parts`)."""
 
     def __init__(self, task: TrainedTask[Any]) -> None:
         self._task = task

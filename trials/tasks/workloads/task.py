@@ -23,7 +23,7 @@ from trials.tasks.datasets.data_set import DataSet, DataSpec
 
 if TYPE_CHECKING:
     from trials.data.workload import Workload
-    from trials.final.training import Parts
+    from trials.loop.final.training import Parts
     from trials.loop.training import TrainingRun
 
 

@@ -15,7 +15,7 @@ from trials.data.batching import Ints, Lengths, longest_batch, totals
 from trials.data.samples import Samples
 from trials.data.workload import Batch
 from trials.devices import processes
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.settings import Settings
 from trials.tasks.workloads import evaluation
 from trials.tasks.workloads.heads import Head

@@ -13,13 +13,13 @@ from hpsearch import tune
 from hpsearch.adapters import loading
 from hpsearch.bridges.ray_tune import tuner as tuners
 from hpsearch.bridges.ray_tune.tuner import ResultGrid
-from hpsearch.driver.loop import Driver
 from hpsearch.errors import Interrupted, UserError
+from hpsearch.running.driver.loop import Driver
+from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.leases import Lease
 from hpsearch.study_file.reading import parse
-from hpsearch.study_run import on_ray
-from hpsearch.study_run.brain import build_study
-from hpsearch.study_run.workers import worker_config
 from support.files import pages
 from support.running.local_executor import LocalExecutor
 

@@ -15,10 +15,10 @@ import pytest
 from support.files.checkpoints import files_of, filled, names_in, saved, three_saved
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
+from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.folders import folder_at, split
 from trials.checkpoints.manifests import CheckpointError, check
 from trials.checkpoints.trimming import held, trim_ended, trim_waiting
-from trials.disk.whole_folders import MANIFEST
 
 
 def test_links_are_read_back_and_never_followed(folder, tmp_path):

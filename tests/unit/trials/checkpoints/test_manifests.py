@@ -10,8 +10,8 @@ import pytest
 from support.files.checkpoints import filled, saved
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.continuing import opened
+from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.manifests import CheckpointError, run_of, verify
-from trials.disk.whole_folders import MANIFEST
 
 
 @pytest.mark.parametrize(

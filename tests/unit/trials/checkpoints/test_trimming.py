@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from support.files.checkpoints import names_in, three_saved
+from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.folders import folder_at, inside, split, used_bytes
 from trials.checkpoints.manifests import CheckpointError, check
 from trials.checkpoints.trimming import held, trim_ended, trim_waiting
 from trials.contract import Held
-from trials.disk.whole_folders import MANIFEST
 
 
 def manifest_bytes(source):

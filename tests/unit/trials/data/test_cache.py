@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from trials import tasks
+from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.data import cache
 from trials.data.cache import CacheEntry
-from trials.disk.whole_folders import MANIFEST
 from trials.settings import Settings
 from trials.tasks.datasets import entries, prepared
 from trials.tasks.images.data import ImageDataSet

@@ -108,7 +108,7 @@ import torch
 from trials import tasks; from trials.devices import processes
 from trials.running.report_grid import budget_from
 from trials.contract import Setup
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 
 with processes.joined("cpu") as group:
     for part in json.loads(sys.argv[1]):

@@ -10,9 +10,9 @@ from torch import nn
 from trials import tasks
 from trials.contract import Setup
 from trials.descriptions.builtin import BUILT_IN
+from trials.devices.precision import Precision
 from trials.loop import micro_batch
 from trials.loop.training import TrainingRun
-from trials.optim.precision import Precision
 from trials.running.report_grid import budget_from
 from trials.running.runner import failure_of
 from trials.settings import Settings

@@ -13,8 +13,8 @@ from torch import nn
 from trials.contract import Diverged, Setup
 from trials.data.batching import epoch_batches
 from trials.data.workload import Batch
+from trials.loop.optim.schedules import multiplier
 from trials.loop.training import TrainingRun
-from trials.optim.schedules import multiplier
 from trials.running.report_grid import budget_from
 from trials.settings import Settings
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.running.command_runs import Start, log_of, reports_of, shell
+from trials.checkpoints.disk.log_file import EARLIER, MOST_BYTES
 from trials.contract import ProgramFailed
-from trials.disk.log_file import EARLIER, MOST_BYTES
 from trials.tasks.command.output import Output
 
 

@@ -16,7 +16,7 @@ from transformers import dynamic_module_utils
 from support.files.remote_models import MODELING, ran, write_model
 from trials import tasks
 from trials.contract import TaskError
-from trials.final import training as final
+from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.datasets import prepared

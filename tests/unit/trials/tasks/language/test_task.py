@@ -20,7 +20,7 @@ from tokenizers import processors
 
 from support.running.runs import Lab, reports_of
 from trials.descriptions.text import LANGUAGE_MODELING
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.tasks.datasets.entries import digest_of
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 

@@ -18,7 +18,7 @@ import transformers
 from support.running.runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.running.runner import Runner
 from trials.tasks.datasets.entries import digest_of
 from trials.tasks.huggingface import tokenizer as text_tokenizer

@@ -22,7 +22,7 @@ from trials import predict, tasks
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.contract import Setup, TaskError
 from trials.descriptions.text import METRICS
-from trials.final import training as final
+from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
 from trials.tasks.workloads import metrics as scores

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from support.running.runs import Lab, reports_of
 from trials.descriptions.text import TOKEN_CLASSIFICATION
-from trials.optim.precision import Precision
+from trials.devices.precision import Precision
 from trials.tasks.datasets.entries import digest_of
 from trials.tasks.huggingface.data import IGNORED
 from trials.tasks.tokens import task as token_data

@@ -1,0 +1,273 @@
+"""One attempt on a worker: its beginning, its training from level to level, and its end."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.control import Control
+from hpsearch.running.executors.attempt.thinning import Thinning
+from hpsearch.running.executors.attempt.worker_state import WorkerState
+from trials.checkpoints.disk.log_file import LogFile
+from trials.checkpoints.manifests import CheckpointError
+from trials.checkpoints.trimming import held
+from trials.contract import (
+    Finding,
+    Held,
+    Note,
+    Pruned,
+    Question,
+    Ranks,
+    Report,
+    Setup,
+    Severity,
+)
+from trials.foreign import text_of
+from trials.running import arithmetic
+from trials.running.arithmetic import Arithmetic
+from trials.running.runner import Runner, failure_of
+
+RETIRED = "told to end (SIGTERM)"
+
+Ending = ev.Finished | ev.Stopped | ev.Failed
+
+Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
+
+log = logging.getLogger("hpsearch")
+
+
+class Execution:
+    """One attempt, from its order to its end.
+
+    `began` is called with the arithmetic of the attempt, and again once it can train, with the
+    seconds of its start; `said` with each report, question and note, and whether the attempt now
+    waits for an answer. `ranks` are the processes that train it together; None for this one alone.
+    """
+
+    def __init__(
+        self,
+        state: WorkerState,
+        order: ev.Launch,
+        control: Control,
+        began: Callable[[ev.Began], None],
+        said: Callable[[Message, bool], None],
+        log: LogFile | None,
+        ranks: Ranks | None = None,
+    ) -> None:
+        self._state = state
+        self._config = state.config
+        self._order = order
+        self._key = order.trial, order.attempt
+        self._control = control
+        self._began = began
+        self._said = said
+        self._log = log
+        self._ranks = ranks
+        self.reached: float | None = None
+        """The resource of the last report that was sent; None before the first one."""
+        self._runner: Runner | None = None
+        self.before: frozenset[int] | None = None
+        """The processes that its own process had started before it began to train, if it has."""
+        self._thinning = Thinning(self._config.budget)
+        self._changes: list[Finding] = []
+        """In what its arithmetic differs from how its trial has computed so far."""
+
+    def run(self, given: Any) -> Ending:
+        """Train, and return the ending of the attempt, whatever it raises. `given` is the data that
+        came with the order, see `WorkerState.data_for`."""
+        ending = self._trained(given)
+        self._send_rest()
+        return ending
+
+    def _send(self, report: ev.Reported, *, waits: bool) -> None:
+        self.reached = report.resource
+        self._said(report, waits)
+
+    def _send_rest(self) -> None:
+        last = self._thinning.rest()
+        if last is not None:
+            self._send(last, waits=False)
+
+    def _trained(self, given: Any) -> Ending:
+        try:
+            self._state.make_ready()
+            params, began = self._settle_arithmetic()
+            self._began(began)
+            self._runner = self._start(params, given)
+            self._began(replace(began, start_up_s=time.monotonic() - self._control.ordered))
+            self.before = worker_process.started()
+            return self._drive(self._runner)
+        except Pruned as verdict:
+            assert self._runner is not None, "only a run gives itself up"
+            return replace(self._finished(self._runner, text_of(verdict)), pruned=True)
+        # What a training job raises is its trial's failure.
+        except BaseException as error:  # noqa: BLE001
+            failure = failure_of(_cause(error))
+            kind = ErrorKind(failure.kind)
+            return ev.Failed(*self._key, kind, failure.text, details=failure.details)
+
+    def settled(self, ending: Ending) -> Ending:
+        """End the run. Returns its ending with the findings on its health, and with the best
+        checkpoint, which is whole by now.
+
+        A slot is not free while a training function still runs in it: the executor kills a worker
+        in which one continues for too long."""
+        runner = self._runner
+        if runner is None:
+            return ending
+        findings = (*self._changes, *self._thinning.findings(), *runner.findings())
+        ending = replace(ending, findings=findings)
+        while not runner.close():
+            pass
+        if not isinstance(ending, ev.Stopped):
+            return ending
+        with suppress(Exception):  # a store that does not answer: the last report named the best
+            best = runner.best
+            return replace(ending, best=_text(best), held=_held(ending.checkpoint, best))
+        return ending
+
+    def _settle_arithmetic(self) -> tuple[dict[str, Any], ev.Began]:
+        given = self._order.arithmetic
+        before = None if given is None else Arithmetic.from_plain(given)
+        settings, now = arithmetic.adopt(
+            before,
+            self._config.params(self._order),
+            self._state.device,
+            threads=self._config.threads,
+            known=self._state.task.settings,
+        )
+        changes = [] if before is None else arithmetic.differences(before, now)
+        if changes:
+            text = f"continued with {', '.join(changes)}"
+            self._changes = [Finding("arithmetic_changed", text, Severity.NOTICE)]
+        return settings, ev.Began(*self._key, now.as_plain())
+
+    def _start(self, params: Mapping[str, Any], given: Any) -> Runner:
+        """The run, continued where that is possible. If all its checkpoints are damaged, it starts
+        from the beginning."""
+        order = self._order
+        setup = Setup(
+            params=params,
+            seed=order.seed,
+            budget=self._config.budget,
+            folder=self._config.folder(order.trial),
+            resume_from=order.resume_from or None,
+            device=self._state.device,
+            goal=self._config.goal,
+            attempt=order.attempt,
+            log=None if self._log is None else self._log.path,
+            number=order.trial,
+            goals=self._config.goals,
+            ranks=self._ranks,
+        )
+        task = self._state.task
+        data = self._state.data_for(order, given)
+        try:
+            return Runner(task, data, setup, self._ask, self._note)
+        except CheckpointError as damage:
+            log.warning("trial %d starts from the beginning: %s", order.trial, damage)
+            afresh = replace(setup, resume_from=None)
+            return Runner(task, data, afresh, self._ask, self._note)
+
+    def _drive(self, runner: Runner) -> Ending:
+        control = self._control
+        total = self._config.budget.total
+        checkpoint: str | None = None
+        while not control.interrupts():
+            last: ev.Reported | None = None
+            for report in runner.advance(control.until, control.interrupts):
+                runner.recorded(control.recorded)
+                last = self._report(runner, report)
+                checkpoint = last.checkpoint
+            if runner.finished is not None:
+                return self._finished(runner, runner.finished)
+            if last is None or last.resource < control.until:
+                break  # interrupted between reports
+            if last.resource >= total:
+                control.until = math.inf  # its last report is made: let it end by itself
+            control.wait_for_word(last.resource)
+        if not control.stop:
+            return self._timed_out()
+        return self._stopped(runner, checkpoint)
+
+    def _report(self, runner: Runner, report: Report) -> ev.Reported:
+        """Send a report, unless there are very many. If the attempt waits after it, its checkpoint
+        is of exactly this level, to continue from if it is paused. Else it does not wait for its
+        disk."""
+        waits = self._control.until <= report.resource < self._config.budget.total
+        checkpoint, best, saved_at = report.checkpoint, report.best, report.saved_at
+        if waits:
+            checkpoint, saved_at = runner.save(), None
+            best = runner.best
+        reported = ev.Reported(
+            *self._key,
+            report.resource,
+            dict(report.metrics),
+            report.step,
+            report.elapsed,
+            _text(checkpoint),
+            _text(best),
+            _held(checkpoint, best),
+            saved_at,
+        )
+        if self._thinning.due(reported, self._control.until):
+            self._send(reported, waits=waits)
+        return reported
+
+    def _ask(self, question: Question) -> Mapping[str, Any]:
+        self._control.given.pop(question.name, None)  # an answer from before
+        self._said(ev.Asked(*self._key, question.name, question.distribution), True)
+        self._control.wait_for_value(question.name)
+        return self._control.given
+
+    def _note(self, note: Note) -> None:
+        self._send_rest()  # the note may add to the last one
+        told = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
+        self._said(told, False)
+
+    def _finished(self, runner: Runner, why: str) -> ev.Finished:
+        best = runner.best
+        return ev.Finished(*self._key, why, _text(best), held=_held(best, best))
+
+    def _timed_out(self) -> ev.Failed:
+        text = f"ran past its time limit of {self._order.time_limit_s:g} s"
+        return ev.Failed(*self._key, ErrorKind.TIMEOUT, text)
+
+    def _stopped(self, runner: Runner, checkpoint: str | None) -> ev.Stopped:
+        control = self._control
+        saved = runner.save() if control.save else None
+        why = RETIRED if control.retired else None
+        kept = checkpoint if saved is None else str(saved)
+        return ev.Stopped(*self._key, checkpoint=kept, why=why, signalled=control.signalled)
+
+
+def _text(path: Path | str | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _held(newest: Path | str | None, best: Path | str | None) -> Held | None:
+    """The bytes of a trial's checkpoints; None without any, or if they cannot be read."""
+    if newest is None:
+        return None
+    try:
+        return held(newest, best)
+    # Each store has errors of its own, and no trial fails for a size.
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _cause(error: BaseException) -> BaseException:
+    with suppress(Exception):  # of an attribute of theirs
+        cause = getattr(error, "cause", None)  # as Ray's have it
+        if isinstance(cause, BaseException):
+            return cause
+    return error

@@ -1,0 +1,175 @@
+"""One attempt in a process of its own, up to its first report or a little further, as a study would
+begin it."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from hpsearch.adapters import loading
+from hpsearch.domain import events as ev
+from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.execution import Ending
+from hpsearch.running.executors.attempt.printing import printing_into
+from hpsearch.running.executors.worker import Worker
+from hpsearch.running.executors.worker_config import WorkerConfig
+from hpsearch.search.questions import first_value, other_value
+from trials.contract import Problem, Ranks
+from trials.descriptions.command import COMMAND, GRACE_S
+
+STOP_S = 5.0
+"""Seconds that the attempt may take to end when asked to, beyond those of a command."""
+
+News = list[Problem] | ev.Reported | Ending
+"""The news that an attempt is tried for: mistakes of its task, its first report, or its end."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The outcome of an attempt that was tried."""
+
+    news: News | None
+    """The first news; None if the time was over, or the process ended by itself."""
+    seconds: float  # until then
+    exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
+    imported: bool = True  # true if the task was built by then
+    start_up_s: float = 0.0  # seconds from its order until it could train
+    reports: Mapping[float, Mapping[str, float]] = field(default_factory=dict)  # by the resource
+    asked: tuple[str, ...] = ()  # the parameters that it asked for
+
+
+def try_out(
+    config: WorkerConfig,
+    order: ev.Launch,
+    device: str,
+    share: float,
+    limit_s: float,
+    *,
+    has_ranks: bool = False,
+    train_on_s: float = 0.0,
+    is_enough: Callable[[ev.Reported], bool] = lambda report: False,
+    others: Collection[str] = (),
+) -> Tried:
+    """Begin an attempt in a new process, and end it after its first report or `limit_s` seconds.
+    The folder of `config` takes the log and the checkpoints.
+
+    Args:
+        has_ranks: The task finds a group of processes, of which this one is the only one.
+        train_on_s: Seconds in which it trains on after its first report.
+        is_enough: Whether it ends at a report all the same.
+        others: The parameters that it asks for which get another value than the first one.
+    """
+    if train_on_s:
+        order = replace(order, until=math.inf)
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    trial = context.Process(
+        target=_serve, args=(theirs, config, order, device, share, has_ranks, others)
+    )
+    began = time.monotonic()
+    trial.start()
+    theirs.close()
+    imported = False
+    start_up_s = 0.0
+    give_up = began + limit_s
+    first: Tried | None = None
+    reports: dict[float, Mapping[str, float]] = {}
+    asked: list[str] = []
+    try:
+        while ours.poll(max(0.0, give_up - time.monotonic())):
+            news = ours.recv()
+            now = time.monotonic()
+            imported = True
+            if isinstance(news, ev.Began):
+                start_up_s = news.start_up_s or start_up_s
+            elif isinstance(news, ev.Asked):
+                asked.append(news.name)
+            elif isinstance(news, ev.Reported):
+                reports[news.resource] = news.metrics
+                if first is None:
+                    first = Tried(news, now - began, None, True, start_up_s, reports, tuple(asked))
+                    give_up = now + train_on_s
+                if not train_on_s or is_enough(news):
+                    return first
+            elif news is not None:
+                return first or Tried(news, now - began)
+        return first or Tried(None, time.monotonic() - began, imported=imported)
+    except EOFError:
+        trial.join()
+        return first or Tried(None, time.monotonic() - began, trial.exitcode, imported)
+    finally:
+        ours.close()
+        try:
+            trial.join(STOP_S + (GRACE_S if config.task["kind"] == COMMAND.kind else 0.0))
+        finally:  # also after a second interrupt
+            trial.kill()
+            trial.join()
+
+
+class _Alone:
+    """No other process (a `worker.Team`)."""
+
+    def begin(self, order: ev.Launch, data: Any) -> Ranks:
+        from trials.devices.ranks import ConnectedRanks, Meeting, places, serve
+
+        here = "127.0.0.1"
+        store = serve(here)
+        return ConnectedRanks(places([here])[0], Meeting(here, store.port), store)
+
+    def verdict(self, ending: Ending) -> tuple[Ending, str | None]:
+        return ending, None
+
+
+def _serve(
+    pipe: Connection,
+    config: WorkerConfig,
+    order: ev.Launch,
+    device: str,
+    share: float,
+    has_ranks: bool,
+    others: Collection[str],
+) -> None:
+    worker_process.let_children_die_with_us()
+    workers: list[Worker] = []
+
+    def end_with_parent() -> None:
+        with suppress(EOFError, OSError):
+            pipe.recv()
+        if not workers:
+            os._exit(0)
+        workers[0].stop(ev.Stop(order.trial, order.attempt))
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    with printing_into(2):
+        directions = ["maximize" if goal.maximize else "minimize" for goal in config.goals]
+        problems = loading.inspect(config.task, Path(config.base))
+        problems = problems or loading.contradictions(config.task, Path(config.base), directions)
+    if problems:
+        pipe.send(problems)
+        os._exit(0)
+    pipe.send(None)
+    data = config.load_task().prepare(config.params(order)) if config.prepares else None
+    team = _Alone() if has_ranks else None
+    worker = Worker(config, lambda given: given, device, share, prints_into_logs=True, team=team)
+    worker.launch(order, data)
+    workers.append(worker)
+    while True:
+        for event in worker.poll(1.0):
+            if isinstance(event, ev.Asked):
+                value_of = other_value if event.name in others else first_value
+                given = {event.name: value_of(event.distribution)}
+                worker.advance(ev.Advance(order.trial, order.attempt, order.until, given))
+            if isinstance(event, ev.Began | ev.Asked | ev.Reported | Ending):
+                with suppress(OSError):  # nobody waits for it any more
+                    pipe.send(event)
+            if isinstance(event, Ending):
+                os._exit(0)

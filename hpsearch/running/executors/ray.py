@@ -1,0 +1,453 @@
+"""Slots on a Ray cluster: one long-lived actor a slot (`ray_slot`), in its own placement group.
+
+The group is the slot's room. It waits in Ray's queue until a node has the resources of a worker,
+and it is a demand that an autoscaler starts nodes for. A study that counts its workers itself
+(`workers: auto`) takes what is free. It queues for more only while it has nothing, or where an
+autoscaler would bring a node and every worker is busy: so several studies share a cluster, and each
+has a worker as soon as there is room for one. Of the workers that have nothing to do it keeps one,
+whose next work is the sign that there may be more.
+
+Each actor is polled again once the driver is done with the events of the poll before. A poll
+returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
+a Ray task and shared through the object store: each node has one copy, which its workers map into
+their memory. Actors are not detached: when a driver dies, its workers end too.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import (
+    NodeAffinitySchedulingStrategy,
+    PlacementGroupSchedulingStrategy,
+)
+
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
+from hpsearch.errors import Unreachable
+from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.execution import RETIRED
+from hpsearch.running.executors.attempt.printing import keep
+from hpsearch.running.executors.cluster.ray_cluster import SILENT_S, HeadNode, ask_head
+from hpsearch.running.executors.ranks.follower import FollowerActor, Process
+from hpsearch.running.executors.ray_rooms import Rooms
+from hpsearch.running.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.running.executors.shares import SETTLE_S, Shares
+from hpsearch.running.executors.slot_needs import SlotNeeds
+from hpsearch.running.executors.worker import Answer, LogPart, ReplaceWorker
+from hpsearch.running.executors.worker_config import WorkerConfig
+from hpsearch.study_file.models import Resources
+from trials.foreign import text_of
+
+FOLLOW_S = 1.0  # the time between two checks for nodes that came or went
+
+STOP_GRACE_S = 30.0
+"""The seconds in which a worker must stop an attempt before it is killed and replaced."""
+
+STARTS = 5  # a worker may take so many times the `worker_timeout` until it is ready
+
+MOST_FALSE_STARTS = 3
+"""Workers in a row that die before they are ready, after which the cluster counts as unusable."""
+
+FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
+"""Failures after which a worker is replaced: the state of its process may be broken."""
+
+SUSPECT = (*FAULTY, ErrorKind.DISK_FULL)
+"""Failures that the prepared data may have caused: it is prepared again for the next attempt."""
+
+KEPT_DATA = 8  # prepared data sets that stay in the object store
+
+REPORT_LOOKS = 4  # how often a worker says within the `report_deadline` that it has no report
+POLL_S = 30.0  # the longest a worker keeps a poll waiting
+AWAY_S = 1.0  # a process that did not listen for this much longer than it meant to was away
+IDLE_S = 0.2  # the longest wait while there are no workers: new nodes are looked for
+MOST_LETTERS = 300  # of Ray's text about an actor that died
+
+log = logging.getLogger("hpsearch")
+
+
+class RayExecutor:
+    """Runs attempts on the actors of the Ray cluster that this process is part of, see `cluster`.
+    Raises UserError if no node of the cluster has the resources of a slot."""
+
+    def __init__(
+        self, config: WorkerConfig, resources: Resources, head: HeadNode | None = None
+    ) -> None:
+        self._config = config
+        self._resources = resources
+        self._head = head or HeadNode(resources.worker_timeout_s)
+        self._needs = SlotNeeds(resources, self._head)
+        self._shares = Shares(self._needs.part)
+        self._head.exchange = self._shares.exchange
+        self._free_since = math.inf
+        """Since when there was room for one more worker, by the monotonic clock."""
+        self._slots: dict[str, RaySlot] = {}
+        self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
+        self._rooms = Rooms(self._head, self._needs.takes, resources.processes)
+        self._made = 0
+        self._false_starts = 0
+        self._followed = 0.0
+        self._listened = time.monotonic()
+        self._hold_s = min(
+            POLL_S, resources.worker_timeout_s / 3, resources.report_deadline_s / REPORT_LOOKS
+        )
+        self._task = config.load_task() if config.prepares else None
+        self._data: dict[str, Box] = {}
+        """References to prepared data, by the task's key of its settings, the latest last."""
+        self._prepare = ray.remote(num_cpus=0)(_prepare)
+        self._actor = ray.remote(
+            num_cpus=resources.cpu,
+            num_gpus=self._needs.gpus,
+            max_restarts=0,
+            concurrency_groups={"poll": 1, "command": 1},
+        )(WorkerActor)
+        self._follower = ray.remote(
+            num_cpus=resources.cpu,
+            num_gpus=self._needs.gpus,
+            max_restarts=0,
+            concurrency_groups={"life": 1, "command": 1, "train": 1},
+        )(FollowerActor)
+        self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
+        self._follow_cluster()
+
+    @property
+    def gpus(self) -> float:
+        """The GPUs of a slot, of all its processes."""
+        return self._needs.gpus * self._resources.processes
+
+    def launch(self, order: ev.Launch) -> None:
+        """Start an attempt on its slot."""
+        slot = self._slots.get(order.slot)
+        if slot is None:
+            return  # it is gone: the driver has been sent a SlotDown, and ends the attempt
+        key = (order.trial, order.attempt)
+        slot.attempts[key] = None
+        self._slot_names[key] = order.slot
+        slot.order(order, self._data_for(order))
+
+    def advance(self, order: ev.Advance) -> None:
+        """Let a waiting attempt train on."""
+        slot = self._slot_of((order.trial, order.attempt))
+        if slot is not None:
+            slot.order(order)
+
+    def stop(self, order: ev.Stop) -> None:
+        """End an attempt. A worker that does not end it in time is killed and replaced."""
+        key = (order.trial, order.attempt)
+        slot = self._slot_of(key)
+        if slot is None:
+            return
+        grace_s = 2 * self._resources.stop_grace_s if order.save else STOP_GRACE_S
+        slot.attempts[key] = time.monotonic() + grace_s
+        slot.order(order)
+
+    def avoid(self, order: ev.Avoid) -> None:
+        """Run nothing on a node for a while: its workers are given back as they become free."""
+        text = "node %s is set aside for %.0f s: trials fail there, and not on other nodes"
+        log.warning(text, order.node, order.seconds)
+        self._head.avoided[order.place] = time.monotonic() + order.seconds
+
+    def recorded(self, trial: int, attempt: int, resource: float) -> None:
+        """Note that reports are in the database, for the next poll to carry."""
+        slot = self._slot_of((trial, attempt))
+        if slot is not None:
+            slot.note_recorded((trial, attempt), resource)
+
+    def _slot_of(self, attempt: AttemptKey) -> RaySlot | None:
+        name = self._slot_names.get(attempt)
+        return None if name is None else self._slots.get(name)
+
+    def _data_for(self, order: ev.Launch) -> Box | None:
+        """A box with the reference to the prepared data; None if the task prepares none."""
+        if self._task is None:
+            return None
+        params = self._config.params(order)
+        key = self._task.data_key(params)
+        box = self._data.pop(key, None) or [self._prepare.remote(self._config, params)]
+        self._data[key] = box
+        if len(self._data) > KEPT_DATA:
+            del self._data[next(iter(self._data))]
+        return box
+
+    def poll(self, timeout_s: float) -> list[ev.Event]:
+        """Events of all workers, and of slots that come and go."""
+        self._head.check()
+        events: list[ev.Event] = []
+        if time.monotonic() - self._followed > FOLLOW_S:
+            events += self._follow_cluster()
+        for slot in self._slots.values():
+            slot.listen(self._hold_s)
+        if not self._slots:
+            time.sleep(min(timeout_s, IDLE_S))
+            return events
+        if events:
+            timeout_s = 0.0
+        for name, answer in self._answers(timeout_s):
+            events += self._take_in(name, answer)
+        self._note_absence(timeout_s)
+        return [*events, *self._replace_stuck()]
+
+    def _note_absence(self, timeout_s: float) -> None:
+        """Hold time in which this process stood still against no slot."""
+        now = time.monotonic()
+        away_s = now - self._listened - timeout_s
+        self._listened = now
+        if away_s > AWAY_S:
+            for slot in self._slots.values():
+                slot.was_unheard(away_s)
+
+    def _answers(self, timeout_s: float) -> list[tuple[str, Any]]:
+        names = {slot.pending: name for name, slot in self._slots.items()}
+        ready, rest = ray.wait(list(names), num_returns=1, timeout=timeout_s)
+        if ready and rest:
+            more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
+            ready += more
+        return [(names[call], call) for call in ready]
+
+    def _take_in(self, name: str, call: Any) -> list[ev.Event]:
+        slot = self._slots[name]
+        try:
+            answer = ray.get(call)
+        except RayActorError as error:
+            return self._gone(name, " ".join(text_of(error, MOST_LETTERS).split()))
+        except RayError as error:
+            last_line = text_of(error).strip().split("\n")[-1]
+            return self._gone(name, last_line)
+        slot.pending = None
+        if slot.ready:
+            return self._after(name, answer)
+        return [self._up(name, slot, answer)]
+
+    def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
+        self._false_starts = 0
+        slot.ready = slot.placed = True
+        slot.free_since = time.monotonic()
+        self._head.awaited.pop(name, None)
+        slot.processes = hello.processes
+        numbers = ", ".join(str(each.number) for each in hello.processes)
+        where = f"{hello.address} ({hello.device}, process {numbers})"
+        log.info("worker %s is ready on %s", name, where)
+        place = hello.processes[0].node
+        return ev.SlotUp(name, hello.address, hello.device, self.gpus, place)
+
+    def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
+        fault: str | None = None
+        events: list[ev.Event] = []
+        for event in answer:
+            if isinstance(event, ReplaceWorker):
+                fault = event.why
+                continue
+            if isinstance(event, LogPart):
+                keep(self._config.log(event.trial, event.attempt), event.part, event.text)
+                continue
+            events.append(event)
+            if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
+                key = (event.trial, event.attempt)
+                self._slots[name].attempts.pop(key, None)
+                self._slots[name].free_since = time.monotonic()
+                self._slot_names.pop(key, None)
+            if isinstance(event, ev.Failed) and event.kind in SUSPECT:
+                self._data.clear()
+            if isinstance(event, ev.Failed) and event.kind in FAULTY:
+                fault = f"replaced after a fault of trial {event.trial}"
+        if not events and self._slots[name].attempts:
+            events.append(ev.Answered(name))
+        if fault == RETIRED and self._slots[name].attempts:
+            fault = None  # launched too late: the worker ends it, and asks again
+        if fault is not None:
+            replace = self._replace_by_force if self._slots[name].followers else self._gone
+            events += replace(name, fault)
+        return events
+
+    def _gone(self, name: str, why: str) -> list[ev.Event]:
+        slot = self._slots.pop(name)
+        self._head.awaited.pop(name, None)
+        for attempt in slot.attempts:
+            self._slot_names.pop(attempt, None)
+        self._followed = 0.0  # look for a replacement at once
+        slot.kill()
+        if not slot.ready:
+            self._rooms.leave(slot.room)
+            self._count_false_start(name, why)
+            return []
+        if not slot.given_back and all(self._head.offers(node) for node in slot.nodes):
+            self._start_worker(slot.room)
+        else:
+            self._rooms.leave(slot.room)
+        return [ev.SlotDown(name, why)]
+
+    def _count_false_start(self, name: str, why: str) -> None:
+        self._false_starts += 1
+        log.warning("worker %s did not start: %s", name, why)
+        if self._false_starts < MOST_FALSE_STARTS:
+            return
+        what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
+        packages = "check that every node has the driver's packages"
+        hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
+        raise Unreachable(what, hint)
+
+    def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:
+        """Replace a worker that does not answer. Ray only asks a process to end, which has no
+        effect on one that is stopped."""
+        ask_head(partial(self._kill_all, self._slots[name].processes))
+        return self._gone(name, why)
+
+    def _kill_all(self, processes: Sequence[Process]) -> list[Any]:
+        return [
+            self._kill.options(
+                scheduling_strategy=NodeAffinitySchedulingStrategy(each.node, soft=False)
+            ).remote(each.number)
+            for each in processes
+        ]
+
+    def _replace_stuck(self) -> list[ev.Event]:
+        """Replace workers that have not stopped in time, or whose answer is overdue: they hang, are
+        swapped out, or are on a node that has vanished."""
+        now = time.monotonic()
+        limit_s = self._resources.worker_timeout_s
+        start_limit_s = STARTS * limit_s
+        events: list[ev.Event] = []
+        for name, slot in list(self._slots.items()):
+            silent_s = now - slot.asked
+            if slot.is_late(now):
+                events += self._replace_by_force(name, "it did not stop when told to")
+            elif slot.ready and slot.pending is not None and silent_s > limit_s:
+                why = f"no sign of life for {limit_s:g} s (worker_timeout)"
+                events += self._replace_by_force(name, why)
+            elif slot.placed and not slot.ready and silent_s > start_limit_s:
+                log.warning("worker %s is not ready yet: it hangs; trying another", name)
+                self._withdraw(name)
+        return events
+
+    def _follow_cluster(self) -> list[ev.Event]:
+        """Start as many workers as the cluster has room for, and retire those whose node leaves.
+        Waits while the head is silent, as Ray would hang."""
+        if not self._head.answers:
+            return []
+        self._followed = now = time.monotonic()
+        self._rooms.give_back()
+        leaving = self._head.leaving
+        for slot in self._slots.values():
+            if slot.nodes & leaving:
+                slot.actor.retire.remote()  # repeating this has no effect
+        waiting = self._without_place(now)
+        free = self._needs.fitting(node.free for node in self._head.staying)
+        self._share(free, now)
+        more = self._missing(len(waiting), free, now)
+        for _ in range(more):
+            self._start_worker()
+        for name in waiting[more:] if more < 0 else ():
+            if now - self._slots[name].asked > SETTLE_S:
+                self._withdraw(name)
+        still = [slot for slot in self._slots.values() if not slot.placed]
+        is_short = isinstance(self._resources.workers, int) or len(still) == len(self._slots)
+        since = min((slot.asked for slot in still), default=now)
+        self._needs.note_waiting(is_short=is_short and now - since > SETTLE_S)
+        return self._give_back_idle(now)
+
+    def _give_back_idle(self, now: float) -> list[ev.Event]:
+        """Give the cluster back the free workers of nodes that are set aside, and all but one of
+        those that have had nothing to do for a while."""
+        slots = self._slots.items()
+        aside = [
+            name for name, slot in slots if slot.nodes & self._head.aside and slot.is_idle(now)
+        ]
+        idle = [name for name, slot in slots if slot.is_idle(now, IDLE_KEPT_S)]
+        spare = {*aside, *idle[1:]}
+        for name in spare:
+            log.info("worker %s has nothing to do: its room is given back", name)
+            self._withdraw(name)
+        return [ev.SlotDown(name, "it had nothing to do") for name in spare]
+
+    def _share(self, free: int, now: float) -> None:
+        """Tell other studies what this one holds, and let one worker go that is theirs: it saves,
+        and its trial continues on another one."""
+        placed = [slot for slot in self._slots.values() if slot.placed]
+        slot = self._shares.slot_of_others(placed, free, now)
+        if slot is not None:
+            slot.given_back = True
+            log.info("a worker goes to another study on the cluster, which has less than its share")
+            slot.actor.retire.remote()
+
+    def _without_place(self, now: float) -> list[str]:
+        """The slots whose room has no place on a node yet, in the order of Ray's queue."""
+        waiting = []
+        for name, slot in self._slots.items():
+            if not slot.placed and name in self._head.placed:
+                slot.placed = True
+                slot.asked = now  # its worker starts now
+                self._head.awaited.pop(name, None)
+            if not slot.placed:
+                waiting.append(name)
+        return waiting
+
+    def _missing(self, waiting: int, free: int, now: float) -> int:
+        if any(slot.is_idle(now, SETTLE_S) for slot in self._slots.values()):
+            return -waiting
+        spare = self._shares.spare(free, now)
+        if spare is not None and spare >= 0 and len(self._slots) > waiting:
+            return -waiting  # what is free is another study's
+        if isinstance(self._resources.workers, int):
+            return self._resources.workers - len(self._slots)
+        has_place = len(self._slots) > waiting
+        if free <= waiting:
+            self._free_since = math.inf
+        elif has_place:
+            self._free_since = min(self._free_since, now)
+            if now - self._free_since < SETTLE_S:
+                free = waiting
+        is_busy = all(slot.attempts for slot in self._slots.values() if slot.placed)
+        queues = not has_place or (self._needs.has_autoscaler and is_busy)
+        return max(free, int(queues)) - waiting
+
+    def _start_worker(self, room: PlacementGroup | None = None) -> None:
+        count = self._resources.processes
+        room = room or self._rooms.reserve()
+        if room is None:
+            return
+        name = f"w{self._made}"
+        self._made += 1
+        followers = []
+        for number in range(1, count):
+            place = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=number)
+            follower = self._follower.options(scheduling_strategy=place)
+            followers.append(follower.remote(self._config))
+        there = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=0)
+        actor = self._actor.options(scheduling_strategy=there).remote(
+            self._config, self._needs.gpus, followers, self._resources.worker_timeout_s
+        )
+        self._head.awaited[name] = room
+        hello = actor.hello.remote()
+        self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
+
+    def _withdraw(self, name: str) -> None:
+        slot = self._slots.pop(name)
+        self._head.awaited.pop(name, None)
+        slot.kill()
+        self._rooms.leave(slot.room)
+
+    def close(self) -> None:
+        """End all workers. A head that has just died is not waited for: Ray would wait for it, and
+        then end this process."""
+        ending = threading.Thread(target=self._end_all, name="ending", daemon=True)
+        ending.start()
+        ending.join(SILENT_S)
+        self._head.close()
+
+    def _end_all(self) -> None:
+        for name in list(self._slots):
+            self._withdraw(name)
+        self._rooms.give_back()
+
+
+def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:
+    return config.load_task().prepare(params)

@@ -1,0 +1,179 @@
+"""One slot on a Ray cluster: an actor that holds a `Worker`, and its executor's record of it.
+
+An actor answers one long `poll` at a time, so that a message costs one call however many events it
+carries. A poll takes along the driver's orders since the one before, and the reports that are in
+the database. Commands that come while a poll is out are sent at once, in a call of their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import ray
+from ray.util.placement_group import PlacementGroup
+
+from hpsearch.domain import events as ev
+from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.ranks.follower import Process, this_process
+from hpsearch.running.executors.ranks.followers import Followers
+from hpsearch.running.executors.worker import Answer, Worker
+from hpsearch.running.executors.worker_config import WorkerConfig
+
+AttemptKey = tuple[int, int]  # (trial, attempt)
+
+Box = list[Any]
+"""Holds a reference to prepared data. Boxed, it can be passed to a call that does not wait for the
+data."""
+
+OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared data if it is a launch
+
+Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
+"""The load of a poll: up to which resource attempts' reports are in the database, and
+commands. It is one value, because Ray serialises each argument by itself."""
+
+
+class Hello(NamedTuple):
+    """The answer of an actor whose worker is ready."""
+
+    address: str
+    device: str
+    processes: list[Process]  # of all ranks, the worker's first
+
+
+class WorkerActor:
+    """A worker inside a Ray actor, which takes polls and commands in a thread each.
+
+    Where several processes train a trial, `followers` are the actors of the others, and one that
+    is silent for `silent_s` seconds counts as lost."""
+
+    def __init__(
+        self, config: WorkerConfig, gpus: float, followers: Sequence[Any], silent_s: float
+    ) -> None:
+        has_gpu = gpus > 0
+        self._device = "cuda:0" if has_gpu else "cpu"
+        share = gpus if has_gpu else 1.0
+        worker_process.let_children_die_with_us()
+        self._followers = Followers(followers, silent_s) if followers else None
+        self._worker = Worker(
+            config,
+            lambda box: ray.get(box[0]),
+            self._device,
+            share,
+            prints_into_logs=True,
+            team=self._followers,
+        )
+        worker_process.on_notice(partial(self._worker.retire, signalled=True))
+
+    @ray.method(concurrency_group="command")
+    def hello(self) -> Hello:
+        """Answer once the worker is ready, and those that follow it."""
+        processes = [this_process()]
+        if self._followers is not None:
+            processes = self._followers.meet(self._worker)
+        device = self._device
+        if device != "cpu":
+            import torch
+
+            device = torch.cuda.get_device_name(0)
+        return Hello(ray.util.get_node_ip_address(), device, processes)
+
+    @ray.method(concurrency_group="poll")
+    def poll(self, timeout_s: float, mail: Mail) -> list[Answer]:
+        """Take in the mail, and answer with the worker's next events."""
+        recorded, orders = mail
+        for (trial, attempt), resource in recorded.items():
+            self._worker.recorded(trial, attempt, resource)
+        self.carry_out(orders)
+        return self._worker.poll(timeout_s)
+
+    @ray.method(concurrency_group="command")
+    def retire(self) -> None:
+        """Save what runs, and start nothing more."""
+        self._worker.retire()
+
+    @ray.method(concurrency_group="command")
+    def carry_out(self, orders: list[OrderWithData]) -> None:
+        """Carry out commands."""
+        worker = self._worker
+        for order, data in orders:
+            match order:
+                case ev.Launch():
+                    worker.launch(order, data)
+                case ev.Advance():
+                    worker.advance(order)
+                case ev.Stop():
+                    worker.stop(order)
+
+
+@dataclass
+class RaySlot:
+    """An actor as its executor knows it, with the actors that follow it."""
+
+    actor: Any
+    followers: list[Any]
+    room: PlacementGroup  # what it takes, reserved in Ray
+    pending: Any
+    """The call that is out: first `hello`, then one poll after another; None between two."""
+    asked: float  # when that call was sent, by the monotonic clock
+    placed: bool = False  # true if its room has a place on a node
+    ready: bool = False
+    given_back: bool = False  # true if its room goes to another study once it has saved
+    free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
+    processes: list[Process] = field(default_factory=list)
+    attempts: dict[AttemptKey, float | None] = field(default_factory=dict)
+    """The attempts it was given. For an attempt that was told to stop: when it must have stopped,
+    by the monotonic clock."""
+    orders: list[OrderWithData] = field(default_factory=list)  # go out with the next poll
+    recorded: dict[AttemptKey, float] = field(default_factory=dict)
+    """Up to which resource each attempt's reports are in the database. Goes out with the next
+    poll."""
+
+    def order(self, command: ev.Command, data: Box | None = None) -> None:
+        """Send a command: with the next poll, or at once where a poll is out."""
+        if self.pending is None:
+            self.orders.append((command, data))
+        else:
+            self.actor.carry_out.remote([(command, data)])
+
+    def note_recorded(self, attempt: AttemptKey, resource: float) -> None:
+        """Say with the next poll that an attempt's reports up to `resource` are in the database."""
+        before = self.recorded.get(attempt, 0.0)
+        self.recorded[attempt] = max(before, resource)
+
+    def listen(self, hold_s: float) -> None:
+        """Send a poll, unless one is out. The worker answers within `hold_s`."""
+        if self.pending is not None:
+            return
+        self.pending = self.actor.poll.remote(hold_s, (self.recorded, self.orders))
+        self.recorded = {}
+        self.orders = []
+        self.asked = time.monotonic()
+
+    @property
+    def nodes(self) -> set[str]:
+        """The ids of its nodes; empty before it is ready."""
+        return {process.node for process in self.processes}
+
+    def kill(self) -> None:
+        """End all its actors. Those that have ended are not affected."""
+        for actor in (self.actor, *self.followers):
+            ray.kill(actor)
+
+    def is_idle(self, now: float, seconds: float = 0.0) -> bool:
+        """True if it could have worked for so many seconds, and had nothing to do."""
+        return self.ready and not self.attempts and now - self.free_since > seconds
+
+    def was_unheard(self, seconds: float) -> None:
+        """Count no silence of so many seconds in which nobody listened."""
+        self.asked += seconds
+        for attempt, stop_by in self.attempts.items():
+            if stop_by is not None:
+                self.attempts[attempt] = stop_by + seconds
+
+    def is_late(self, now: float) -> bool:
+        """True if an attempt should have stopped by now."""
+        return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())

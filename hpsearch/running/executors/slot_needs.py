@@ -1,0 +1,125 @@
+"""The resources that one slot takes of a Ray cluster, and the slots that have room."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+
+import ray
+from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lacks it
+from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
+from ray.experimental.internal_kv import _internal_kv_get
+
+from hpsearch.errors import UserError
+from hpsearch.running.executors.cluster.ray_cluster import HeadNode
+from hpsearch.running.executors.shares import ALL, ClusterPart
+from hpsearch.study_file.models import Resources
+
+_STATUS_OF_OLDER = b"__autoscaling_status"
+_NOT_MANAGED = "node_"
+"""The beginning of the names of node types where nobody but people starts nodes."""
+
+BRING_S = 600.0
+"""Seconds in which an autoscaler must bring the first GPU where `gpu` is auto."""
+
+log = logging.getLogger("hpsearch")
+
+
+class SlotNeeds:
+    """The CPUs and GPUs of each process of a slot, on the cluster of `head`; raises UserError if
+    its nodes do not have that, and no autoscaler could bring them."""
+
+    def __init__(self, resources: Resources, head: HeadNode) -> None:
+        self._cpu = resources.cpu
+        self._processes = resources.processes
+        self._is_short = False
+        head.await_node(unless=has_autoscaler)  # which is heard of some seconds after its head
+        self.has_autoscaler = has_autoscaler()
+        self.gpus = self._gpus_a_slot(resources, head)
+        self.takes = {"CPU": self._cpu, "GPU": self.gpus}
+        unit, each = ("GPU", self.gpus) if self.gpus else ("CPU", self._cpu)
+        wants = resources.workers if isinstance(resources.workers, int) else ALL
+        self.part = ClusterPart(unit, each * self._processes, resources.priority, 0, wants)
+        """The part of the cluster that a study begins with."""
+        if not self.gpus:
+            del self.takes["GPU"]
+        if not isinstance(resources.workers, int) and not self.has_autoscaler:
+            self._refuse_too_large(node.resources for node in head.staying)
+
+    def __str__(self) -> str:
+        each = f"{self._cpu:g} CPU and {self.gpus:g} GPU"
+        return each if self._processes == 1 else f"{self._processes} times {each}"
+
+    def fitting(self, nodes: Iterable[Mapping[str, float]]) -> int:
+        """The number of slots that fit into the resources of nodes. The processes of one may be on
+        several nodes."""
+        return sum(map(self._fitting_processes, nodes)) // self._processes
+
+    def _fitting_processes(self, has: Mapping[str, float]) -> int:
+        by_cpu = has.get("CPU", 0.0) / self._cpu
+        if not self.gpus:
+            return int(by_cpu)
+        by_gpu = has.get("GPU", 0.0) / self.gpus
+        return int(min(by_cpu, by_gpu))
+
+    def note_waiting(self, *, is_short: bool) -> None:
+        """Say once that slots wait for room on the cluster, and once that they have it."""
+        if is_short == self._is_short:
+            return
+        self._is_short = is_short
+        if not is_short:
+            log.warning("the cluster has room for the workers now")
+            return
+        by = "the autoscaler to bring" if self.has_autoscaler else "the cluster to have"
+        log.warning("waiting for %s %s free for a worker", by, self)
+
+    def _gpus_a_slot(self, resources: Resources, head: HeadNode) -> float:
+        if resources.gpu != "auto":
+            return float(resources.gpu)
+        if any(node.resources.get("GPU") for node in head.staying):
+            return 1.0
+        if not self.has_autoscaler:
+            return 0.0
+        if not self._bring_gpu():
+            raise UserError(
+                f"the cluster has no GPU, and its autoscaler brought none in {BRING_S:.0f} s",
+                "set resources.gpu in the study file: 1 to wait for one, or 0 to train on CPUs",
+            )
+        return 1.0
+
+    def _bring_gpu(self) -> bool:
+        """Ask the autoscaler for a node with a GPU; False if none comes."""
+        log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")
+        room = ray.util.placement_group([{"CPU": self._cpu, "GPU": 1.0}])
+        try:
+            return bool(room.wait(BRING_S))
+        finally:
+            ray.util.remove_placement_group(room)
+
+    def _refuse_too_large(self, nodes: Iterable[Mapping[str, float]]) -> None:
+        if self.fitting(nodes):
+            return
+        where, keys = "no node of the cluster has", "resources.cpu or resources.gpu"
+        if self._processes > 1:
+            where, keys = "the nodes of the cluster do not have", "resources.processes, cpu or gpu"
+        raise UserError(
+            f"{where} the {self} that a worker takes", f"lower {keys} in the study file"
+        )
+
+
+def has_autoscaler() -> bool:
+    """True if something starts nodes where the cluster lacks resources.
+
+    Ray has no public call that says this, so the head is asked as `ray status` asks it. KubeRay's
+    autoscaler has seen a version of the cluster's state; that of `ray up` leaves a report."""
+    client = GcsClient(address=ray.get_runtime_context().gcs_address)
+    reply = GetClusterStatusReply()
+    reply.ParseFromString(client.get_cluster_status(timeout_s=10))
+    if reply.autoscaling_state.last_seen_cluster_resource_state_version:
+        return True
+    status = _internal_kv_get(_STATUS_OF_OLDER)
+    if status is None:
+        return False
+    report = json.loads(status).get("autoscaler_report") or {}
+    return any(not kind.startswith(_NOT_MANAGED) for kind in report.get("active_nodes", ()))

@@ -1,0 +1,158 @@
+"""One trial of any task, trained up to its first report in a process of its own; of tasks that are
+not built in, then others, to see what their parameters change and what they write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hpsearch.brain.trial_log import lacking
+from hpsearch.domain import events as ev
+from hpsearch.domain.numbers import duration, number, pairs
+from hpsearch.errors import UserError
+from hpsearch.running.executors.first_report import Tried, try_out
+from hpsearch.running.rehearsal import unlearnt
+from hpsearch.running.rehearsal.other_values import OtherValues
+from hpsearch.running.rehearsal.proposed_pattern import proposed
+from hpsearch.running.rehearsal.shared_files import SharedFiles
+from hpsearch.running.study_run.workers import worker_config
+from hpsearch.study_file import space
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import refusal
+from trials.checkpoints.disk import drafts
+from trials.checkpoints.disk.log_file import OURS
+from trials.descriptions.builtin import BUILT_IN, describe
+from trials.descriptions.command import COMMAND
+from trials.descriptions.report_pattern import visible
+from trials.tasks.command.program import exit_text
+
+LIMIT_S = 120.0
+"""Seconds that a trial may take to its first report."""
+MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
+HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
+SHOWN_LINES, SHOWN_LETTERS = 12, 200
+"""Limits of a trial's printed lines that are shown."""
+
+Note = Callable[[str], None]
+"""Prints a line."""
+
+
+def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[str, float]:
+    """Train one trial up to its first report; return what was measured, or nothing after too long.
+
+    Raises:
+        SpecError: The task refuses its part of the file.
+        UserError: The trial fails or ends without a report, or its report is not one that the
+            study can use.
+    """
+    table = describe(spec.task["kind"]).settings
+    known = space.defaults(spec.space, table, spec.requires) or {}
+    params = space.completed(spec.space, spec.enqueue[0] if spec.enqueue else known, spec.requires)
+    note(f"trying one trial until its first report, for at most {duration(LIMIT_S)} ...")
+    if spec.resources.processes > 1:
+        note(f"in one process; in the study, {spec.resources.processes} train each trial")
+    if params:
+        note(f"with {pairs(params)}")
+    files = SharedFiles(spec)
+    tried, printed = start(spec, params, device)
+    if isinstance(tried.news, ev.Reported):
+        _note_report(spec, tried.news, tried, note)
+        for line in unlearnt.remarks(spec, tried.news.resource, tried.news.metrics):
+            note(f"{name}: {line}")
+        if spec.task["kind"] not in BUILT_IN:
+            again = partial(start, spec, device=device)
+            OtherValues(again, spec, params, tried, note).compare()
+            for line in files.remarks():
+                note(f"{name}: {line}")
+        return _measured(tried.news, tried)
+    if isinstance(tried.news, list):
+        raise refusal(spec.text, name, tried.news)
+    if printed:
+        note("the first trial has printed, at last:")
+    for line in printed:
+        note(f"  {line[:SHOWN_LETTERS]}")
+    if spec.task["kind"] == COMMAND.kind and "reports" not in spec.task:
+        pattern = proposed(printed, spec.objective.metric)
+        if pattern is not None:
+            note(f"no line is a report; if one of these is, write under task: {pattern}")
+    if isinstance(tried.news, ev.Failed):
+        failure = tried.news
+        raise UserError(f"the first trial fails ({failure.kind.value}): {failure.text}")
+    if tried.news is not None:
+        raise UserError("the first trial ends without a report", HOW_TO_REPORT)
+    if tried.exit_code is not None:
+        raise _process_ended(spec, tried.exit_code, imported=tried.imported)
+    after = f"no report within {duration(tried.seconds)}"
+    if tried.imported:
+        note(f"{after}; the trial was still running, and nothing had failed")
+    else:
+        note(f"{after}: {spec.task['kind']} was still being imported; {MAIN_GUARD}")
+    return {}
+
+
+def start(
+    spec: StudySpec, params: Mapping[str, Any], device: str, **further: Any
+) -> tuple[Tried, list[str]]:
+    """Begin one trial, as `try_out` with `further` arguments; also its last lines."""
+    share = spec.resources.gpu
+    with drafts.temporary("hpsearch-check-") as folder:
+        config = worker_config(spec, folder)
+        order = ev.Launch(0, 1, "check", params, spec.seed, until=0.0)
+        of_device = 1.0 if isinstance(share, str) or share == 0 else float(share)
+        has_ranks = spec.resources.processes > 1
+        tried = try_out(config, order, device, of_device, LIMIT_S, has_ranks=has_ranks, **further)
+        log = Path(str(config.log(0, 1)))
+        return tried, _printed(log) if log.is_file() else []
+
+
+def _printed(log: Path) -> list[str]:
+    """The last lines that a trial has printed."""
+    lines = [visible(line) for line in log.read_bytes().split(b"\n")]
+    own = [line for line in lines if line.strip() and not line.startswith(OURS)]
+    return own[-SHOWN_LINES:]
+
+
+def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note) -> None:
+    """Print a first report.
+
+    Raises:
+        UserError: It lacks a metric that the study needs, or that is not finite.
+    """
+    unit = spec.budget.per_trial.unit.value
+    at = f"{number(report.resource)} {unit}"
+    note(f"first report: at {at}, after {duration(tried.seconds)}: {pairs(report.metrics)}")
+    problem = lacking(spec, report)
+    if problem is not None:
+        raise UserError(problem, "report it, or change objective or constraints")
+    for objective in spec.objectives:
+        value = report.metrics[objective.metric]
+        if not math.isfinite(value):
+            message = f"the first report, at {at}, has {objective.metric} {value}"
+            raise UserError(message, "it must be a finite number; try other parameters")
+
+
+def _measured(report: ev.Reported, tried: Tried) -> dict[str, float]:
+    """The times and sizes that a first report shows, by name."""
+    trained_s = tried.seconds if report.elapsed is None else report.elapsed
+    measured = {
+        "reported_at": report.resource,
+        "reported_after_s": trained_s,
+        "start_up_seconds": tried.start_up_s,
+        "process_seconds": max(0.0, tried.seconds - trained_s - tried.start_up_s),
+    }
+    if report.held is not None:
+        measured |= {"checkpoint_bytes": report.held.now, "weights_bytes": report.held.ended}
+    return measured
+
+
+def _process_ended(spec: StudySpec, exit_code: int, *, imported: bool) -> UserError:
+    """The error that the process of the first trial ended by itself."""
+    how = exit_text(exit_code)
+    if not imported:
+        message = f"importing {spec.task['kind']} ended its process with {how}"
+        return UserError(message, MAIN_GUARD)
+    hint = "lower what takes memory, such as the batch size" if exit_code == -9 else None
+    return UserError(f"the process of the first trial ended with {how}", hint)

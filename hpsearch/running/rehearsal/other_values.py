@@ -1,0 +1,151 @@
+"""The trial that was tried, once more with other values and the same seed: its reports must differ.
+
+First all parameters have other values, then one after another while that takes little time. What
+reports the same at first may have its effect later, so it trains on for a few seconds, and so does
+the first configuration.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from hpsearch.domain import events as ev
+from hpsearch.domain.numbers import duration, pairs
+from hpsearch.running.executors.first_report import Tried
+from hpsearch.search.ranking.no_effect import Course, NoEffect, no_effect
+from hpsearch.study_file import space
+from hpsearch.study_file.models import StudySpec
+
+TRAIN_ON_S = 5.0
+"""Seconds that a further start trains on after its first report."""
+ALONE_S = 30.0
+"""Seconds in all for starts that differ in one parameter alone."""
+MORE = 3
+"""Configurations that must report the same where their values are so coarse that chance may equal
+two of them."""
+DRAWS = 20
+"""Random configurations of which those with the most other values are taken."""
+
+Start = Callable[..., tuple[Tried, list[str]]]
+"""`first_trial.start` of a study on a device."""
+Note = Callable[[str], None]
+Reports = Mapping[float, Mapping[str, float]]
+
+
+class OtherValues:
+    """Further starts of one trial.
+
+    Args:
+        first: The trial with `params`, up to its first report.
+    """
+
+    def __init__(
+        self, start: Start, spec: StudySpec, params: Mapping[str, Any], first: Tried, note: Note
+    ) -> None:
+        self._start, self._spec, self._note = start, spec, note
+        self._params, self._first = params, first
+        ((self._at, self._first_metrics),) = first.reports.items()
+        self._objectives = [objective.metric for objective in spec.objectives]
+
+    def compare(self) -> None:
+        """Print a warning for parameters that change nothing in the trial's reports."""
+        others = _most_different(self._spec, self._params)
+        if not others or not (self._first.asked or _differing(others[0], self._params)):
+            return
+        self._note("trying it again with other values of every parameter ...")
+        found = self._without_effect(others, self._first.asked)
+        if found is None:
+            self._compare_alone(others[0])
+        else:
+            self._note(found.warning)
+
+    def _compare_alone(self, other: Mapping[str, Any]) -> None:
+        """Start again with another value of one parameter, for each, as long as there is time."""
+        give_up = time.monotonic() + ALONE_S
+        names = _differing(other, self._params)
+        if len(names) + len(self._first.asked) < 2:
+            return
+        for name in [*names, *self._first.asked]:
+            is_asked = name not in names
+            params = self._params if is_asked else {**self._params, name: other[name]}
+            if time.monotonic() + self._first.seconds > give_up:
+                return
+            if space.completed(self._spec.space, params, self._spec.requires) != params:
+                continue  # others would need values of their own, or none
+            found = self._without_effect([params], [name] if is_asked else ())
+            if found is not None:
+                self._note(replace(found, names=[name], is_all=False).warning)
+
+    def _without_effect(
+        self, configurations: Sequence[Mapping[str, Any]], asked: Collection[str]
+    ) -> NoEffect | None:
+        """The parameters that make no difference between the first configuration and others, which
+        are started until that is known; None as soon as one reports something else, or nothing."""
+        courses: list[Course] = []
+        for place, params in enumerate(configurations, 1):
+            tried, _ = self._start(
+                params, train_on_s=TRAIN_ON_S, is_enough=self._differs, others=asked
+            )
+            if not tried.reports:
+                self._note(_without_report(params, tried))
+                return None
+            again = self._again.get(self._at, {})
+            noisy = {name for name, _ in self._first_metrics.items() - again.items()}
+            if not self._is_same(tried.reports) or noisy & set(self._objectives):
+                return None
+            first = _course(self._params, dict.fromkeys(asked, 0), self._again, noisy)
+            courses.append(_course(params, dict.fromkeys(asked, place), tried.reports, noisy))
+            total = self._spec.budget.per_trial.total
+            found = no_effect([first, *courses], self._objectives, total, fewest=2)
+            if found is not None:
+                return found
+        return None
+
+    def _differs(self, report: ev.Reported) -> bool:
+        is_first = report.resource == self._at
+        return is_first and not self._is_same({report.resource: report.metrics})
+
+    def _is_same(self, reports: Reports) -> bool:
+        """True if the objectives are those of the first report."""
+        now = reports.get(self._at, {})
+        return all(now.get(name) == self._first_metrics.get(name) for name in self._objectives)
+
+    @cached_property
+    def _again(self) -> Reports:
+        """The reports of the first configuration, which trains once more, and for longer."""
+        tried, _ = self._start(self._params, train_on_s=TRAIN_ON_S)
+        return tried.reports
+
+
+def _course(
+    params: Mapping[str, Any], asked: Mapping[str, int], reports: Reports, noisy: Collection[str]
+) -> Course:
+    """A training without the metrics that differ between two trainings of one configuration; of
+    values that it asked for it is known that they are others."""
+    kept = {}
+    for at, metrics in reports.items():
+        kept[at] = {name: value for name, value in metrics.items() if name not in noisy}
+    return Course({**params, **asked}, kept)
+
+
+def _most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Configurations that differ from one in most parameters, the first one in the most."""
+    drawn = [space.drawn(spec.space, spec.requires, seed) for seed in range(DRAWS)]
+    found = [each for each in drawn if each is not None]
+    found.sort(key=lambda each: -len(_differing(each, params)))
+    return found[:MORE]
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    return [name for name in one if name in other and one[name] != other[name]]
+
+
+def _without_report(params: Mapping[str, Any], tried: Tried) -> str:
+    what = f"with {pairs(params)}, it has not reported within {duration(tried.seconds)}"
+    if isinstance(tried.news, ev.Failed):
+        what = f"with {pairs(params)}, it fails ({tried.news.kind.value}): {tried.news.text}"
+    return f"{what}; a study goes on without such trials"

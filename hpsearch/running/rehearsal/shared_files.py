@@ -1,0 +1,83 @@
+"""Files that a trial writes to places which all trials of its study share.
+
+Trials that run at once overwrite each other's files there, and a later one may take those of an
+earlier one for its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from hpsearch.running.checkpoint_folders import DEFAULT_ROOT
+from hpsearch.study_file.models import StudySpec
+from trials.descriptions.command import COMMAND
+from trials.descriptions.command_line import FOLDER
+from trials.descriptions.function import RAY_TUNE
+
+MOST = 20_000
+"""Files and folders that are looked at, the nearest first."""
+SHOWN = 3
+_OTHERS = {"__pycache__", "node_modules", "wandb", "mlruns", DEFAULT_ROOT}
+"""Places that trials share without harm: these give each run a folder of its own."""
+_ENDINGS = (".pyc", ".db", ".db-journal", ".db-wal", ".db-shm", ".db-lock")
+
+Stamp = tuple[int, int, int]  # inode, size and time of change
+
+
+class SharedFiles:
+    """The files beside a study file and in the working directory, as they are now."""
+
+    def __init__(self, spec: StudySpec) -> None:
+        self._spec = spec
+        own = spec.base / str(spec.task.get("cwd", "."))
+        self._folders = {folder.resolve() for folder in (spec.base, own, Path.cwd())}
+        self._before = dict(self._files())
+
+    def _files(self) -> Iterator[tuple[Path, Stamp]]:
+        waiting = deque(sorted(self._folders))
+        seen: set[Path] = set()
+        left = MOST
+        while waiting and left > 0:
+            folder = waiting.popleft()
+            if folder in seen:
+                continue
+            seen.add(folder)
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    left -= 1
+                    if entry.name.startswith(".") or entry.name in _OTHERS:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+                    elif not entry.name.endswith(_ENDINGS):
+                        facts = entry.stat()
+                        yield Path(entry.path), (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+    def remarks(self) -> Iterator[str]:
+        """A sentence on the files that have appeared or changed, and what to do."""
+        written = sorted(path for path, stamp in self._files() if self._before.get(path) != stamp)
+        if not written:
+            return
+        named = ", ".join(map(str, map(self._named, written[:SHOWN])))
+        more = f" and {len(written) - SHOWN} more" if len(written) > SHOWN else ""
+        yield (
+            f"the trial writes {named}{more}, which all trials share: trials at once overwrite "
+            f"each other's files, and may read another's; {self._advice()} (what all trials only "
+            "read, such as data that the first one fetches, may stay there)"
+        )
+
+    def _named(self, path: Path) -> Path:
+        base = self._spec.base.resolve()
+        return path.relative_to(base) if path.is_relative_to(base) else path
+
+    def _advice(self) -> str:
+        task = self._spec.task
+        if task["kind"] == COMMAND.kind:
+            return f"let the command write into {{{FOLDER}}}, as with --out {{{FOLDER}}}"
+        if task.get("library") == RAY_TUNE:
+            return "write to a relative path: each trial's working directory is its own"
+        return "write into trial.folder, or put the trial's number into the names"

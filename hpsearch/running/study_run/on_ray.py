@@ -1,0 +1,130 @@
+"""The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from hpsearch.brain.reopening import to_finish, train_in_full
+from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Environment, StudyRecord
+from hpsearch.errors import StudyHeld
+from hpsearch.running.checkpoint_folders import StudyFolder, folders_of, settle
+from hpsearch.running.creation.environment import environment
+from hpsearch.running.driver.loop import Driver, Watch, watched_by
+from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.ownership import owning
+from hpsearch.running.study_run.workers import worker_config
+from hpsearch.running.tracking.processes import Senders, sending
+from hpsearch.store.leases import Lease
+from hpsearch.store.store import Store
+from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.trackers import NamedTracker
+from trials.checkpoints.folders import is_there, is_url
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A study to drive, and its place and resources."""
+
+    spec: StudySpec
+    home: StudyFolder  # the study's own folder of checkpoints
+    resources: Resources  # the study file's, or what the command line made of them
+    address: str | None = None  # of a Ray cluster; None for a local one
+    enqueue: Sequence[Mapping[str, Any]] = ()  # configurations to try next
+    trackers: Sequence[NamedTracker] = ()  # their packages are installed
+    finish: int | None = None  # a trial to train to its end
+
+
+def drive(
+    store: Store,
+    run: StudyRun,
+    take_up: Callable[[], History],
+    watch: Watch,
+    on_driver: Callable[[Driver], None],
+) -> StudyRecord:
+    """Drive a study on Ray until it has finished or was interrupted, and return its record.
+
+    `take_up` creates or loads the study once the cluster is there: without one, nothing is left
+    behind. `watch` is called after every tick, and `on_driver` with the driver before it starts,
+    for signal handlers."""
+    # Imported here: only a driver needs a cluster.
+    from hpsearch.running.executors.awaited import AwaitedExecutor
+    from hpsearch.running.executors.cluster.ray_cluster import cluster
+
+    spec, resources = run.spec, run.resources
+    senders = Senders(store, spec.study, run.home.folder, run.trackers)
+    with sending(senders), cluster(run.address, resources) as thread:
+        executor = AwaitedExecutor(thread, worker_config(spec, run.home.folder), resources)
+        try:
+            history = take_up()
+            device = f"{executor.gpus:g} GPU a worker" if executor.gpus else "CPU"
+            # May read files for long: before the lease is taken, which nobody renews until the
+            # driver runs.
+            runs_on = environment(spec, device)
+            with owning(store, history.study, resources.lease_s) as lease:
+                settle_in(store, history, run, lease, runs_on)
+                study = build_study(history, spec)
+                with closing(Sweeper(run.home)) as sweeper:
+                    sweeper.begin(history.trials)
+                    watch_all = watched_by(senders.watch, sweeper.watch, watch)
+                    driver = Driver(study, executor, store, lease, watch_all, resources=resources)
+                    on_driver(driver)
+                    driver.run()
+        finally:
+            executor.close()
+    return history.study
+
+
+def settle_in(
+    store: Store, history: History, run: StudyRun, lease: Lease, runs_on: Environment
+) -> None:
+    """Note in a study's history what is new with this run; the driver's first tick writes it.
+    Raises StudyHeld if another driver has changed the study since it was read."""
+    store.refresh(history, -1)  # what another driver wrote before this one owned the study
+    move_in(store, history, run.home, lease)
+    history.study.spec = run.spec.text  # it may have another budget now
+    history.study.enqueued += map(dict, run.enqueue)
+    _forget_asked(history)
+    if run.finish is not None:
+        train_in_full(history, run.finish, has_checkpoint=can_continue(history, run.finish))
+    history.add_environment(runs_on)
+
+
+def move_in(store: Store, history: History, home: StudyFolder, lease: Lease) -> None:
+    """Record a study's folder of checkpoints, and then mark it: in this order, every folder that
+    carries a mark is in the database. Raises StudyHeld if another driver has given the study
+    another uid since it was read, UserError if the folder cannot be used."""
+    record = history.study
+    if record.uid not in (None, home.mark.uid):
+        raise StudyHeld(
+            f"another driver took over study {record.name}",
+            f"try again: hpsearch resume {record.name}",
+        )
+    present = next(iter(folders_of(record)), None)
+    if (record.uid, present) != (home.mark.uid, home.folder):
+        settle(record, home)
+        history.touch_study()
+        store.commit(record.id, history.drain(), lease)
+    home.claim()
+
+
+def can_continue(history: History, number: int) -> bool:
+    """True if a trial that is to be trained to its end has its checkpoint still. Raises UserError
+    if there is no such trial, or it cannot go on."""
+    checkpoint = to_finish(history, number).checkpoint
+    return checkpoint is not None and (is_url(checkpoint) or is_there(checkpoint))
+
+
+def _forget_asked(history: History) -> None:
+    """Let trials that were asked for begin again: workers cannot read the checkpoints of their
+    users."""
+    for trial in history.trials:
+        if trial.was_asked and trial.state is not State.COMPLETE:
+            trial.checkpoint = None
+            trial.best_checkpoint = None
+            history.touch(trial)

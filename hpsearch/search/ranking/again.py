@@ -1,0 +1,158 @@
+"""The outcome of training a configuration again: for the full budget, with another seed.
+
+That is the one measure of a result, of trials with repeats and without. It is the value at the end
+of the training, and the interval holds that of one more training nine times in ten.
+
+Values of trainings that differ only by their seeds vary by a standard deviation that is estimated
+from two sources. Among the best third of a study's trials, seeds make about `SHARE` of the spread:
+so it is on recorded curves, and it counts like `FREEDOM` degrees of freedom. Repeats tell of it
+directly, those of earlier studies in shares of the spread there. Both together give a Student-t
+interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections 2.6 and 3.2).
+
+A trial that was repeated counts by the mean of its repeats. One that was trained once and is ahead
+of the best third is there by luck in part, so that it falls back towards their mean by the share
+of their variance that seeds explain (James and Stein 1961). `python benchmarks/confirm.py` shows
+what intervals hold.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hpsearch.search.ranking import student
+from hpsearch.search.ranking.repeats import BEHIND, Repeats
+
+SHARE = 0.65
+"""The share of the spread among the best third of trials that seeds make."""
+FREEDOM = 3
+"""The degrees of freedom that this share counts for."""
+FEWEST, LEAST = 4, 3
+"""The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
+NEAREST, FARTHEST = 1e-150, 1e150
+"""Scores that are nearer or farther apart than this have squares that no float holds."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """The outcome of training a trial's configuration again."""
+
+    mean: float
+    low: float | None
+    """One more training ends between this and `high` nine times in ten; None where nothing tells
+    how far trainings vary."""
+    high: float | None
+    runs: int
+    """The number of repeats that this is from; 0 if the trial was trained once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The scores of the best third of a study's trials; less is better."""
+
+    mean: float
+    deviation: float
+    worst: float = 0.0
+    """The worst score of all its trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRepeats:
+    """The repeats of earlier studies: the sum of their squared deviations, in shares of the squared
+    spread of their study, and their degrees of freedom."""
+
+    squares: float = 0.0
+    freedom: int = 0
+
+
+NONE_EARLIER = EarlierRepeats()
+
+
+def spread_of(
+    count: int, best: Callable[[int], Iterable[float]], worst: float = 0.0
+) -> Spread | None:
+    """The spread of the best third of a study's trials, or of all if those are equal; None if they
+    are too few, or all equal.
+
+    Args:
+        count: The number of its trials.
+        best: The scores of so many of the best ones.
+        worst: The worst score.
+    """
+    if count < FEWEST:
+        return None
+    third = max(LEAST, math.ceil(count / 3))
+    return _deviation(best(third), worst) or _deviation(best(count), worst)
+
+
+def spread_among(scores: Iterable[float]) -> Spread | None:
+    """The spread of the best third of these scores, as `spread_of`."""
+    ordered = sorted(scores)
+    worst = ordered[-1] if ordered else 0.0
+    return spread_of(len(ordered), lambda most: ordered[:most], worst)
+
+
+def _deviation(scores: Iterable[float], worst: float) -> Spread | None:
+    """The mean and the standard deviation of scores; None if they are equal, or too far apart."""
+    known = list(scores)
+    first = min(known)
+    away = [score - first for score in known]
+    if not NEAREST < max(away) < FARTHEST:
+        return None
+    return Spread(first + statistics.fmean(away), statistics.stdev(away), worst)
+
+
+class Seeds:
+    """How far the trainings of one study vary with their seeds.
+
+    Args:
+        repeats: The study's own.
+        spread: Of the best third of its trials; None if nothing is known of it.
+        earlier: The repeats of earlier studies.
+    """
+
+    def __init__(
+        self, repeats: Repeats, spread: Spread | None, earlier: EarlierRepeats = NONE_EARLIER
+    ) -> None:
+        self._spread = spread
+        self.worst = () if spread is None else (spread.worst,)
+        """The worst score of the study's trials, if that is known."""
+        squares, freedom = repeats.squares, repeats.freedom
+        if spread is not None:
+            shares = FREEDOM * SHARE**2 + earlier.squares
+            squares += shares * spread.deviation**2
+            freedom += FREEDOM + earlier.freedom
+        self._variance = squares / freedom if freedom else 0.0
+        self._reach = student.quantile(freedom, 1 - BEHIND) if freedom else 0.0
+
+    @property
+    def known(self) -> bool:
+        """True if anything tells how far trainings vary."""
+        return self._variance > 0
+
+    def reach(self, variance: float) -> float:
+        """How far a 90% interval reaches to either side, where a training has variance 1."""
+        return self._reach * math.sqrt(self._variance * variance)
+
+    def without_luck(self, score: float) -> float:
+        """The mean score of a configuration that was trained once, by the score of that."""
+        spread = self._spread
+        if spread is None or score >= spread.mean:
+            return score
+        luck = min(1.0, self._variance / spread.deviation**2)
+        return score + luck * (spread.mean - score)
+
+
+def earlier_repeats(
+    studies: Iterable[tuple[Mapping[int, Sequence[float]], Spread | None]],
+) -> EarlierRepeats:
+    """The repeats of studies, each with the spread of its trials, together."""
+    squares, freedom = 0.0, 0
+    for runs, spread in studies:
+        if spread is not None:
+            repeats = Repeats(runs, "minimize")
+            squares += repeats.squares / spread.deviation**2
+            freedom += repeats.freedom
+    return EarlierRepeats(squares, freedom)

@@ -1,0 +1,243 @@
+"""A study file from a command line: its numbers become parameters, and its length the budget."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import shlex
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hpsearch.errors import UserError
+from hpsearch.study_file.starters.starters import quoted
+from trials.contract import Unit
+from trials.descriptions.command_line import BUDGET, FOLDER, GIVEN, RESUME, SEED
+
+_COUNTS = {
+    Unit.EPOCHS: ("epoch",),
+    Unit.STEPS: ("step", "iter", "updates"),
+    Unit.SECONDS: ("seconds", "max_time"),
+}
+"""Parts of the names of flags that count a training in a unit."""
+_WRITTEN = re.compile(
+    r"(out|output|outputs|save|saved|ckpt|checkpoint|checkpoints|log|logging|logs|run|runs|result"
+    r"|results|work|export|artifacts?|tensorboard|tb|onnx|snapshots?|experiments?)"
+    r"(_?(dir|directory|path|folder|file|to|name|model|as))?|workdir|onnx_export|save_model_path"
+)
+"""Names of flags whose value is a place that the program writes to."""
+_A_PLACE = re.compile(r"(dir|directory|path|folder|file|to)$|^(out|output|outputs|save|workdir)$")
+"""The parts of these names that say so whatever the value looks like."""
+_RESUMES = ("resume", "resume_from", "resume_from_checkpoint")
+_FIXED = re.compile(
+    r"worker|thread|port|gpu|device|node|nproc|proc|rank|print|log|verbos|every|interval|freq"
+    r"|eval|valid|test|patience|milestone|t_max|(decay|step|schedule)_(iter|step|epoch|size)"
+)
+"""Parts of the names of numbers that do not change the result, that a machine decides, or that
+measure or follow the length of a training."""
+_FRACTIONS = re.compile(r"lr|.*(_lr|lr_).*|.*learning_rate.*|eta|.*decay|clip.*|.*_coef|alpha|tau")
+"""Names of numbers that are fractions also where they are written as whole ones."""
+_SHARES = re.compile(r"dropout|drop_|smooth|warmup|ratio|prob|fraction|mix")
+_NEAR_ONE = re.compile(r"momentum|beta|ema|gamma")
+_FLAG = re.compile(r"--?([A-Za-z][\w.-]*)")
+_ASSIGNED = re.compile(r"((?:--?|\+)?([A-Za-z][\w.-]*)=)(.*)", re.DOTALL)
+_PROGRAM = re.compile(r".*\.py")
+_ENDING = re.compile(r"\.[A-Za-z]\w*")
+_SAFE = re.compile(r"[\w@%+=:,./{}-]+")
+_WHOLE = re.compile(r"\d{1,9}")
+
+Text = str
+"""YAML."""
+
+
+@dataclass
+class SearchedCommand:
+    """A command line as a study that searches its numbers."""
+
+    words: list[str] = field(default_factory=list)
+    """With placeholders."""
+    space: dict[str, Text] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+    """The values that the command line gives to the parameters."""
+    unit: Unit = Unit.EPOCHS
+    """The unit of the budget."""
+    total: str | None = None
+    """The budget; None if the command line has none."""
+    fixed: list[str] = field(default_factory=list)
+    """The names of numbers that are left as they are."""
+
+    def as_names(self) -> dict[str, str]:
+        """The names of the starter of a command, as YAML."""
+        lines = [f"  {name}: {text}" for name, text in self.space.items()]
+        values = ", ".join(f"{name}: {_number(value)}" for name, value in self.values.items())
+        words = [word if _SAFE.fullmatch(word) else shlex.quote(word) for word in self.words]
+        return {
+            "run": quoted(" ".join(words)),
+            "space": "\n".join(lines),
+            "enqueue": f"enqueue: [{{{values}}}]   # what the command line had is tried first\n",
+            "counted": self.unit.value,
+            "total": self.total or "1",
+        }
+
+
+def found_in(line: str) -> SearchedCommand:
+    """Read a command line. Raises UserError if it cannot be split, or has no number to search."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UserError(f"--command cannot be split into words: {error}") from None
+    found = SearchedCommand()
+    fractions = set().union(*map(_fractions_in, filter(_PROGRAM.fullmatch, words)))
+    flag: str | None = None
+    for word in words:
+        before, value = "", word
+        assigned = _ASSIGNED.fullmatch(word)
+        if assigned:
+            before, flag, value = assigned.groups()
+        placeholder = None if flag is None else _placeholder(found, flag, value, fractions)
+        escaped = word.replace("{", "{{").replace("}", "}}")
+        found.words.append(escaped if placeholder is None else before + placeholder)
+        named = _FLAG.fullmatch(word)
+        flag = named[1] if named and placeholder is None else None
+    if not found.space:
+        what = "--command has no number after a flag that could be searched"
+        raise UserError(what, 'for example: hpsearch init --command "python train.py --lr 0.1"')
+    return found
+
+
+def _fractions_in(program: str) -> set[str]:
+    """The numbers of a Python file that take fractions, by the type or the default of arguments
+    (`add_argument`, `option`) and by the values of names; nothing of a file that is not there."""
+    try:
+        tree = ast.parse(Path(program).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    found: dict[str, bool] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given = {each.arg: each.value for each in node.keywords}
+            kind, default = given.get("type"), given.get("default")
+            named = kind.id if isinstance(kind, ast.Name) else None
+            is_fraction = named == "float" or (named is None and _is_fraction(default))
+            flags = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            for flag in (each for each in flags if isinstance(each, str)):
+                found[_plain(flag.lstrip("-"))] = is_fraction
+        elif isinstance(node, ast.AnnAssign | ast.Assign):
+            targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+            for target in targets:
+                if isinstance(target, ast.Name) and _is_fraction(node.value):
+                    found.setdefault(target.id, True)
+    return {name for name, is_fraction in found.items() if is_fraction}
+
+
+def _is_fraction(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, float)
+
+
+def _plain(flag: str) -> str:
+    return re.sub(r"[-.]", "_", flag)
+
+
+def _placeholder(
+    found: SearchedCommand, flag: str, value: str, fractions: Container[str]
+) -> str | None:
+    """The placeholder in place of the value of a flag; None if the value stays."""
+    name = _plain(flag)
+    if name == SEED:
+        return f"{{{SEED}}}"
+    number = _read(value)
+    if name in _RESUMES:
+        return f"{{{RESUME}}}"
+    if _is_written(name.lower(), value, number):
+        file = Path(value)
+        return f"{{{FOLDER}}}/{file.name}" if _ENDING.fullmatch(file.suffix) else f"{{{FOLDER}}}"
+    if number is None or name in found.space:
+        return None
+    unit = _counted_by(name)
+    if unit is not None and found.total is None and number > 0:
+        found.unit, found.total = unit, _number(number)
+        return f"{{{BUDGET}}}"
+    if name in fractions or _FRACTIONS.fullmatch(name):
+        number = float(number)
+    text = _range(name, number)
+    if text is None or name in GIVEN:
+        found.fixed.append(name)
+        return None
+    found.space[name] = text
+    found.values[name] = number
+    return f"{{{name}}}"
+
+
+def _is_written(name: str, value: str, number: float | None) -> bool:
+    """True for the value of a flag that is a place which the program writes to."""
+    if number is not None or not _WRITTEN.fullmatch(name):
+        return False
+    looks_like_one = "/" in value or bool(_ENDING.fullmatch(Path(value).suffix))
+    return looks_like_one or bool(_A_PLACE.search(name))
+
+
+def _counted_by(name: str) -> Unit | None:
+    """The unit that a flag counts the training in; None for any other flag."""
+    is_total = re.match(r"(num|max|n|total|train)_|[a-z]+s?$", name)
+    if _FIXED.search(name) or "warmup" in name or not is_total:
+        return None
+    for unit, parts in _COUNTS.items():
+        if any(part in name for part in parts):
+            return unit
+    return None
+
+
+def _range(name: str, value: float) -> Text | None:
+    """A range around a value; None if it should stay."""
+    if _FIXED.search(name) or value < 0 or not math.isfinite(value):
+        return None
+    if isinstance(value, int):
+        return _whole_range(name, value)
+    if _SHARES.search(name) and value <= 0.5:
+        return "{type: float, low: 0.0, high: 0.5}"
+    if _NEAR_ONE.search(name) and 0.5 <= value < 0.999:
+        return "{type: float, low: 0.5, high: 0.999}"
+    if value == 0:
+        return "{type: float, low: 0.0, high: 0.1}"
+    return f"{{type: float, low: {_number(value / 10)}, high: {_number(value * 10)}, log: true}}"
+
+
+def _whole_range(name: str, value: int) -> Text | None:
+    if value == 0:
+        return None
+    if "batch" in name:
+        choices = sorted({max(1, value // 2), value, 2 * value, 4 * value})
+        return f"{{type: categorical, choices: {choices}}}"
+    if value <= 8:
+        return f"{{type: int, low: 1, high: {2 * value}}}"
+    return f"{{type: int, low: {value // 4}, high: {value * 4}, log: true}}"
+
+
+def _read(text: str) -> float | None:
+    """The number that a word is; None for any other word."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and "_" not in text else None
+
+
+def _number(value: float) -> str:
+    """A number as YAML reads it back: with a point before the exponent."""
+    if isinstance(value, int):
+        return str(value)
+    text = repr(float(f"{value:.6g}"))
+    return re.sub(r"^(-?\d+)e", r"\1.0e", text)
+
+
+def remarks(found: SearchedCommand) -> Iterator[str]:
+    """Remarks on a study file that was written from a command line."""
+    if found.total is None:
+        yield f"write {{{BUDGET}}} where the command states how long to train, and set per_trial"
+    if found.fixed:
+        yield f"left as they are: {', '.join(found.fixed)}"
+    yield 'the command must print a line such as {"resource": 1, "accuracy": 0.8} after each part;'
+    yield "if it prints other lines, a pattern reads them: report"

@@ -1,0 +1,133 @@
+"""Studies and trials as plain values, for `--format json` and for agents."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from hpsearch.search.ranking.selection import Ranked, expectation_of
+from hpsearch.store.reading.logs import logs_of
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow
+from hpsearch.store.reading.standing import StudyStatus, StudySummary
+from hpsearch.store.reading.trust import StudyTrust
+from hpsearch.views.result.comparison import common_levels, differences
+from hpsearch.views.result.study_result import StudyResult
+from hpsearch.views.words.requests import as_plain
+
+
+def study_document(summary: StudySummary) -> dict[str, Any]:
+    """A study in a line."""
+    best: dict[str, Any] | None = None
+    if summary.best is not None:
+        trial = summary.best.trial
+        best = {"number": trial.number, "value": summary.best.value}
+        best |= expectation_of(summary.best.again)
+    return {
+        "study": summary.head.name,
+        "state": summary.state,
+        "driver": summary.driver,
+        "reason": summary.head.reason,
+        "trials": {state.value: n for state, n in sorted(summary.trials.items())},
+        "best": best,
+        "gpu_seconds": summary.gpu_seconds,
+        "created": summary.head.created,
+        "ended": summary.head.ended,
+    }
+
+
+def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) -> dict[str, Any]:
+    """The status of a study, with the trust in its rungs, and the bytes that its checkpoints take
+    on the disk if that is known."""
+    head = status.summary.head
+    return {
+        **study_document(status.summary),
+        "stop_requested": head.stop_requested,
+        "budget": {line.name: {"used": line.used, "limit": line.most} for line in status.budget},
+        "devices": [asdict(line) for line in status.devices],
+        "reserved_gpu_seconds": status.reserved_gpu_seconds,
+        "checkpoints": head.checkpoints,
+        "checkpoint_bytes": disk,
+        "checkpoint_limit_bytes": head.checkpoint_limit_bytes,
+        "trials_per_hour": status.trials_per_hour,
+        "seconds_left": status.seconds_left(time.time()),
+        "idle_share": status.idle_share(time.time()),
+        "running": [asdict(each) for each in status.running],
+        "failures": [asdict(each) for each in status.failures],
+        "rungs": [rung.as_plain() for rung in trust.rungs],
+        "requests": [as_plain(each) for each in status.requests],
+    }
+
+
+def best_documents(result: StudyResult, top: int | None) -> list[dict[str, Any]]:
+    """The best trials as `listed`, each with the verdict on the least trusted rung of its study."""
+    return [_best_document(result, place) for place in listed(result, top)]
+
+
+def listed(result: StudyResult, top: int | None) -> Sequence[Ranked[TrialRow]]:
+    """The trials of a result that are shown: `top`, or else one, or the whole front."""
+    if top is None and result.study.has_best:
+        top = 1
+    return result.ranked[:top]
+
+
+def _best_document(result: StudyResult, place: Ranked[TrialRow]) -> dict[str, Any]:
+    trial, weakest = place.trial, result.trust.weakest
+    return {
+        "study": result.study.name,
+        **ranked_document(place, result.seen_at.get(trial.number)),
+        "seed": trial.seed,
+        "cost": trial.cost,
+        "checkpoint": trial.best_checkpoint or trial.checkpoint,
+        "rung_verdict": None if weakest is None else weakest.verdict,
+    }
+
+
+def ranked_document(place: Ranked[Any], seen_at: float | None) -> dict[str, Any]:
+    """A trial in its place; `seen_at` is the resource at which it first showed its value."""
+    trial = place.trial
+    return {
+        "number": trial.number,
+        "state": trial.state.value,
+        "value": place.value,
+        "seen_at": seen_at,
+        **expectation_of(place.again),
+        "values": None if trial.values is None else list(trial.values),
+        "violation": trial.violation,
+        "params": dict(trial.params),
+        "resource": trial.resource,
+        "gpu_seconds": trial.gpu_seconds,
+        "confirmed": None if place.confirmed is None else asdict(place.confirmed),
+        "tied": place.tied,
+        "unknown": place.unknown,
+    }
+
+
+def trial_document(study: StudyHead, detail: TrialDetail) -> dict[str, Any]:
+    """Everything that is recorded about one trial."""
+    return {
+        "study": study.name,
+        **detail.trial.as_plain(),
+        "findings": [finding.as_plain() for finding in detail.findings],
+        "reports": detail.reports,
+        "attempts": detail.attempts,
+        "decisions": detail.decisions,
+        "logs": logs_of(study, detail),
+    }
+
+
+def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict[str, Any]:
+    """Trials side by side: the parameters that differ, and the values at the same resource."""
+    levels = common_levels(trials)
+    values = {}
+    for each in trials:
+        at_levels = [row["value"] for row in each.reports if row["resource"] in levels]
+        values[str(each.trial.number)] = at_levels
+    return {
+        "study": study.name,
+        "trials": [each.trial.as_plain() for each in trials],
+        "differing": differences(trials),
+        "values": values,
+        "resources": levels,
+    }

@@ -1,0 +1,110 @@
+"""The metrics of a study while it runs, which a Prometheus reads from inside its driver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
+from hpsearch.brain.study import Study
+from hpsearch.domain.history import Changes
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import Trial
+from hpsearch.errors import UserError
+from hpsearch.running.driver.loop import Took
+
+BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class StudyMetrics:
+    """Watches a study from inside its driver, between ticks. Each metric has the label `study`.
+    `took` is the driver's; `url` is where the metrics are read."""
+
+    def __init__(self, study: str) -> None:
+        self.url = ""
+        self.took = Took()
+        self.registry = CollectorRegistry()
+        self._study = study
+        self._best: dict[str, float] | None = None
+        """By objective, the best value of a trial so far; None before the first tick."""
+        self._trials = self._gauge("trials", "Trials by state.", "state")
+        text = "Reports of trials since this driver began."
+        self._reports = Counter("hpsearch_reports", text, ["study"], registry=self.registry)
+        self._decision = self._duration("decision", "The time to decide on the events of a tick.")
+        self._commit = self._duration("commit", "The time to write that to the database.")
+        self._slots = self._gauge("slots", "Slots that are ready.")
+        self._busy = self._gauge("slots_busy", "Slots with a trial.")
+        self._spent = self._gauge("gpu_seconds_spent", "GPU-seconds of ended attempts.")
+        self._budget = self._gauge("gpu_seconds_budget", "The limit on GPU-seconds, if any.")
+        self._cost = self._gauge("cost_spent", "The price of the GPU-seconds spent, if stated.")
+        self._value = self._gauge("best_value", "The best value of a trial so far.", "objective")
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"hpsearch_{name}", text, ["study", *labels], registry=self.registry)
+
+    def _duration(self, what: str, text: str) -> Histogram:
+        name, registry = f"hpsearch_{what}_seconds", self.registry
+        return Histogram(name, text, ["study"], registry=registry, buckets=BUCKETS_S)
+
+    def watch(self, study: Study, changes: Changes, now: float) -> None:
+        """Take in the commit of a tick."""
+        name = self._study
+        for state in State:
+            self._trials.labels(name, state.value).set(study.history.states[state])
+        self._reports.labels(name).inc(len(changes.reports))
+        if changes:
+            self._decision.labels(name).observe(self.took.decision_s)
+            self._commit.labels(name).observe(self.took.commit_s)
+        self._slots.labels(name).set(len(study.slots))
+        self._busy.labels(name).set(len(study.live))
+        ledger = study.spending.ledger
+        self._spent.labels(name).set(ledger.spent)
+        if ledger.budget.gpu_hours is not None:
+            self._budget.labels(name).set(ledger.budget.gpu_hours * 3600)
+        if ledger.budget.cost_per_gpu_hour is not None:
+            self._cost.labels(name).set(ledger.paid)
+        trials = changes.trials
+        if self._best is None:  # the study may be resumed
+            self._best, trials = {}, study.history.trials
+        for trial in trials:
+            self._note_best(study, trial, self._best)
+
+    def _note_best(self, study: Study, trial: Trial, best: dict[str, float]) -> None:
+        """Take in the values of a trial, if it keeps the limits."""
+        if trial.state is State.FAILED or trial.violation:
+            return
+        values = [trial.value] if trial.values is None else trial.values
+        for objective, value in zip(study.spec.objectives, values, strict=False):
+            if value is None or not math.isfinite(value):
+                continue
+            metric = objective.metric
+            better = min if objective.sign > 0 else max
+            best[metric] = better(best.get(metric, value), value)
+            self._value.labels(self._study, metric).set(best[metric])
+
+
+@contextmanager
+def serving(study: str, where: str) -> Iterator[StudyMetrics]:
+    """Serve the metrics of a study at ``PORT`` of this machine alone, or at ``HOST:PORT``, while
+    the block lasts; port 0 takes a free one. Raises UserError if that cannot be listened on."""
+    host, _, port = where.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    hint = "give a port from 0 to 65535, or HOST:PORT with an address of this machine"
+    metrics = StudyMetrics(study)
+    try:
+        if not (port.isascii() and port.isdecimal()) or len(port) > 5:
+            raise ValueError("this is not a port")
+        server, thread = start_http_server(int(port), host, metrics.registry)
+    except (OSError, OverflowError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"--metrics {where[:80]}: {why}", hint) from None
+    shown = f"[{host}]" if ":" in host else host
+    metrics.url = f"http://{shown}:{server.server_port}/metrics"
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,93 @@
+"""The dashboard as an application: the addresses of its pages, and the pages of errors."""
+
+from __future__ import annotations
+
+import secrets
+
+from starlette.applications import Starlette
+from starlette.convertors import IntegerConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from hpsearch.errors import HpsearchError, StoreBusy, StudyHeld, StudyNotFound, Unreachable
+from hpsearch.store.store import Store
+from hpsearch.views.pages import changes
+from hpsearch.views.pages.changes import ChangeForms
+from hpsearch.views.pages.pages import Pages
+from hpsearch.views.pages.rendering import html
+
+PATIENCE_S = 5.0
+"""Seconds that a change waits for other writers of the database."""
+STATIC: list[str | tuple[str, str]] = [
+    ("hpsearch.views.report", "static"),
+    ("hpsearch.views.pages", "static"),
+    ("plotly", "package_data"),
+]
+"""The packages and folders of scripts and styles."""
+
+
+class _Id(IntegerConvertor):
+    """A number in an address that a database may hold."""
+
+    regex = "[0-9]{1,9}"
+
+
+register_url_convertor("id", _Id())
+
+
+def site_of(store: Store, *, allow_changes: bool, patience_s: float = PATIENCE_S) -> Starlette:
+    """The application; with `allow_changes`, its pages have forms that change studies, and a change
+    waits so long for other writers of the database. The gate, not the application, refuses
+    requests."""
+    form_token = secrets.token_urlsafe(32) if allow_changes else None
+    pages = Pages(store, form_token)
+    study = "/studies/{study:id}"
+    trial = f"{study}/trials/{{trial:id}}"
+    routes = [
+        Route("/", pages.all),
+        Route(study, pages.study),
+        Route(f"{study}/revision", pages.revision),
+        Route(f"{study}/now", pages.now),
+        Route(f"{study}/report", pages.report),
+        Route(f"{study}/trials", pages.listing),
+        Route(f"{study}/compare", pages.compare),
+        Route(trial, pages.trial),
+        Route(f"{trial}/now", pages.trial_now),
+        Mount("/files", StaticFiles(packages=STATIC)),
+    ]
+    if form_token is not None:
+        # A store of its own, so that no reader waits for a change.
+        forms = ChangeForms(Store.unchecked(store.url, patience_s), form_token, pages)
+        routes += [
+            Route(f"{study}/stop", forms.endpoint(changes.stop_study), methods=["POST"]),
+            Route(f"{study}/budget", forms.endpoint(changes.raise_budget), methods=["POST"]),
+            Route(f"{study}/propose", forms.endpoint(changes.propose), methods=["POST"]),
+            Route(f"{trial}/stop", forms.endpoint(changes.stop_trial), methods=["POST"]),
+        ]
+    handlers = {HpsearchError: _error_page, HTTPException: _http_error_page}
+    return Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+
+
+def _error_page(request: Request, error: HpsearchError) -> Response:
+    code, title, hint = 400, "This cannot be shown", error.hint
+    if isinstance(error, StudyNotFound):
+        code, title = 404, "No such study"
+    elif isinstance(error, StudyHeld):
+        code = 409
+    elif isinstance(error, StoreBusy):
+        code, title = 503, "The database is busy"
+        hint = "another program is writing to it, and nothing was changed: try again"
+    elif isinstance(error, Unreachable):
+        code, title = 503, "The database cannot be read"
+    return html("error", code, title=title, message=error.message, hint=hint)
+
+
+def _http_error_page(request: Request, error: HTTPException) -> Response:
+    code, message = error.status_code, error.detail
+    if message == "Not Found":
+        message = f"the dashboard has no page {request.url.path}"
+    title = "No such page" if code == 404 else "This cannot be shown"
+    return html("error", code, title=title, message=message, hint=None)

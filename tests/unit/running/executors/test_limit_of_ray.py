@@ -1,0 +1,30 @@
+"""Ray's own limit for a head that is gone, which it reads once, on import."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+NAME = "RAY_gcs_rpc_server_reconnect_timeout_s"
+PROGRAM = f"""
+import os
+import sys
+
+import hpsearch.running.executors
+
+assert "ray" not in sys.modules
+print(os.environ["{NAME}"])
+"""
+
+
+def test_the_limit_of_ray_is_set_before_ray_is_imported() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != NAME}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) > 3600

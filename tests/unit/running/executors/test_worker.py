@@ -1,0 +1,381 @@
+"""A worker without a cluster: what it reports, and where its checkpoints go."""
+
+from __future__ import annotations
+
+import sys
+import time
+import types
+import uuid
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import fsspec
+import pytest
+import torch
+from fsspec.implementations.memory import MemoryFileSystem
+
+from hpsearch.domain import events as ev
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.running.executors import worker as worker_module
+from hpsearch.running.executors.attempt import execution
+from hpsearch.running.executors.attempt.execution import RETIRED
+from hpsearch.running.executors.worker import LEAK_BYTES, ReplaceWorker, Worker
+from hpsearch.running.executors.worker_config import WorkerConfig
+from trials.checkpoints.folders import folder_at
+from trials.checkpoints.store_folder import StoreFolder
+from trials.contract import Budget, Goal, Unit
+from trials.devices import memory
+
+TASK = """
+def train(params, trial):
+    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
+    for epoch in range(start + 1, 5):
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        trial.report(epoch, {"loss": 1 / epoch})
+"""
+
+
+def worker_of(
+    folder: Path, checkpoints: str, device: str = "cpu", task: str = TASK, share: float = 1.0
+) -> Worker:
+    module = f"plain_task_{zlib.crc32(task.encode())}"
+    (folder / f"{module}.py").write_text(task)
+    budget = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
+    goal = Goal("loss", maximize=False)
+    kind = {"kind": f"{module}:train"}
+    config = WorkerConfig(kind, str(folder), {}, budget, checkpoints, prepares=False, goal=goal)
+    return Worker(config, fetch=lambda data: data, device=device, share=share)
+
+
+def events_until(worker: Worker, kind: type) -> list[Any]:
+    events: list[Any] = []
+    give_up = time.monotonic() + 240
+    while time.monotonic() < give_up:
+        news = worker.poll(1.0)
+        events += news
+        if any(isinstance(event, kind) for event in news):
+            return events
+    raise AssertionError(f"no {kind.__name__} in {events}")
+
+
+def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path: Path) -> None:
+    url = f"memory://{uuid.uuid4().hex}"
+    first = worker_of(tmp_path, url)
+    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    reports = [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    while reports[-1].resource < 2.0:
+        reports += [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    assert reports[-1].checkpoint == f"{url}/trial-00007/epoch-2"
+    first.stop(ev.Stop(7, 1))
+    events_until(first, ev.Stopped)
+    second = worker_of(tmp_path, url)
+    second.launch(
+        ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=reports[-1].checkpoint), None
+    )
+    again = events_until(second, ev.Finished)
+    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [3.0, 4.0]
+
+
+def test_a_store_that_does_not_tell_sizes_fails_no_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **more: Any) -> None:
+        raise RuntimeError("listing is not allowed")
+
+    monkeypatch.setattr(StoreFolder, "sizes", refuse)
+    worker = worker_of(tmp_path, f"memory://{uuid.uuid4().hex}")
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    finished = events_until(worker, ev.Finished)[-1]
+    assert finished.checkpoint.endswith("epoch-4")
+    assert finished.held is None
+
+
+def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path) -> None:
+    first = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    events_until(first, ev.Finished)
+    for saved in (tmp_path / "checkpoints" / "trial-00007").glob("epoch-*/epoch"):
+        saved.write_text("damaged")
+    source = str(tmp_path / "checkpoints" / "trial-00007" / "epoch-4")
+    first.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, resume_from=source), None)
+    again = events_until(first, ev.Finished)
+    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [
+        1.0,
+        2.0,
+        3.0,
+        4.0,
+    ]
+
+
+def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    began, reported = events_until(worker, ev.Reported)[:2]
+    assert isinstance(began, ev.Began)
+    assert began.arithmetic["threads"] == 1
+    assert isinstance(reported, ev.Reported)
+
+
+def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_else_changed(
+    tmp_path: Path,
+) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    elsewhere = {"threads": 2, "device": "an abacus"}
+    worker.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, arithmetic=elsewhere), None)
+    events = events_until(worker, ev.Finished)
+    (began,) = (event for event in events if isinstance(event, ev.Began))
+    assert began.arithmetic["threads"] == 2
+    (finding,) = next(event for event in events if isinstance(event, ev.Finished)).findings
+    assert finding.name == "arithmetic_changed"
+    assert finding.evidence.endswith("instead of an abacus")
+    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    (began,) = (event for event in events if isinstance(event, ev.Began))
+    assert began.arithmetic["threads"] == 1, "a trial that begins has those of its study"
+    assert not next(event for event in events if isinstance(event, ev.Finished)).findings
+
+
+IMPROVING = """
+def train(params, trial):
+    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
+    for epoch in range(start + 1, 5):
+        with trial.save() as folder:
+            (folder / "epoch").write_text(str(epoch))
+        trial.report(epoch, {"loss": abs(epoch - 2)})
+"""
+
+
+def trained(tmp_path: Path, folder: Path, until: float, source: str | None = None) -> str:
+    """The checkpoint of a report of a trial that is best at 2."""
+    worker = worker_of(tmp_path, str(folder), task=IMPROVING)
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=until, resume_from=source), None)
+    reports: list[Any] = []
+    while not reports or reports[-1].resource < until:
+        reports += [
+            event for event in events_until(worker, ev.Reported) if isinstance(event, ev.Reported)
+        ]
+    worker.stop(ev.Stop(7, 1))
+    events_until(worker, ev.Stopped)
+    return str(reports[-1].checkpoint)
+
+
+class MoodyStore(MemoryFileSystem):
+    """A store that neither says what is in it nor removes single files, by errors of no kind that
+    is known."""
+
+    protocol = "moody"
+
+    def find(self, path: str, maxdepth: int | None = None, **options: Any) -> Any:
+        if maxdepth is None:
+            raise RuntimeError("slow down")
+        return super().find(path, maxdepth, **options)
+
+    def rm_file(self, path: str) -> None:
+        raise RuntimeError("slow down")
+
+
+def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -> None:
+    fsspec.register_implementation("moody", MoodyStore, clobber=True)
+    url = f"moody://{uuid.uuid4().hex}"
+    worker = worker_of(tmp_path, url)
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    assert [event.held for event in events if isinstance(event, ev.Reported)] == [None] * 4
+    folder_at(url).strip("trial-00007", ["last"])
+
+
+def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    events_until(worker, ev.Reported)
+    worker.retire()
+    events = events_until(worker, ev.Stopped)
+    assert events[-1] == ReplaceWorker(RETIRED)
+    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=2.0), None)
+    assert events_until(worker, ev.Stopped)[-2:] == [
+        ev.Stopped(8, 1, why=RETIRED),
+        ReplaceWorker(RETIRED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left", "unfit"), [(LEAK_BYTES, False), (LEAK_BYTES + 1, True), (-LEAK_BYTES, False)]
+)
+def test_memory_that_stays_behind_is_told_together_with_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, unfit: bool
+) -> None:
+    readings = iter([10 << 30, (10 << 30) + left])
+    monkeypatch.setattr(worker_module, "allocated_bytes", lambda device: next(readings))
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0")
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Finished)
+    assert any(isinstance(event, ReplaceWorker) for event in events) == unfit
+
+
+def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    assert not any(isinstance(event, ReplaceWorker) for event in events_until(worker, ev.Finished))
+
+
+def waits(control: Any) -> bool:
+    """Whether a thread waits for word on an attempt."""
+    code = type(control)._wait.__code__
+    for frame in sys._current_frames().values():
+        caller: types.FrameType | None = frame
+        while caller is not None:
+            if caller.f_code is code and caller.f_locals["self"] is control:
+                return "began" in caller.f_locals
+            caller = caller.f_back
+    return False
+
+
+def test_waiting_for_word_takes_none_of_a_trials_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=2.0, time_limit_s=60.0), None)
+    control = worker._controls[0, 1]
+    events = events_until(worker, ev.Reported)
+    while not waits(control):
+        events += worker.poll(0.01)
+    now[0] += 5000.0  # its driver waits for a database
+    worker.advance(ev.Advance(0, 1, 4.0))
+    events += events_until(worker, ev.Finished)
+    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [
+        1.0,
+        2.0,
+        3.0,
+        4.0,
+    ]
+
+
+def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[float, str]] = []
+    gpu = SimpleNamespace(total_memory=16 << 30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
+    monkeypatch.setattr(
+        torch.cuda, "set_per_process_memory_fraction", lambda *given: kept.append(given)
+    )
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    monkeypatch.setattr(memory, "_shares", {})
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0", share=0.25)
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    events_until(worker, ev.Finished)
+    assert kept == [(3.5 / 16, "cuda:0")]
+
+
+SLOW_TO_IMPORT = """
+import time
+
+time.sleep(0.5)
+
+
+def train(params, trial):
+    for epoch in range(1, 5):
+        trial.report(epoch, {"loss": 1.0})
+"""
+
+
+def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=SLOW_TO_IMPORT)
+    start_ups = []
+    for trial in range(1, 5):
+        worker.launch(ev.Launch(trial, 1, "w0", {}, seed=1, until=4.0), None)
+        events = events_until(worker, ev.Finished)
+        (began,) = (event for event in events if isinstance(event, ev.Began))
+        assert began.start_up_s is not None
+        start_ups.append(began.start_up_s)
+    cold, *warm = start_ups
+    assert cold >= 0.5
+    assert min(warm) < cold
+
+
+def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path: Path) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task="raise RuntimeError('no')")
+    worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0), None)
+    events = events_until(worker, ev.Failed)
+    assert [event.start_up_s for event in events if isinstance(event, ev.Began)] in ([], [None])
+
+
+HOSTILE = """
+import sys
+
+class Mute(Exception):
+    def __str__(self):
+        raise SystemExit(3)
+    __repr__ = __str__
+
+class Hidden(Mute):
+    @property
+    def cause(self):
+        raise RuntimeError
+
+class Code:
+    def __repr__(self):
+        raise Mute
+
+def train(params, trial):
+    error = params["error"]
+    if error == "sys.exit":
+        sys.exit(Code())
+    if error == "long":
+        raise RuntimeError("x" * 20_000_000)
+    if error == "name":
+        trial.report(1, {"x" * 20_000_000: 1.0})
+    if error == "metric":
+        trial.report(1, {"loss": Code()})
+    if error == "chained":
+        try:
+            raise Mute
+        except Mute as first:
+            raise ValueError("after it") from first
+    raise {"mute": Mute, "hidden": Hidden}[error]
+"""
+
+
+def test_an_error_whose_text_cannot_be_had_or_is_endless_fails_its_trial_alone(
+    tmp_path: Path,
+) -> None:
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=HOSTILE)
+    for number, error in enumerate(
+        ("mute", "hidden", "chained", "long", "name", "metric", "sys.exit")
+    ):
+        worker.launch(ev.Launch(number, 1, "w0", {"error": error}, seed=1, until=4.0), None)
+        failed = events_until(worker, ev.Failed)[-1]
+        assert failed.kind is ErrorKind.ERROR
+        assert 0 < len(failed.text) < 3_000, error
+        log = (tmp_path / "checkpoints" / "logs" / f"trial-0000{number}-attempt-1.log").read_text()
+        assert "in train" in log, error
+        assert len(log) < 30_000, error
+
+
+def test_what_stays_behind_a_stopped_trial_may_raise_anything(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = TASK.replace(
+        'trial.report(epoch, {"loss": 1 / epoch})',
+        """
+        try:
+            trial.report(epoch, {"loss": 1 / epoch})
+        except BaseException:
+            class Mute(Exception):
+                def __str__(self):
+                    raise SystemExit(3)
+                __repr__ = __str__
+            raise Mute
+""",
+    )
+    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=task)
+    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=1.0), None)
+    events_until(worker, ev.Reported)
+    worker.stop(ev.Stop(0, 1))
+    assert isinstance(events_until(worker, ev.Stopped)[-1], ev.Stopped)
+    assert "the stopped training function raised" in caplog.text

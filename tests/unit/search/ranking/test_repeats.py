@@ -1,0 +1,62 @@
+"""What repeats say of means: the pooled spread, and who is behind."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpsearch.search.ranking.repeats import Repeats
+
+
+def test_one_run_alone_puts_nobody_behind() -> None:
+    assert not Repeats({0: [0.8], 1: [0.1]}, "maximize").behind(1)
+
+
+def test_trials_share_what_is_known_of_the_spread() -> None:
+    together = Repeats({0: [0.80, 0.82], 1: [0.5, 0.52], 2: [0.3, 0.32]}, "maximize")
+    assert together.deviation == pytest.approx(0.02 / math.sqrt(2))
+    assert together.freedom == 3
+
+
+@pytest.mark.parametrize(("direction", "behind"), [("minimize", 1), ("maximize", 0)])
+def test_the_direction_says_who_is_behind(direction: str, behind: int) -> None:
+    repeats = Repeats({0: [0.10, 0.11, 0.12], 1: [0.30, 0.31, 0.32]}, direction)
+    assert repeats.behind(behind)
+    assert not repeats.behind(1 - behind)
+
+
+def test_equal_values_without_any_spread_are_told_apart_by_nothing() -> None:
+    repeats = Repeats({0: [0.5, 0.5], 1: [0.5, 0.5], 2: [0.6, 0.6]}, "minimize")
+    assert [repeats.behind(number) for number in (0, 1, 2)] == [False, False, True]
+
+
+def test_the_chance_of_being_better_is_that_of_a_t_test() -> None:
+    repeats = Repeats({0: [1.0, 2.0, 3.0], 1: [2.0, 3.0, 4.0]}, "maximize")
+    assert repeats.chance(0, 1) == pytest.approx(
+        0.14393, abs=1e-4
+    )  # scipy.stats.ttest_ind, one-sided
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 9),
+        st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(["minimize", "maximize"]),
+)
+def test_the_first_is_never_behind_and_chances_add_up(
+    runs: dict[int, list[float]], direction: str
+) -> None:
+    repeats = Repeats(runs, direction)
+    assert repeats.first is not None
+    assert not repeats.behind(repeats.first)
+    for number in runs:
+        for other in runs:
+            assert repeats.chance(number, other) + repeats.chance(other, number) == pytest.approx(
+                1.0
+            )

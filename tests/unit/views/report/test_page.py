@@ -1,0 +1,249 @@
+"""A page for every state that a study can be in: each says what there is, and what there is not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from hpsearch.domain.facts import ErrorKind
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import StudyState, Trial
+from hpsearch.store.reading.queries import find_study
+from hpsearch.store.store import Store
+from hpsearch.views.report.data import ReportData, report_data
+from hpsearch.views.report.page import html_report, markdown_report, page
+from hpsearch.views.words.certainty import how_sure
+from support.studies.reported import (
+    BEGAN,
+    PARAMS,
+    RATE,
+    SPACE,
+    a_trial,
+    ordinary_trials,
+    repeats_of,
+    save,
+    spec_of,
+)
+
+SPEC = spec_of("flowers", SPACE)
+MONTHS = ("January", "February", "March", "April", "May")
+Reporting = Callable[..., ReportData]
+
+
+@pytest.fixture
+def report_on(sqlite_url: str) -> Reporting:
+    """Saves a study and reads its data."""
+
+    def tell(trials: Sequence[Trial], spec: str = SPEC, **more: Any) -> ReportData:
+        name = save(sqlite_url, "flowers", trials, spec, **more)
+        with closing(Store.open(sqlite_url)) as store, store.reading() as connection:
+            return report_data(connection, find_study(connection, name), BEGAN + 5_000)
+
+    return tell
+
+
+def texts(data: ReportData) -> str:
+    """The page as Markdown; it is also made as HTML, which must not fail."""
+    assert "</html>" in html_report(data)
+    return markdown_report(data)
+
+
+def keys(data: ReportData) -> list[str]:
+    return [section.key for section in page(data).sections]
+
+
+def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(
+    report_on: Reporting,
+) -> None:
+    trials = ordinary_trials()
+    best = max((t for t in trials if t.value is not None), key=lambda t: t.value or 0.0)
+    data = report_on([*trials, *repeats_of(best, 40, [0.84, 0.85, 0.86])])
+    said = texts(data)
+    assert (
+        "\n## `accuracy` 0.85, from 40 trials; mean of 3 trainings\n\n"
+        f"**The configuration (trial {best.number})**\n" in said
+    )
+    assert "| value | 0.85 if trained again, 90% of the time between " in said
+    assert "trained with other seeds 3 times more" in said
+    assert f'`hpsearch best --where "number = {best.number}" --format yaml flowers' in said
+    assert page(data).result.is_sure
+
+
+def test_a_winner_that_was_not_repeated_may_be_luck(report_on: Reporting) -> None:
+    said = texts(report_on(ordinary_trials()))
+    assert (
+        "trained once: how far seeds move it is estimated from the spread of the best trials"
+        in said
+    )
+
+
+def test_before_any_trial_has_started_the_page_says_so(report_on: Reporting) -> None:
+    data = report_on([], state=StudyState.RUNNING, reason=None)
+    assert "## no result yet: no trial has started" in texts(data)
+    assert keys(data) == ["origin"]
+
+
+def test_a_single_trial_has_no_parameters_to_compare(report_on: Reporting) -> None:
+    data = report_on([a_trial(0, State.COMPLETE, PARAMS[0], 0.7)])
+    said = texts(data)
+    assert "\n## `accuracy` 0.7, from 1 trial; trained once\n" in said
+    assert "parameters" not in keys(data)
+
+
+def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on: Reporting) -> None:
+    failed = {"error_kind": ErrorKind.OUT_OF_MEMORY, "error_text": "CUDA out of memory"}
+    trials = [a_trial(n, State.FAILED, PARAMS[n], None, **failed) for n in range(5)]
+    data = report_on(trials, state=StudyState.FAILED, reason="5 trials failed the same way")
+    said = texts(data)
+    assert "## no result: all 5 trials failed" in said
+    assert "| out of memory | 5 | 4 | `CUDA out of memory` |" in said
+    assert "| failed or lost |" in said
+
+
+def test_trials_on_their_way_without_a_value_are_not_called_best(report_on: Reporting) -> None:
+    data = report_on([a_trial(0, State.RUNNING, PARAMS[0], None)], state=StudyState.INTERRUPTED)
+    assert "## no result yet: its trial has no value" in texts(data)
+
+
+def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Reporting) -> None:
+    trials = [*ordinary_trials(20), a_trial(20, State.RUNNING, PARAMS[20], 0.5)]
+    data = report_on(trials, state=StudyState.INTERRUPTED, reason=None)
+    said = texts(data)
+    assert "; interrupted: all of this is so far." in said
+    assert " of wall clock: 21 trials, " in said
+    assert " so far |" in said
+    assert "| not ended |" in said
+
+
+def test_no_complete_trial_is_said_of_the_best(report_on: Reporting) -> None:
+    trials = [a_trial(n, State.PAUSED, PARAMS[n], 0.3 + n / 50) for n in range(12)]
+    said = texts(report_on(trials))
+    assert "if trained to the end, from 12 trials\n" in said
+    assert ": it is paused |" in said
+
+
+def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> None:
+    goals = [
+        {"metric": "accuracy", "direction": "maximize"},
+        {"metric": "latency", "direction": "minimize"},
+    ]
+    trials = []
+    for n in range(12):
+        values = [0.5 + n / 30, 10.0 + n if n % 2 else 30.0]
+        trial = a_trial(n, State.COMPLETE, PARAMS[n], values[0], values=values)
+        for report in trial.reports.values():
+            report.metrics = {"accuracy": report.value or 0.0, "latency": 3.0}
+        trials.append(trial)
+    search = {"sampler": "random", "pruner": "none"}
+    spec = spec_of("flowers", SPACE, objective=goals, search=search)
+    data = report_on(trials, spec, directions=("maximize", "minimize"))
+    said = texts(data)
+    assert "## the 6 best trade-offs between `accuracy` and `latency`, from 12 trials\n" in said
+    titles = [chart.title for chart in page(data).charts]
+    assert titles[0] == "The front"
+    assert titles[-1] == "Learning curves"
+    assert data.winner is None
+
+
+def test_a_space_of_categories_alone_is_drawn(report_on: Reporting) -> None:
+    names = ("red", "green", "blue")
+    space = {
+        "colour": {"type": "categorical", "choices": list(names)},
+        "deep": {"type": "categorical", "choices": [True, False]},
+        "month": {"type": "categorical", "choices": list(MONTHS)},
+    }
+    trials = []
+    for n in range(18):
+        params = {"colour": names[n % 3], "deep": n % 2 == 0, "month": MONTHS[n % 5]}
+        trials.append(a_trial(n, State.COMPLETE, params, 0.5 + n % 3 / 9))
+    data = report_on(trials, spec_of("flowers", space))
+    parameters = next(s for s in page(data).sections if s.key == "parameters")
+    slices = next(chart for chart in parameters.charts if chart.title == "Slices")
+    layout = slices.figure.layout
+    axes = {axis.title.text: axis for axis in (layout.xaxis, layout.xaxis2, layout.xaxis3)}
+    assert axes["colour"].categoryarray == names
+    assert axes["month"].categoryarray == MONTHS
+    assert "Importance of parameters" in texts(data)
+
+
+def test_values_that_are_not_numbers_are_left_out(report_on: Reporting) -> None:
+    trials = ordinary_trials(12)
+    spoilt = trials[0]
+    spoilt.value = None
+    for report in spoilt.reports.values():
+        report.value, report.metrics = None, {"accuracy": math.nan}
+    data = report_on(trials)
+    assert 0 not in data.history.trials.index[data.history.trials["standing_0"].notna()]
+    assert '"accuracy": NaN' not in html_report(data)
+
+
+def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(
+    report_on: Reporting,
+) -> None:
+    names = [f"{'a_very_long_name_of_a_parameter_' * 3}{n}" for n in range(60)]
+    drawn = random.Random(1)
+    trials = []
+    for n in range(30):
+        params = {name: drawn.uniform(0.01, 1.0) for name in names}
+        trials.append(a_trial(n, State.COMPLETE, params, params[names[7]]))
+    space = {name: {**RATE, "low": 0.01, "high": 1.0} for name in names}
+    data = report_on(trials, spec_of("flowers", space))
+    parameters = next(s for s in page(data).sections if s.key == "parameters")
+    slices = next(chart for chart in parameters.charts if chart.title == "Slices")
+    assert slices.figure.layout.xaxis12.title.text
+    assert "12 of 60 parameters are drawn" in (slices.remark or "")
+    assert f"against {names[7]}" in slices.alternative
+    said = markdown_report(data)
+    for name in names:
+        assert f"| `{name}` | `" in said, "all of them are in the result"
+
+
+def test_a_single_long_configuration_is_told_in_full(report_on: Reporting) -> None:
+    params = {f"x{n}": n / 60 for n in range(60)}
+    space = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in params}
+    said = texts(report_on([a_trial(0, State.COMPLETE, params, 0.5)], spec_of("flowers", space)))
+    for name in params:
+        assert f"| `{name}` | `" in said
+
+
+def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on: Reporting) -> None:
+    trials = [
+        Trial(n, State.COMPLETE, {"x": n / 9}, value=n / 9, ended=BEGAN + n) for n in range(9)
+    ]
+    data = report_on(trials, "")
+    said = texts(data)
+    assert "## `value` 0.8419 if trained again, from 9 trials; trained once\n" in said, said
+    assert "To train it" not in said
+    assert "budget" not in keys(data)
+
+
+def test_conditional_parameters_are_not_measured_where_not_every_trial_has_them(
+    report_on: Reporting,
+) -> None:
+    trials = ordinary_trials(30)
+    for trial in trials[::2]:
+        trial.params = {**trial.params, "momentum": 0.5 + trial.number / 100}
+    assert "never differ: `momentum`" in texts(report_on(trials))
+
+
+def test_parameters_without_effect_are_said_first_in_the_page_and_in_the_result(
+    report_on: Reporting,
+) -> None:
+    trials = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
+    data = report_on(trials)
+    warning = "PARAMETERS WITHOUT EFFECT: 6 trials with different values of "
+    assert warning in texts(data)
+    first, *_ = how_sure(data.result)
+    assert first.startswith(warning)
+    assert "learning_rate" in first
+
+
+def test_trials_that_differ_have_no_such_warning(report_on: Reporting) -> None:
+    same = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
+    data = report_on([*same, a_trial(6, State.COMPLETE, PARAMS[6], 1 / 6)])
+    assert "WITHOUT EFFECT" not in texts(data)

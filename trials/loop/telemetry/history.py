@@ -1,0 +1,148 @@
+"""The history of a run for `trials.loop.telemetry.findings`, however long the run is.
+
+A series has at most `MOST` points, and a full one merges its neighbours. The history is saved in
+checkpoints, so that a trial's health covers all its attempts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+MOST = 256
+"""The points of a series."""
+
+
+class Series:
+    """Numbers in order, in at most `MOST` points.
+
+    Attributes:
+        points: Means of numbers that follow each other.
+        every: Numbers in a point.
+    """
+
+    def __init__(self) -> None:
+        self.points: list[float] = []
+        self.every = 1
+        self._open: list[float] = []
+
+    def add(self, value: float) -> None:
+        """Add the next number; `points` changes once a point is full."""
+        self._open.append(value)
+        if len(self._open) < self.every:
+            return
+        self.points.append(fmean(self._open))
+        self._open = []
+        if len(self.points) == MOST:
+            pairs = zip(self.points[::2], self.points[1::2], strict=True)
+            self.points = [fmean(pair) for pair in pairs]
+            self.every *= 2
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state, for `load_state_dict`."""
+        return {"points": list(self.points), "every": self.every, "open": list(self._open)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a saved state."""
+        self.points = list(state["points"])
+        self.every = state["every"]
+        self._open = list(state["open"])
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The losses of a report: of training since the report before, and of validation."""
+
+    step: int
+    train_loss: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class RunHistory:
+    """A run's history, as plain values.
+
+    Args:
+        losses: The training loss, in order; one point is the mean of `every` steps.
+        every: Steps in a point.
+        reports: The losses of the reports.
+        steps: Optimizer steps taken.
+        waited_s: Seconds spent waiting for batches.
+        trained_s: Seconds trained, waiting included.
+        counted: The word for what `step` counts.
+    """
+
+    losses: tuple[float, ...] = ()
+    every: int = 1
+    reports: tuple[Losses, ...] = ()
+    steps: int = 0
+    waited_s: float = 0.0
+    trained_s: float = 0.0
+    counted: str = "step"
+
+
+class Trace:
+    """Collects the history of a run.
+
+    Args:
+        clock: Seconds, for the time spent waiting for batches; only differences count.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._losses = Series()
+        self._reports: list[Losses] = []
+        self._steps = 0
+        self._waited_s = 0.0
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The context of waiting for a batch: training stops meanwhile."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self._waited_s += self._clock() - began
+
+    def step(self, loss: float) -> None:
+        """Add an optimizer step."""
+        self._steps += 1
+        self._losses.add(loss)
+
+    def report(self, step: int, train_loss: float, loss: float) -> None:
+        """Add a report."""
+        self._reports.append(Losses(step, train_loss, loss))
+        if len(self._reports) > MOST:
+            del self._reports[1:-1:2]
+
+    def history(self, trained_s: float, counted: str = "step") -> RunHistory:
+        """The history so far, as a `RunHistory`."""
+        return RunHistory(
+            losses=tuple(self._losses.points),
+            every=self._losses.every,
+            reports=tuple(self._reports),
+            steps=self._steps,
+            waited_s=self._waited_s,
+            trained_s=trained_s,
+            counted=counted,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state, for `load_state_dict`."""
+        return {
+            "losses": self._losses.state_dict(),
+            "reports": [asdict(each) for each in self._reports],
+            "steps": self._steps,
+            "waited_s": self._waited_s,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a saved state."""
+        self._losses.load_state_dict(state["losses"])
+        self._reports = [Losses(**each) for each in state["reports"]]
+        self._steps = state["steps"]
+        self._waited_s = state["waited_s"]
