@@ -9,5 +9,6 @@ moves: tables of moves from state to state.
 lifecycle: the states of a trial, and their moves.
 phase: the phases of a study, and their moves.
 seeds: seeds that are derived from their parts.
+numbers: numbers, durations, moments and errors as people read them.
 events: the events of a study, and the commands to an executor.
 """

@@ -9,6 +9,7 @@
 `worth`           the worth of a report
 `rungs`           asynchronous successive halving: trials continue, pause and are promoted
 `ends`            the chances of paused trials, by how well their rung has told of ends
+`ranking`         the order of configurations, and how sure it is
 `collapsed`       the end of trials that have learnt nothing while others have
 `fronts`          rungs of several objectives
 `rough_order`     trials by what was expected of them before

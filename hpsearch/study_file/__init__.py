@@ -9,6 +9,7 @@
 `advice`       notes on valid requests that may not work as expected
 `text`         the file as text; YAML itself is read by `trials.descriptions.yaml_source`
 `trackers`     the experiment trackers that a study reports to
+`starters`     study files to start from, by the data or a command line
 `schema`       the study file as a JSON Schema, for editors
 
 Only this package uses `checks` (mistakes between parts) and `validation` (the base of its models,

@@ -7,6 +7,9 @@
 - `on_ranks`: a run on one of several ranks, which does what rank 0 says.
 - `horizon`: the budget of a run, its levels and its learning rate.
 - `micro_batch`: the samples that go through the model at once.
+- `optim`: from gradients to weights.
+- `telemetry`: measurements of a run by itself.
+- `final`: the final training of one configuration.
 - `compiling`: the loss through `torch.compile`, or without it if that fails.
 
 One step: `data.feed` brings a batch, `training` adds up the losses of its micro-batches, and

@@ -1,6 +1,5 @@
 """Facts in plain English, the same on a terminal, on pages, for agents and in notices.
 
-`numbers`   numbers, durations, moments; the line of an error that counts
 `estimates` a trial's expected value and its repeats, with their intervals
 `certainty` the result of a study: its first sentence, luck, gain, ties, trust in rungs
 `requests`  what was asked of a study while it ran; decisions

@@ -4,6 +4,5 @@
 - `optimizers`: optimizers by name, with their parameter groups.
 - `schedules`: the learning rate as a function of progress.
 - `averaging`: an average of the weights, which is evaluated in their place.
-- `precision`: mixed precision and loss scaling.
 - `depths`: how deep in a model a parameter is.
 """
