@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from hpsearch.domain.history import History
 from hpsearch.search.curve_model.encoding import Floats
@@ -58,6 +58,12 @@ class Ends:
         self._deviations = np.sqrt(1.0 - rho**2)
         log_weights = np.log(np.tile(_prior(share), len(shown)))
         behind = np.ones((len(rho), len(GRID)))
+        self._survivals: dict[int, Floats] = {}
+        """By place, while none has ended: (hypotheses, grid) that its end lies behind."""
+        if not ended:
+            first = shown[0].argsort()[:MOST_ENDED]
+            self._survivals = {int(place): self._behind_one(place) for place in first}
+            behind = np.prod(list(self._survivals.values()), axis=0)
         for place in reversed(ended):
             joint = self._density(place) * behind
             total = np.maximum(joint.sum(axis=1) * STEP, TINY)
@@ -73,9 +79,15 @@ class Ends:
         z = (GRID - self._means[:, place, None]) / self._deviations
         return np.asarray(np.exp(-0.5 * z**2) / (self._deviations * math.sqrt(2 * math.pi)))
 
+    def _behind_one(self, place: int) -> Floats:
+        z = (GRID - self._means[:, place, None]) / self._deviations
+        return np.asarray(np.maximum(ndtr(-z), TINY))
+
     def beats(self, place: int) -> float:
-        """The probability that a trial would end better than all that have ended; 1 if none has."""
-        ahead = (self._density(place) * self._behind).sum(axis=1) * STEP
+        """The probability that a trial would end better than all that have ended; while none has,
+        better than all others at the rung."""
+        behind = self._behind / self._survivals.get(place, 1.0)
+        ahead = (self._density(place) * behind).sum(axis=1) * STEP
         return round(float(self._weights @ ahead), DIGITS)
 
 
@@ -104,8 +116,7 @@ class ChancesByEnds:
         the rung, and what it foretells."""
 
     def chance(self, number: int) -> float:
-        """The probability of a trial that waits at a rung; 1 as long as no complete trial has a
-        score at that rung."""
+        """The probability of a trial that waits at a rung."""
         index = self._rungs.waits_at(number)
         places, ends = self._at(index)
         return ends.beats(places[number])

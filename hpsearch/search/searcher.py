@@ -39,7 +39,7 @@ from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
-MAY_WIN = 0.1
+MAY_WIN = 0.07
 """The least probability of turning out best with which a paused trial may still win."""
 
 MOST_COMPARED = 64

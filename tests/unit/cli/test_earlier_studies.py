@@ -31,7 +31,7 @@ study: NAME
 task: {kind: "warm_start_code:train"}
 space: {x: {type: float, low: 0, high: 1}}
 objective: {metric: loss, direction: minimize}
-budget: {trials: 12, per_trial: {epochs: 3}}
+budget: {trials: 30, per_trial: {epochs: 3}}
 resources: {workers: 1}
 """
 CODE = "def train(params, trial):\n    trial.report(1, {'loss': params['x']})\n"
@@ -77,7 +77,7 @@ def test_a_study_begins_where_an_earlier_one_was_good(
 ) -> None:
     run_study(write(folder, "before"), options(folder))
     run_study(write(folder, "new", f"{{warm_start: {named}}}"), options(folder))
-    assert "warm_start: evidence of before (12 trials)" in capsys.readouterr().err
+    assert "warm_start: evidence of before (30 trials)" in capsys.readouterr().err
     (evidence,) = kept(folder, "new").warm_start
     assert [rung.share for rung in evidence.rungs] == pytest.approx([1 / 9, 1 / 3], abs=1e-3)
     assert all(rung.trials >= 4 for rung in evidence.rungs)
@@ -95,10 +95,10 @@ def test_what_it_was_told_stays_when_it_is_continued(folder: Path) -> None:
     told = kept(folder, "new").warm_start
     with closing(Store.open(f"sqlite:///{folder}/studies.db")) as store:
         store.delete_study(store.find_study("before").id)
-    resume_study("new", options(folder), BudgetLimits(trials=16))
+    resume_study("new", options(folder), BudgetLimits(trials=34))
     assert kept(folder, "new").warm_start == told
     with closing(Store.open(f"sqlite:///{folder}/studies.db")) as store:
-        assert len(store.load("new").trials) == 16
+        assert len(store.load("new").trials) == 34
         with store.reading() as connection:
             assert not violations(connection)
 

@@ -20,7 +20,7 @@ class Unforeseen(Bowl):
     """Losses whose end has nothing to do with what was before."""
 
     def measure(self, params: Any, seed: int, resource: float) -> Any:
-        draw = np.random.default_rng(int(params["x"] * 2**52) + int(resource == 9))
+        draw = np.random.default_rng(int(params["x"] * 2**52) + 1 + int(resource == 9))
         return {"loss": 100 / (1 + resource) + draw.normal()}
 
 
@@ -62,7 +62,8 @@ def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) ->
 def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., None]) -> None:
     study(Unforeseen())
     said = run("best")
-    assert "it is not clear how well the rungs predicted the end: rank correlation" in said.err
+    told = r"it is not clear how well the rungs predicted the end|told little about the end"
+    assert re.search(rf"({told}): rank correlation", said.err)
     assert "a higher first_rung, or pruner: none, trains trials further" in said.err
     (first,) = json.loads(run("best", "--format", "json").out)
     assert first["rung_verdict"] in ("unclear", "little")

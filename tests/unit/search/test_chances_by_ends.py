@@ -38,16 +38,19 @@ class Shown:
         return self.chances.chance(number)
 
 
-def test_as_long_as_none_has_ended_each_may_win() -> None:
+def test_as_long_as_none_has_ended_one_of_those_at_the_rung_ends_best() -> None:
     shown = Shown()
-    assert shown.chance(shown.trial(0.3)) == 1.0
+    trials = [shown.trial(0.3), shown.trial(0.1), shown.trial(0.2)]
+    chances = [shown.chance(number) for number in trials]
+    assert sum(chances) == pytest.approx(1.0, abs=0.01)
+    assert chances[1] > chances[2] > chances[0] > 0.0
 
 
-def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing() -> None:
+def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing_of_their_ends() -> None:
     shown = Shown()
     number = shown.trial(0.3)
     shown.rungs.finish(99, 0.1)
-    assert shown.chance(number) == 1.0
+    assert shown.chance(number) == pytest.approx(1.0, abs=0.01)
 
 
 def test_who_is_ahead_by_the_loss_alone_may_win_where_the_loss_has_told_of_ends() -> None:
