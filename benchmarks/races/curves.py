@@ -12,10 +12,10 @@ nearest row that is not yet taken. A run that diverges ends there and counts as 
 initial loss; larger finite losses are cut off at that value. A point takes a minute.
 
 Recorded (docs/measured/recorded-curves.md): configurations that `record.py` trained in full, one
-table for each study file in `benchmarks/recorded`. The study's objective is minimised; one that is maximised
-counts as 1 - value. A proposal takes the nearest configuration that is not yet taken, with the
-first of its seeds. Time is the recorded time of these small models, times 1,000: what a study does
-once a second must not take a share of a training. Diverged runs count as in TaskSet.
+table for each study file in `benchmarks/recorded`. The study's objective is minimised; one that is
+maximised counts as 1 - value. A proposal takes the nearest configuration that is not yet taken,
+with the first of its seeds. Time is the recorded time of these small models, times 1,000: what a
+study does once a second must not take a share of a training. Diverged runs count as in TaskSet.
 """
 
 from __future__ import annotations
