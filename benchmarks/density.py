@@ -3,7 +3,8 @@
     python benchmarks/density.py [FOLDER ...] [--json FILE]
 
 `make check` prints this, so that growth is seen: lines, code lines (without blank ones, comments
-and docstrings) and files of the product, and the commands and options of the command line.
+and docstrings) and files of the product, the commands and options of the command line, and the
+words of the documentation.
 
 Code is easy to read if each line has one thought. Well-written libraries have 1.1 to 1.5
 expressions and 0.12 to 0.24 branches per code line, and 1 to 16 comprehensions in 1,000 lines.
@@ -43,6 +44,8 @@ SHORTEST = 6
 """Functions with fewer code lines are left out of the means: their figures are too extreme."""
 WIDEST = 100
 MANY_ARGUMENTS = 6
+MOST_WORDS = 42_000
+"""The limit of the documentation: README.md, CONTRIBUTING.md and the pages of docs/."""
 
 
 @dataclass
@@ -111,6 +114,13 @@ def learned() -> str:
     return f"hpsearch has {len(commands)} commands with {len(options)} options."
 
 
+def documented(root: Path) -> str:
+    """A sentence on how many words the documentation has, as `wc -w` counts them."""
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
+    return f"The documentation has {words:,} words in {len(pages)} pages; at most {MOST_WORDS:,}."
+
+
 def _commands(command: Any) -> Iterator[Any]:
     """The commands of a group and of the groups in it; a command is its own."""
     if not hasattr(command, "commands"):
@@ -171,6 +181,7 @@ def main() -> None:
     folders = given.folders or [here / "hpsearch", here / "trials"]
     show("How full the lines are", [measure(folder) for folder in folders], given.json)
     print(learned())
+    print(documented(here))
 
 
 if __name__ == "__main__":

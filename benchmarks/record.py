@@ -14,8 +14,8 @@ nothing, and writes the tables of the runs that there are.
 
 DIR (--data) is a folder with public data, of which `banking77/train.csv` and `banking77/test.csv`
 are used. PATH (--minilm) is a folder with a pretrained MiniLM, as `save_pretrained` writes it.
-Seconds are processor time on a CPU, and time by the clock on a GPU. docs/recorded-curves.md has
-more.
+Seconds are processor time on a CPU, and time by the clock on a GPU. More is in
+docs/measured/recorded-curves.md.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ hyperparameters are searched on a log scale, beta1 and beta2 as 1 - beta. A prop
 nearest row that is not yet taken. A run that diverges ends there and counts as ten times the median
 initial loss; larger finite losses are cut off at that value. A point takes a minute.
 
-Recorded (docs/recorded-curves.md): configurations that `record.py` trained in full, one table for
-each study file in `benchmarks/recorded`. The study's objective is minimised; one that is maximised
-counts as 1 - value. A proposal takes the nearest configuration that is not yet taken, with the
-first of its seeds. Time is the recorded time of these small models, times 1,000: what a study does
-once a second must not take a share of a training. Diverged runs count as in TaskSet.
+Recorded (docs/measured/recorded-curves.md): configurations that `record.py` trained in full, one
+table for each study file in `benchmarks/recorded`. The study's objective is minimised; one that is
+maximised counts as 1 - value. A proposal takes the nearest configuration that is not yet taken,
+with the first of its seeds. Time is the recorded time of these small models, times 1,000: what a
+study does once a second must not take a share of a training. Diverged runs count as in TaskSet.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def rung_levels(spec: StudySpec) -> tuple[float, ...]:
 
     A rung above the first report is at a report, the nearest one, and so is a rung within a quarter
     of the report interval (`report_grid.NEAR`) of the first. A lower one costs a report of its own,
-    which is worth it (measured: docs/search.md). With `first_rung` rungs stay where they are stated
+    which is worth it (docs/measured/search.md). With `first_rung` rungs stay where they are stated
     unless a report is as near as that.
     """
     per_trial, pruner = spec.budget.per_trial, spec.search.pruner

@@ -74,3 +74,13 @@ def test_the_architecture_page_shows_the_rooms_as_they_are(
     graph = imports.rooms(package, imports.sources(None))
     assert imports.cycles(graph) == []
     assert imports.diagram(graph) in page
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_architecture_page_opens_with_all_rooms(package: str) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").splitlines()
+    opening = "\n".join(page[:50])
+    inside = [path for path in (ROOT / package).iterdir() if path.stem[:2] != "__"]
+    rooms = {each.name + "/" * each.is_dir() for each in inside if each.name != "py.typed"}
+    assert {room for room in rooms if room not in opening} == set()
+    assert len(rooms) <= 15
