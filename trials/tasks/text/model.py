@@ -19,7 +19,7 @@ from trials.descriptions.models import Pretrained, Scratch
 from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
-from trials.tasks.huggingface.model_files import TransformerFiles
+from trials.tasks.huggingface.lora import TransformerFiles
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
 from trials.tasks.text.task import DESCRIPTION, TextData
 from trials.tasks.workloads import metrics

@@ -20,10 +20,10 @@ from trials.data.cache import CacheEntry
 from trials.settings import Settings
 from trials.tasks.datasets import entries, prepared
 from trials.tasks.images.data import ImageDataSet
-from trials.tasks.language.task import LanguageDataSet
+from trials.tasks.sequences.language import LanguageDataSet
+from trials.tasks.sequences.tokens import TokenDataSet
 from trials.tasks.tabular.data import TabularDataSet
 from trials.tasks.text.task import TextDataSet
-from trials.tasks.tokens.task import TokenDataSet
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from trials.devices.precision import Precision
 from trials.running.runner import Runner
 from trials.tasks.datasets.entries import digest_of
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.data import IGNORED
+from trials.tasks.sequences.data import IGNORED
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
 PART = {
