@@ -180,7 +180,7 @@ def _last_word(name: str) -> str:
 
 
 class TransformerFiles:
-    """A model with its tokenizer in the folder of a checkpoint (a `network_files.Stored`).
+    """A model with its tokenizer in the folder of a checkpoint (a `workload.Stored`).
 
     Args:
         base: The weights that its adapters belong to.

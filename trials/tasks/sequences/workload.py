@@ -34,9 +34,14 @@ from trials.tasks.huggingface.templates import ModelKind
 from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS
 from trials.tasks.sequences import entities
 from trials.tasks.sequences.data import IGNORED, SequenceData, Split
-from trials.tasks.workloads import evaluation
-from trials.tasks.workloads.metrics import perplexity
-from trials.tasks.workloads.workload import BuiltInWorkload, SampleSet
+from trials.tasks.workloads.heads import perplexity
+from trials.tasks.workloads.workload import (
+    BuiltInWorkload,
+    Measures,
+    SampleSet,
+    evaluating,
+    sum_of,
+)
 
 
 class SequenceWorkload(BuiltInWorkload):
@@ -138,8 +143,8 @@ class SequenceWorkload(BuiltInWorkload):
         """The loss of a validation target, without smoothing, and the metrics of `measure`."""
         group = processes.current()
         batches = self._batches
-        measured: list[tuple[Ints, evaluation.Measures]] = []
-        with evaluation.evaluating(self._model):
+        measured: list[tuple[Ints, Measures]] = []
+        with evaluating(self._model):
             for part in group.own(batches.parts(self._order)):
                 measured += batches.measured(part, precision, self._evaluate_batch)
         parts, losses, on_device = [], [], []
@@ -147,7 +152,7 @@ class SequenceWorkload(BuiltInWorkload):
             parts.append(part)
             losses.append(loss_of_part)
             on_device.append(kept)
-        total = evaluation.total(losses, group) + self._missed_loss()
+        total = sum_of(losses, group) + self._missed_loss()
         counted = self.count(parts, [kept.cpu() for kept in on_device])
         counts = group.added(*counted)
         loss = total / max(self._targets(), 1)

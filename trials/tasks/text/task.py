@@ -245,7 +245,7 @@ class TextClassification(TextTask):
     SETTINGS = Settings
     DATA = TextDataSet
     FIELDS: ClassVar = {"text": "text", "label": "label"}
-    WORKLOAD = "trials.tasks.text.model:TextWorkload"
+    WORKLOAD = "trials.tasks.text.text_model:TextWorkload"
 
 
 class TextRegression(TextClassification):
