@@ -141,8 +141,12 @@ class ImageWorkload(OneTargetWorkload):
     """A network with its images on a device (a `workload.Workload`)."""
 
     def __init__(
-        self, network: ImageNetwork, data: ImageData, settings: ImageSettings, setup: Setup
+        self, model: Pretrained | None, data: ImageData, settings: ImageSettings, setup: Setup
     ) -> None:
+        if model is None:
+            network = residual_network(data, settings, setup)
+        else:
+            network = pretrained_network(model, data, settings, setup)
         device = torch.device(setup.device)
         residence = Residence.of(data, device)
         finish = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import hashlib
+import pkgutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -220,10 +221,6 @@ class ImageClassification(TrainedTask[ImageSpec]):
         return replace(self.spec, size=processor.read(self.spec.model).side)
 
     def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
-        from trials.tasks.images import model
-
-        if self.spec.model is None:
-            network = model.residual_network(data, settings, setup)
-        else:
-            network = model.pretrained_network(self.spec.model, data, settings, setup)
-        return model.ImageWorkload(network, data, settings, setup)
+        build = pkgutil.resolve_name("trials.tasks.images.model:ImageWorkload")
+        built: Workload = build(self.spec.model, data, settings, setup)
+        return built

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import pkgutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -216,10 +217,10 @@ class Tabular(TrainedTask[TabularSpec]):
         super().__init__(task, base, TabularSpec.parse(task, base))
 
     def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
-        from trials.tasks.tabular.model import TabularWorkload
-
         if settings.monitor not in METRICS[data.objective]:
             metric = f"{settings.monitor!r} is not a metric of {data.objective}"
             what = f"{metric}, which the target asks for; choose another"
             raise TaskError.at("settings.monitor", what)
-        return TabularWorkload(data, settings, setup)
+        build = pkgutil.resolve_name("trials.tasks.tabular.model:TabularWorkload")
+        built: Workload = build(data, settings, setup)
+        return built

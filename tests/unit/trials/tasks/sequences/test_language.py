@@ -54,13 +54,8 @@ def test_every_token_but_the_first_is_a_target_once(lab):
     assert np.array_equal(inputs.tokens[1:], targets.tokens[:-1])
     assert set(inputs.lengths[:-1].tolist()) == {16}
     assert inputs.lengths.sum() == len(targets.tokens) == data.train.weights.sum()
-    files = lab.folder / "tokenizer"
-    files.mkdir()
-    for name, content in data.tokenizer_files.items():
-        (files / name).write_bytes(content)
-    text = transformers.AutoTokenizer.from_pretrained(files).decode(
-        [inputs.tokens[0], *targets.tokens]
-    )
+    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    text = tokenizer.decode([inputs.tokens[0], *targets.tokens])
     assert text == "".join(f"{document}<|endoftext|>" for document in documents())
 
 
