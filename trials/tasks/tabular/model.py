@@ -31,6 +31,41 @@ from trials.tasks.workloads.workload import NetworkFiles, OneTargetWorkload, Sam
 
 SHAPE = ("depth", "width", "embedding", "dropout")
 """The settings that a perceptron is built from."""
+DESCRIPTION = "table.json"
+"""The file of a checkpoint with the encoding and the model's shape."""
+
+
+class Perceptron(nn.Module):
+    """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
+
+    Args:
+        classes: The number of classes of each column, without 0 (missing or unknown).
+    """
+
+    def __init__(
+        self, numbers: int, classes: list[int], outputs: int, settings: TabularSettings
+    ) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(count + 1, settings.embedding) for count in classes
+        )
+        inputs = numbers + len(classes) * settings.embedding
+        widths = [inputs] + [settings.width] * settings.depth
+        layers: list[nn.Module] = []
+        for before, after in itertools.pairwise(widths):
+            layers += [
+                nn.Linear(before, after),
+                nn.LayerNorm(after),
+                nn.ReLU(),
+                nn.Dropout(settings.dropout or 0.0),
+            ]
+        self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
+
+    def forward(self, numeric: torch.Tensor, categorical: torch.Tensor) -> torch.Tensor:
+        """Numbers (n, numbers) and classes (n, columns) to outputs (n, outputs)."""
+        embedded = [embed(categorical[:, column]) for column, embed in enumerate(self.embeddings)]
+        outputs: torch.Tensor = self.layers(torch.cat([numeric, *embedded], dim=1))
+        return outputs
 
 
 class TabularWorkload(OneTargetWorkload):
@@ -75,43 +110,6 @@ def _split(residence: Residence, rows: TabularRows) -> SampleSet:
     ]
     lengths = np.ones(len(rows.target), dtype=np.int64)
     return SampleSet(Samples(residence, parts, []), lengths)
-
-
-class Perceptron(nn.Module):
-    """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
-
-    Args:
-        classes: The number of classes of each column, without 0 (missing or unknown).
-    """
-
-    def __init__(
-        self, numbers: int, classes: list[int], outputs: int, settings: TabularSettings
-    ) -> None:
-        super().__init__()
-        self.embeddings = nn.ModuleList(
-            nn.Embedding(count + 1, settings.embedding) for count in classes
-        )
-        inputs = numbers + len(classes) * settings.embedding
-        widths = [inputs] + [settings.width] * settings.depth
-        layers: list[nn.Module] = []
-        for before, after in itertools.pairwise(widths):
-            layers += [
-                nn.Linear(before, after),
-                nn.LayerNorm(after),
-                nn.ReLU(),
-                nn.Dropout(settings.dropout or 0.0),
-            ]
-        self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
-
-    def forward(self, numeric: torch.Tensor, categorical: torch.Tensor) -> torch.Tensor:
-        """Numbers (n, numbers) and classes (n, columns) to outputs (n, outputs)."""
-        embedded = [embed(categorical[:, column]) for column, embed in enumerate(self.embeddings)]
-        outputs: torch.Tensor = self.layers(torch.cat([numeric, *embedded], dim=1))
-        return outputs
-
-
-DESCRIPTION = "table.json"
-"""The file of a checkpoint with the encoding and the model's shape."""
 
 
 class TableModel(ModelInUse):
