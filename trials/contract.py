@@ -116,6 +116,11 @@ class Setup:
     goals: tuple[Goal, ...] = ()
     ranks: Ranks | None = None
 
+    @property
+    def objectives(self) -> tuple[Goal, ...]:
+        """All goals, also where only the first one is given."""
+        return self.goals or (() if self.goal is None else (self.goal,))
+
 
 HISTORY = "history"
 """Asks for the name of the study and its trials, where a distribution would ask for a value."""

@@ -9,8 +9,7 @@ from typing import Any
 
 from trials import tasks
 from trials.contract import Problem, Task, TaskError
-from trials.descriptions.builtin import describe
-from trials.descriptions.function import OPTUNA, RAY_TUNE
+from trials.descriptions.builtin import OPTUNA, RAY_TUNE, describe
 
 ADAPTERS: Mapping[str, str] = {
     RAY_TUNE: "hpsearch.adapters.ray_tune",

@@ -28,7 +28,7 @@ from hpsearch.study_file.parameters import (
 from hpsearch.study_file.types import is_number, is_one_of
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
-from trials.descriptions.function import OPTUNA
+from trials.descriptions.builtin import OPTUNA
 from trials.settings import as_scalar, nearest
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """Descriptions of the kinds of tasks: plain data, which imports nothing heavy.
 
-- `builtin`: the built-in kinds by name, and the description of any kind
+- `builtin`: the built-in kinds by name, training functions, and the description of any kind
 - `description`: a description's fields, settings and metrics
 - `models`: the model that a `task` part names, read from its name and its folder alone
-- `command`, `command_line`, `sweep_command`: programs; `function`: training functions
+- `command`, `command_line`: programs
 - `report_pattern`: patterns that find reports in the output of any program
 - `yaml_source`: YAML as plain values, with the line of each key
 - `images`, `tabular`, `text`: the built-in kinds, with their settings

@@ -1,4 +1,5 @@
-"""The built-in kinds of task by name, and the description of any kind."""
+"""The built-in kinds of task by name, and the description of any kind, a training function of the
+user's own too."""
 
 from __future__ import annotations
 
@@ -6,8 +7,7 @@ from typing import Any
 
 from trials.contract import TaskError
 from trials.descriptions.command import COMMAND
-from trials.descriptions.description import ASK, TaskDescription
-from trials.descriptions.function import of_function
+from trials.descriptions.description import ASK, Field, TaskDescription, by_name
 from trials.descriptions.images import IMAGE_CLASSIFICATION
 from trials.descriptions.tabular import TABULAR
 from trials.descriptions.text import (
@@ -19,6 +19,19 @@ from trials.descriptions.text import (
 )
 from trials.settings import nearest
 
+RAY_TUNE, OPTUNA = "ray_tune", "optuna"
+LIBRARIES = (RAY_TUNE, OPTUNA)
+"""The libraries whose code is adapted."""
+
+_FUNCTION_FIELDS = (
+    Field("args", (dict,), "parameters given to every trial"),
+    Field(
+        "library",
+        (str,),
+        "the library that the function is written for; if missing, it takes (params, trial)",
+        limits={"enum": LIBRARIES},
+    ),
+)
 _DESCRIPTIONS = (
     TEXT_CLASSIFICATION,
     TEXT_REGRESSION,
@@ -32,6 +45,11 @@ BUILT_IN: dict[str, TaskDescription] = {
     description.kind: description for description in _DESCRIPTIONS
 }
 """The kinds that the training loop trains, by name."""
+
+
+def of_function(kind: str) -> TaskDescription:
+    """The description of a training function, from its name alone."""
+    return TaskDescription(kind, by_name(_FUNCTION_FIELDS), settings=None, metrics=None)
 
 
 def describe(kind: Any) -> TaskDescription:

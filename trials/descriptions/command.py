@@ -8,9 +8,8 @@ from typing import Any
 
 from trials.contract import Problem, TaskError
 from trials.descriptions import report_pattern
-from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine
+from trials.descriptions.command_line import GIVEN, PARAMS, RESUME, CommandLine, SweepLine
 from trials.descriptions.description import Field, TaskDescription, by_name
-from trials.descriptions.sweep_command import SweepLine
 from trials.settings import nearest
 
 GRACE_S = 20.0

@@ -61,8 +61,7 @@ class Runner:
         self._iterator = iter(self._run)
         self._ask = ask
         self._note = note
-        goals = setup.goals or (() if setup.goal is None else (setup.goal,))
-        self._goals = [goal.metric for goal in goals]
+        self._goals = [goal.metric for goal in setup.objectives]
         self._was_finite = False
 
     @property

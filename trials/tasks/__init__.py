@@ -5,7 +5,7 @@ of the user's own, or ``package.module:function`` for the user's own training fu
 
 - `workloads`: the parts that all built-in kinds share
 - `datasets`: data files, from reading to prepared data on the disk
-- `command`, `function`, `images`, `tabular`, `text`, `tokens`, `language`, `pairs`: the tasks
+- `command`, `function`, `images`, `tabular`, `text`, `sequences`: the tasks
 - `huggingface`: the parts that the tasks on texts share
 """
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _CLASSES = {
     "text_classification": "trials.tasks.text.task:TextClassification",
     "text_regression": "trials.tasks.text.task:TextRegression",
-    "token_classification": "trials.tasks.tokens.task:TokenClassification",
-    "language_modeling": "trials.tasks.language.task:LanguageModeling",
-    "sequence_to_sequence": "trials.tasks.pairs.task:SequenceToSequence",
+    "token_classification": "trials.tasks.sequences.tokens:TokenClassification",
+    "language_modeling": "trials.tasks.sequences.language:LanguageModeling",
+    "sequence_to_sequence": "trials.tasks.sequences.pairs:SequenceToSequence",
     "image_classification": "trials.tasks.images.task:ImageClassification",
     "tabular": "trials.tasks.tabular.task:Tabular",
     "command": "trials.tasks.command.task:CommandTask",

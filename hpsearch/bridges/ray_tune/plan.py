@@ -27,7 +27,7 @@ from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.reading import parse
 from trials.checkpoints.folders import is_url
-from trials.descriptions.function import RAY_TUNE
+from trials.descriptions.builtin import RAY_TUNE
 
 DATABASE = "hpsearch.db"
 """In the storage path: the database of its studies, unless HPSEARCH_STORAGE names another."""

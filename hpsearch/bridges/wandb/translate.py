@@ -32,8 +32,7 @@ from hpsearch.study_file.validation import problems_of, shown
 from trials.contract import Problem
 from trials.descriptions import yaml_source
 from trials.descriptions.command import WANDB
-from trials.descriptions.command_line import BUDGET, SEED
-from trials.descriptions.sweep_command import MACROS, WITH_JSON
+from trials.descriptions.command_line import BUDGET, MACROS, SEED, WITH_JSON
 
 LENGTHS = ("epochs", "max_epochs", "num_epochs", "n_epochs", "num_train_epochs", "total_epochs")
 """Names of a constant that says how long a program trains."""

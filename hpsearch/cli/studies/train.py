@@ -22,8 +22,7 @@ from hpsearch.study_file.reading import origin_of, parse, refusal
 from hpsearch.views.result.training import Way, to_train, way_to_train
 from hpsearch.views.words.estimates import expected, may_change
 from trials.contract import TaskError
-from trials.descriptions.builtin import BUILT_IN, describe
-from trials.descriptions.function import OPTUNA
+from trials.descriptions.builtin import BUILT_IN, OPTUNA, describe
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hpsearch.running.checkpoint_folders import DEFAULT_ROOT
 from hpsearch.study_file.models import StudySpec
+from trials.descriptions.builtin import RAY_TUNE
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLDER
-from trials.descriptions.function import RAY_TUNE
 
 MOST = 20_000
 """Files and folders that are looked at, the nearest first."""

@@ -32,6 +32,22 @@ _CONFIGS = {
         eos_token_id=1,
         decoder_start_token_id=0,
     ),
+    "bart": lambda words: transformers.BartConfig(
+        vocab_size=words,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=32,
+        pad_token_id=0,
+        bos_token_id=0,
+        eos_token_id=1,
+        forced_eos_token_id=1,
+        decoder_start_token_id=0,
+    ),
     "vit": lambda _: transformers.ViTConfig(**_WIDE, **_IMAGES),
     "clip": lambda _: transformers.CLIPConfig(vision_config={**_WIDE, **_IMAGES}),
     "resnet": lambda _: transformers.ResNetConfig(
@@ -43,8 +59,8 @@ _TOKENIZERS = {
     "llama": tokenizers.byte_pairs,
     "gpt2": tokenizers.byte_pairs,
     "t5": tokenizers.ended_byte_pairs,
+    "bart": tokenizers.ended_byte_pairs,
 }
-FAMILIES = list(_CONFIGS)
 
 
 def config_of(family: str, words: int = VOCABULARY) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import math
 import os
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,11 @@ import pytest
 import torch
 import transformers
 
-from trials import tasks
+from support.running.runs import Lab
 from trials.contract import Report, Setup
-from trials.loop import saves
 from trials.devices import precision
+from trials.loop import saves
 from trials.running.report_grid import budget_from
-from trials.tasks.text.task import TextClassification
 
 TOPICS = {
     "card": ["card", "plastic", "chip", "pin"],
@@ -73,38 +71,27 @@ def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
     return path
 
 
-@dataclasses.dataclass
-class TextLab:
-    """A folder with data, and runs on it."""
+PART = {
+    "kind": "text_classification",
+    "train": "train.csv",
+    "validation": 0.25,
+    "text": "text",
+    "label": "topic",
+    "model": {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}},
+}
 
-    folder: Path
 
-    def part(self, **changes: Any) -> dict[str, Any]:
-        """The `task` part of a study file."""
-        scratch = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}
-        part = {
-            "kind": "text_classification",
-            "train": "train.csv",
-            "validation": 0.25,
-            "text": "text",
-            "label": "topic",
-            "model": {"scratch": scratch},
-        }
-        return {**part, **changes}
+class TextLab(Lab):
+    """Text classifications, with a budget of any unit."""
 
-    def task(self, **changes: Any) -> TextClassification:
-        """The task of `part`."""
-        return TextClassification(self.part(**changes), self.folder)
+    def __init__(self, folder: Path, plain: Mapping[str, Any] = PART) -> None:
+        super().__init__(folder, plain, {})
 
-    def setup(
+    def setup(  # type: ignore[override]
         self, out: str, per_trial: dict[str, Any], resume_from: Path | None = None, **params: Any
     ) -> Setup:
         """A setup whose checkpoints go to the folder `out`."""
         return Setup(params, 5, budget_from(per_trial), self.folder / out, resume_from)
-
-    def problems(self, **changes: Any) -> dict[str, str]:
-        """The problems of `part`, by the key of the study file."""
-        return {p.where: p.what for p in tasks.inspect(self.part(**changes), self.folder)}
 
     def write(self, name: str, rows: Sequence[tuple[str | None, Any]]) -> Path:
         """Write texts and topics, in the format that the file's name says."""

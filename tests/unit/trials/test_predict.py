@@ -192,7 +192,8 @@ def test_batches_predict_what_single_inputs_do(kind, used):
     folder, given, _ = used(kind)
     model = predict.load(folder)
     calls = []
-    of_torch = next(each for each in vars(model).values() if isinstance(each, torch.nn.Module))
+    inside = getattr(model, "_network", model)
+    of_torch = next(each for each in vars(inside).values() if isinstance(each, torch.nn.Module))
     of_torch.register_forward_pre_hook(lambda *_: calls.append(1))
     together = model.predict(given, batch_size=4)
     assert len(calls) == -(-len(given) // 4)

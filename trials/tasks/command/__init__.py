@@ -2,8 +2,8 @@
 
 - `task`, `run`: the task, and one attempt of it
 - `program`, `keeper`: the program's processes, and the process between them and the worker
-- `readers`, `report_stream`: reports in lines, and in the output or a file as they come
+- `report_stream`: reports in lines, and in the output or a file as they come
 - `attempt_folder`: the folder that a program writes into, and the checkpoints of it
 - `wandb_run`, `wandb_hook`: scripts of W&B sweeps, and the `wandb` that they find
-- `output`, `last_words`: the log of all other output; the line in it that says why it ended
+- `output`: the log of all other output; the line in it that says why it ended
 """

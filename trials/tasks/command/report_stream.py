@@ -1,18 +1,35 @@
-"""The reports of a program as they come: in its output, or in a file that it writes."""
+"""The reports of a program as they come, in its output or in a file that it writes, and their
+readers by form: JSON, patterns, CSV.
+
+Readers of lines have the method `report_in`, which gives the report that a line completes, or
+raises `ProgramFailed` for an impossible one. A row of a table may take several lines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trials.contract import ProgramFailed
-from trials.descriptions.report_pattern import ReportPattern
+from trials.descriptions.report_pattern import LIMIT_S, RESOURCE, ReportPattern, visible
+from trials.running.reported import MOST_RESOURCE, metric_name, number_of
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Source
-from trials.tasks.command.readers import CsvRows, JsonLines, PatternLines, ReportLine
 
 LONGEST_LINE = 1 << 20
 """Bytes. A longer line is not a report, and goes to the log in pieces."""
+LETTERS = 200
+"""Letters of a line that a message repeats."""
+MOST_SLOW = 10
+"""Lines that may take too long to be searched."""
+FROM_0 = "+1"
+"""The end of the name of a resource that is counted from 0."""
 
 
 class ReportStream:
@@ -102,3 +119,173 @@ class ReportStream:
             report = reader.report_in(line)
             if report is not None:
                 yield report
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """A report as a program prints it."""
+
+    resource: float
+    metrics: dict[str, float]
+
+
+class JsonLines:
+    """Each report is a line with a JSON object. Values that are not numbers are left out.
+
+    Args:
+        resource: The key of the resource, with ``+1`` if it is counted from 0. An object without it
+            is not a report.
+    """
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+
+    def report_in(self, line: bytes) -> ReportLine | None:
+        text = visible(line).strip()
+        if not (text.startswith("{") and text.endswith("}")):
+            return None
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        key = self._resource.removesuffix(FROM_0)
+        if key not in found:
+            return None
+        values = {name: value for name, value in found.items() if isinstance(value, int | float)}
+        return _report({**values, key: found[key]}, self._resource, text)
+
+
+class PatternLines:
+    """Each report is complete where all patterns have been found, in one line or in several.
+
+    The first pattern begins a new report.
+
+    Args:
+        patterns: In the order of the program's lines.
+        note: Takes remarks on lines that could not be searched.
+    """
+
+    def __init__(self, patterns: Sequence[ReportPattern], note: Callable[[str], None]) -> None:
+        self._patterns = patterns
+        self._note = note
+        self._slow = 0
+        self._names = {name for pattern in patterns for name in pattern.names}
+        self._found: dict[str, float] = {}
+
+    def report_in(self, line: bytes) -> ReportLine | None:
+        text = visible(line)
+        is_matched = False
+        for pattern in self._patterns:
+            numbers = self._numbers_in(text, pattern)
+            if numbers and pattern is self._patterns[0]:
+                self._found = {}
+            is_matched = is_matched or bool(numbers)
+            self._found |= numbers
+        if not is_matched or self._names - self._found.keys():
+            return None
+        found, self._found = self._found, {}
+        return _report(found, RESOURCE, text)
+
+    def _numbers_in(self, text: str, pattern: ReportPattern) -> dict[str, float]:
+        try:
+            return pattern.numbers_in(text)
+        except TimeoutError:
+            self._slow += 1
+            what = f"task.report: {pattern.text!r} was not found within {LIMIT_S:g} s"
+            line = f"in the line {text[:LETTERS]}"
+            if self._slow == MOST_SLOW:
+                hint = "make it more exact, with fewer parts such as .*, or print shorter lines"
+                raise ProgramFailed(f"{what} {line}, and so in {MOST_SLOW} lines: {hint}") from None
+            self._note(f"{what} {line}, which is left out")
+            return {}
+
+
+class CsvRows:
+    """Each report is a row of a table whose first row names the columns.
+
+    Cells that are not numbers are left out, and so are rows without the study's objective.
+
+    Args:
+        resource: The column of the resource, with ``+1`` if it is counted from 0.
+        objective: The study's objective; None for a trial without a study.
+    """
+
+    def __init__(self, resource: str, objective: str | None) -> None:
+        self._resource = resource
+        self._needed = [resource.removesuffix(FROM_0)]
+        if objective is not None:
+            self._needed.append(objective)
+        self._columns: list[str] = []
+
+    def reports_in(self, content: bytes, *, ended: bool) -> Iterator[ReportLine]:
+        """The reports in the rows of a file that are whole. Unless it has ended, more may follow.
+        Raises ProgramFailed for an impossible report, or a quote that is never closed."""
+        text = content.decode("utf-8-sig", errors="replace")
+        for cells in _rows(text if ended else text[: text.rfind("\n") + 1], ended=ended):
+            yield from self._report_in([cell.strip() for cell in cells])
+
+    def _report_in(self, cells: list[str]) -> Iterator[ReportLine]:
+        if not self._columns:
+            self._begin(cells)
+            return
+        numbers = {}
+        for name, cell in zip(self._columns, cells, strict=False):
+            with suppress(ValueError):
+                if "_" not in cell:  # which Python's own numbers may have
+                    numbers[name] = float(cell)
+        if numbers.keys() >= set(self._needed):
+            yield _report(numbers, self._resource, ",".join(cells))
+
+    def _begin(self, columns: list[str]) -> None:
+        for needed in self._needed:
+            if columns and needed not in columns:
+                what = f"the table has no column {needed}; it has {', '.join(columns)[:LETTERS]}"
+                hint = "name the one that counts under task.resource, and the objective's"
+                raise ProgramFailed(f"{what}: {hint}")
+        self._columns = columns
+
+
+class _Lines:
+    """The lines of a text, and whether they have been used up."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = io.StringIO(text, newline="")
+        self.used_up = False
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._lines
+        self.used_up = True
+
+
+def _rows(text: str, *, ended: bool) -> list[list[str]]:
+    """The rows of a table that are whole: those that end before another line is asked for."""
+    lines = _Lines(text)
+    rows = []
+    longest = csv.field_size_limit(max(len(text), csv.field_size_limit()))
+    try:
+        for row in csv.reader(lines, skipinitialspace=True):
+            if not lines.used_up:
+                rows.append(row)
+            elif ended:
+                hint = "close it, and write one inside of a cell twice"
+                raise ProgramFailed(f"row {len(rows) + 1} has a quote that is never closed: {hint}")
+    except csv.Error as error:
+        raise ProgramFailed(f"the table cannot be read: {error}") from None
+    finally:
+        csv.field_size_limit(longest)
+    return rows
+
+
+def _report(found: Mapping[str, Any], resource: str, line: str) -> ReportLine:
+    key = resource.removesuffix(FROM_0)
+    try:
+        metrics = {metric_name(name): number_of(name, value) for name, value in found.items()}
+    except ValueError as error:
+        raise ProgramFailed(f"the report {line[:LETTERS]} is wrong: {error}") from None
+    reached = metrics.pop(key) + float(resource.endswith(FROM_0))
+    if not 0 < reached <= MOST_RESOURCE or isinstance(found[key], bool):
+        what = f"the report {line[:LETTERS]} has a {key} of {found[key]}"
+        hint = f"; if it counts from 0, write {key}{FROM_0} in the study file"
+        must = "it must say how far the trial has trained, above 0"
+        raise ProgramFailed(f"{what}: {must}{'' if reached else hint}")
+    return ReportLine(reached, metrics)

@@ -24,8 +24,7 @@ from trials.settings import in_full
 from trials.tasks.command.attempt_folder import AttemptFolder
 from trials.tasks.command.output import Output
 from trials.tasks.command.program import Program, Source, exit_text, own_environment
-from trials.tasks.command.readers import ReportLine
-from trials.tasks.command.report_stream import ReportStream
+from trials.tasks.command.report_stream import ReportLine, ReportStream
 from trials.tasks.command.wandb_run import WandbRun, config_of
 
 POLL_S = 0.1

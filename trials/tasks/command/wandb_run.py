@@ -15,10 +15,9 @@ from typing import Any
 import yaml
 
 from trials.contract import ProgramFailed, Setup
-from trials.descriptions.command_line import CommandLine
-from trials.descriptions.sweep_command import SweepLine
+from trials.descriptions.command_line import CommandLine, SweepLine
 from trials.tasks.command import wandb_hook
-from trials.tasks.command.readers import ReportLine
+from trials.tasks.command.report_stream import ReportLine
 from trials.tasks.command.wandb_hook.wandb import RESOURCE, TOLD
 
 SWEEP = "hpsearch"
@@ -55,7 +54,7 @@ class WandbRun:
         told = {
             "reports": str(self.reports),
             "summary": str(self._summary),
-            "goals": [[goal.metric, goal.maximize] for goal in setup.goals or _only(setup)],
+            "goals": [[goal.metric, goal.maximize] for goal in setup.objectives],
             "total": setup.budget.total,
         }
         places = [str(Path(wandb_hook.__file__).parent), own.get("PYTHONPATH", "")]
@@ -86,16 +85,12 @@ class WandbRun:
             raise ProgramFailed(f"{what}: it calls wandb.init() in its own process, or a child's")
         summary = json.loads(self._summary.read_text())
         self.logged, values = summary["logged"], summary["values"]
-        for goal in self._setup.goals or _only(self._setup):
+        for goal in self._setup.objectives:
             if goal.metric not in values:
                 logged = ", ".join(sorted(values)[:NAMED]) or "nothing that is a number"
                 what = f"the script has ended and never logged {goal.metric}"
                 raise ProgramFailed(f"{what}: it logged {logged}; name one of these as objective")
         return ReportLine(self._setup.budget.total, values)
-
-
-def _only(setup: Setup) -> tuple[Any, ...]:
-    return () if setup.goal is None else (setup.goal,)
 
 
 def config_of(

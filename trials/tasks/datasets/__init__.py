@@ -3,6 +3,6 @@
 - `data_set`: the steps from files to arrays, the same for every kind; the validation rows
 - `tables`: data files as tables, with errors for the person who wrote the path
 - `labels`: classes and their names
-- `remarks`, `outliers`: data that may not be what its owner believes
-- `prepared`, `entries`: prepared data, kept on the disk
+- `remarks`: data that may not be what its owner believes
+- `prepared`: prepared data, kept on the disk
 """

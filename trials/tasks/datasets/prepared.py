@@ -9,18 +9,21 @@ package.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import hashlib
 import importlib.metadata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import trials
 from trials.checkpoints.disk.whole_folders import digest_of_file
 from trials.data import cache, files
 from trials.descriptions.models import Pretrained, Scratch
-from trials.tasks.datasets import entries
 
 LIBRARIES = ("numpy", "pandas", "pillow", "tokenizers", "transformers")
 _HUB_FILES = (
@@ -31,6 +34,9 @@ _HUB_FILES = (
     "preprocessor_config.json",
 )
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".h5", ".onnx", ".msgpack")
+_TYPE, _FIELDS = "type", "fields"
+_ARRAY, _FILE, _MAPPING = "array", "file", "mapping"
+"""Keys of the objects that stand for Python's objects in JSON. A list stands for a tuple."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,8 @@ def prepare(recipe: Recipe) -> Any:
     name = fingerprint(recipe)
     if name is None:
         return recipe.build()
-    entry = cache.cached(name, lambda: entries.entry_of(recipe.build()))
-    return entries.data_in(entry, recipe.types)
+    entry = cache.cached(name, lambda: entry_of(recipe.build()))
+    return data_in(entry, recipe.types)
 
 
 def fingerprint(recipe: Recipe) -> str | None:
@@ -125,3 +131,64 @@ def _of_the_hub(model: str) -> list[Path]:
     except HFValidationError:  # the name is not a hub id: loading the model reports that
         return []
     return [Path(path) for path in found if isinstance(path, str)]
+
+
+def entry_of(data: object) -> cache.CacheEntry:
+    """Prepared data as flat arrays, files, and the facts that join them."""
+    arrays: dict[str, Any] = {}
+    files: dict[str, bytes] = {}
+
+    def plain(value: Any, name: str) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+            return {_ARRAY: name}
+        if isinstance(value, bytes):
+            _, _, file = name.rpartition("/")
+            assert file not in files, f"two files of one name: {file}"
+            files[file] = value
+            return {_FILE: file}
+        if isinstance(value, Mapping):
+            return {_MAPPING: {key: plain(part, f"{name}/{key}") for key, part in value.items()}}
+        if dataclasses.is_dataclass(value):
+            fields = {}
+            for field in dataclasses.fields(value):
+                full = f"{name}.{field.name}" if name else field.name
+                fields[field.name] = plain(getattr(value, field.name), full)
+            return {_TYPE: type(value).__name__, _FIELDS: fields}
+        return value
+
+    facts = plain(data, "")
+    return cache.CacheEntry(arrays, files, facts)
+
+
+def digest_of(data: object) -> str:
+    """The SHA-256 of the arrays of prepared data."""
+    digest = hashlib.sha256()
+    for name, array in entry_of(data).arrays.items():
+        digest.update(f"{name} {array.dtype} {array.shape}\0".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
+    """The reverse of `entry_of`.
+
+    Args:
+        types: The dataclasses that occur in the data.
+    """
+    named = {kind.__name__: kind for kind in types}
+
+    def whole(fact: Any) -> Any:
+        if isinstance(fact, list | tuple):
+            return tuple(map(whole, fact))
+        if not isinstance(fact, Mapping):
+            return fact
+        if _ARRAY in fact:
+            return entry.arrays[fact[_ARRAY]]
+        if _FILE in fact:
+            return entry.files[fact[_FILE]]
+        parts = fact[_MAPPING] if _MAPPING in fact else fact[_FIELDS]
+        values = {name: whole(part) for name, part in parts.items()}
+        return values if _MAPPING in fact else named[fact[_TYPE]](**values)
+
+    return whole(entry.facts)

@@ -6,11 +6,15 @@ import collections
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from trials.tasks.datasets import outliers
 from trials.tasks.datasets.labels import alike, grouped, listed, quoted
-from trials.tasks.datasets.outliers import Floats
 
+Floats = npt.NDArray[np.float64]
+
+FAR = 30.0
+"""The distance from the median, in widths of the middle half, from which on a number lies far from
+the others. Skewed quantities, such as incomes, reach 10 to 20."""
 NEARLY_ALL = 0.9
 """The share of the rows from which on one class makes accuracy say little."""
 
@@ -53,8 +57,8 @@ def on_quantities(numbers: Floats, unit: str) -> Iterator[str]:
 
 def on_outliers(numbers: Floats, unit: str) -> str | None:
     """The beginning of a sentence on numbers far from the others; None if there are none."""
-    usual = outliers.usual_range(numbers)
-    others = outliers.within(numbers, usual)
+    usual = usual_range(numbers)
+    others = within(numbers, usual)
     count = len(numbers) - len(others)
     if count == 0:
         return None
@@ -80,3 +84,25 @@ def on_shared(
     total = len(other)
     count = f"all {total:,}" if shared == total else f"{shared:,} of {total:,}"
     yield f"{count} {unit}s {what}"
+
+
+def usual_range(numbers: Floats) -> tuple[float, float]:
+    """The range outside of which a number lies far from the others.
+
+    Args:
+        numbers: None of them is NaN. Of no numbers, the range is that of 0.
+    """
+    if len(numbers) == 0:
+        return 0.0, 0.0
+    low, median, high = np.percentile(numbers, [25, 50, 75])
+    width = high - low
+    if width == 0:  # most are equal: by those that differ
+        distances = np.abs(numbers - median)
+        width = np.median(distances[distances > 0]) if distances.any() else 0.0
+    return float(median - FAR * width), float(median + FAR * width)
+
+
+def within(numbers: Floats, limits: tuple[float, float]) -> Floats:
+    """The numbers in a range."""
+    low, high = limits
+    return numbers[(numbers >= low) & (numbers <= high)]

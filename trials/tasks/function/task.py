@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any
 
 from trials.contract import Setting, Setup, TaskError
-from trials.descriptions.function import LIBRARIES
+from trials.descriptions.builtin import LIBRARIES
 from trials.foreign import in_words, text_of
 from trials.running.randomness import seed_everything
 from trials.script import ImportEnds, importing, parsed_arguments

@@ -162,9 +162,7 @@ class FunctionTrial:
         self.params = setup.params
         self.unread: set[str] = set()
         self.seed = setup.seed
-        self.goals: tuple[Goal, ...] = setup.goals
-        if not self.goals and setup.goal is not None:
-            self.goals = (setup.goal,)
+        self.goals: tuple[Goal, ...] = setup.objectives
         self.budget: int | float = int(total) if total == int(total) else total
         self.unit = setup.budget.unit
         self.report_at = setup.budget.report_at

@@ -8,12 +8,13 @@ copies it, and a run on the CPU shares the memory of its template. Adapters, and
 in full, are in float32.
 
 A checkpoint holds the trained weights alone, in peft's files: `adapter_model.safetensors` and
-`adapter_config.json`. `merge` makes a whole model of it.
+`adapter_config.json`. `TransformerFiles.merge` makes a whole model of it.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,14 @@ import torch
 import transformers
 from torch import nn
 from transformers.pytorch_utils import Conv1D
+from transformers.utils import GENERATION_CONFIG_NAME
 
-from trials.checkpoints.weights import MODEL, Weights
+from trials.checkpoints.weights import MODEL, Weights, write
 from trials.contract import TaskError
 from trials.devices.precision import Precision
 from trials.loop.optim.depths import hidden_matrices
 from trials.settings import Settings, nearest
+from trials.tasks.huggingface.pretrained import write_description
 
 ADAPTERS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 """Peft's names of the files."""
@@ -176,84 +179,95 @@ def _last_word(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def adapted(model: nn.Module) -> bool:
-    """True if a model has adapters."""
-    return any(_ADAPTER in name for name, _ in model.named_parameters())
-
-
-def weights(model: nn.Module) -> Weights:
-    """A model's weights for a checkpoint; with adapters, the trained weights alone."""
-    if not adapted(model):
-        return {MODEL: model.state_dict()}
-    import peft
-
-    held: dict[str, torch.Tensor] = {}
-    whole: dict[str, torch.Tensor] = {}
-    for name, parameter in model.named_parameters():
-        if _ADAPTER in name:
-            held[name] = parameter.detach()
-        elif parameter.requires_grad:
-            held[name] = whole[name] = parameter.detach()
-    adapters = peft.get_peft_model_state_dict(model, held, save_embedding_layers=False)
-    trained = adapters | whole
-    return {ADAPTERS: {f"{_PREFIX}{name}": tensor for name, tensor in trained.items()}}
-
-
-def describe(model: transformers.PreTrainedModel, folder: Path) -> None:
-    """Write peft's configuration of a model that has adapters."""
-    if not adapted(model):
-        return
-    kind = type(model)
-    mapping = {"base_model_class": kind.__name__, "parent_library": kind.__module__}
-    model.peft_config[_NAME].save_pretrained(str(folder), auto_mapping_dict=mapping)
-
-
-def read(model: nn.Module, folder: Path, device: torch.device) -> None:
-    """Load the `weights` of an equal model from a checkpoint."""
-    if not adapted(model):
-        safetensors.torch.load_model(model, str(folder / MODEL), device=str(device))
-        return
-    import peft
-
-    found = safetensors.torch.load_file(folder / ADAPTERS, device=str(device))
-    loaded = peft.set_peft_model_state_dict(model, found)
-    assert not loaded.unexpected_keys, loaded.unexpected_keys
-
-
-def merge(model: transformers.PreTrainedModel, base: Base, folder: Path) -> None:
-    """Write a plain model, equal to the model with adapters, into the folder of its checkpoint.
-
-    A merged weight is computed in float32 and saved in the type of the base's own files.
+class TransformerFiles:
+    """A model with its tokenizer in the folder of a checkpoint (a `workload.Stored`).
 
     Args:
-        model: Loses its adapters.
-        folder: Holds tokenizer and configuration already; loses the files of its adapters.
+        base: The weights that its adapters belong to.
+        beside: Other files, such as the tokenizer's, by name.
     """
-    model.to("cpu")
-    _unload(model, base.dtype, merge=True)
-    model.to(base.dtype)
-    model.save_pretrained(folder)
-    for path in folder.glob("*.safetensors"):
-        path.chmod(folder.stat().st_mode & 0o666)  # safetensors makes its files private
-    for name in (ADAPTERS, CONFIG):
-        (folder / name).unlink(missing_ok=True)
 
+    def __init__(
+        self,
+        model: transformers.PreTrainedModel,
+        base: Base,
+        beside: Mapping[str, bytes],
+        device: torch.device,
+    ) -> None:
+        self._model, self._base, self._beside, self._device = model, base, beside, device
+        self._is_adapted = any(_ADAPTER in name for name, _ in model.named_parameters())
 
-def take(model: transformers.PreTrainedModel, folder: Path) -> None:
-    """Load the weights of a merged model, in the type of the base.
+    def weights(self) -> Weights:
+        """The model's weights; with adapters, the trained weights alone."""
+        if not self._is_adapted:
+            return {MODEL: self._model.state_dict()}
+        import peft
 
-    Args:
-        model: Its adapters are not trained; it loses them.
-    """
-    frozen = next(tensor for tensor in model.parameters() if not tensor.requires_grad)
-    device, dtype = frozen.device, frozen.dtype
-    _unload(model, dtype, merge=False)
-    for file in sorted(folder.glob("model*.safetensors")):
-        tensors = safetensors.torch.load_file(file)
-        loaded = model.load_state_dict(tensors, strict=False, assign=True)
+        held: dict[str, torch.Tensor] = {}
+        whole: dict[str, torch.Tensor] = {}
+        for name, parameter in self._model.named_parameters():
+            if _ADAPTER in name:
+                held[name] = parameter.detach()
+            elif parameter.requires_grad:
+                held[name] = whole[name] = parameter.detach()
+        adapters = peft.get_peft_model_state_dict(self._model, held, save_embedding_layers=False)
+        trained = adapters | whole
+        return {ADAPTERS: {f"{_PREFIX}{name}": tensor for name, tensor in trained.items()}}
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        model = self._model
+        write(weights, folder)
+        write_description(model, folder)
+        if self._is_adapted:
+            kind = type(model)
+            mapping = {"base_model_class": kind.__name__, "parent_library": kind.__module__}
+            model.peft_config[_NAME].save_pretrained(str(folder), auto_mapping_dict=mapping)
+        generation = getattr(model, "generation_config", None)
+        if generation is not None:
+            generation.to_json_file(folder / GENERATION_CONFIG_NAME)
+        for name, content in self._beside.items():
+            (folder / name).write_bytes(content)
+
+    def read(self, folder: Path) -> None:
+        device = str(self._device)
+        if not self._is_adapted:
+            safetensors.torch.load_model(self._model, str(folder / MODEL), device=device)
+            return
+        import peft
+
+        found = safetensors.torch.load_file(folder / ADAPTERS, device=device)
+        loaded = peft.set_peft_model_state_dict(self._model, found)
         assert not loaded.unexpected_keys, loaded.unexpected_keys
-    model.tie_weights()
-    model.to(device, dtype)
+
+    def merge(self, folder: Path) -> None:
+        """Write a plain model, equal to the model with adapters, into the folder of its checkpoint,
+        which loses the files of the adapters. The model itself loses them too.
+
+        A merged weight is computed in float32 and saved in the type of the base's own files.
+        """
+        model, dtype = self._model, self._base.dtype
+        model.to("cpu")
+        _unload(model, dtype, merge=True)
+        model.to(dtype)
+        model.save_pretrained(folder)
+        for path in folder.glob("*.safetensors"):
+            path.chmod(folder.stat().st_mode & 0o666)  # safetensors makes its files private
+        for name in (ADAPTERS, CONFIG):
+            (folder / name).unlink(missing_ok=True)
+
+    def take(self, folder: Path) -> None:
+        """Load the weights of a merged model, in the type of the base, in place of adapters that
+        are not trained."""
+        model = self._model
+        frozen = next(tensor for tensor in model.parameters() if not tensor.requires_grad)
+        device, dtype = frozen.device, frozen.dtype
+        _unload(model, dtype, merge=False)
+        for file in sorted(folder.glob("model*.safetensors")):
+            tensors = safetensors.torch.load_file(file)
+            loaded = model.load_state_dict(tensors, strict=False, assign=True)
+            assert not loaded.unexpected_keys, loaded.unexpected_keys
+        model.tie_weights()
+        model.to(device, dtype)
 
 
 def _unload(model: nn.Module, dtype: torch.dtype, *, merge: bool) -> None:

@@ -91,15 +91,16 @@ def _of(model: Pretrained, **options: Any) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def files_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, bytes]:
-    """The tokenizer as `save_pretrained` writes it, by file name."""
+def facts_of(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """The fields of prepared data that its tokenizer decides on."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
         found = {}
         for path in sorted(Path(folder).iterdir()):
             if path.is_file():
                 found[path.name] = path.read_bytes()
-    return found
+    padding = padding_of(tokenizer)
+    return {"padding": padding, "vocabulary": len(tokenizer), "tokenizer_files": found}
 
 
 def bytes_of(tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int]) -> int:

@@ -1,7 +1,6 @@
 """Image classification: a small residual network, or a pretrained model.
 
-- `task`, `data`, `model`: the task, its `task` part and images, and its training
+- `task`, `model`: the task with its images, and the networks, trained and in use
 - `folder`: the images of a folder, each as a square in colour
-- `classifier`: the residual network, and a trained one in use
-- `pretrained`, `processor`: pretrained networks, and the form of their images
+- `processor`: the form of the images that a pretrained network reads
 """

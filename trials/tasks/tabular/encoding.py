@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from trials.descriptions.tabular import REGRESSION
-from trials.tasks.datasets import labels, outliers, tables
+from trials.tasks.datasets import labels, tables
+from trials.tasks.datasets.remarks import usual_range, within
 from trials.tasks.tabular.columns import Floats, TabularSpec, numbers_in
 
 EXACT = 1e15
@@ -70,8 +71,8 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
     for column in numeric:
         numbers, _ = numbers_in(train, column)
         present = numbers[~np.isnan(numbers)]
-        usual = outliers.usual_range(present)
-        mean, deviation = _moments(outliers.within(present, usual))
+        usual = usual_range(present)
+        mean, deviation = _moments(within(present, usual))
         ranges.append(usual)
         means.append(mean)
         deviations.append(deviation)
@@ -122,7 +123,7 @@ def inputs(
     numeric = _side_by_side(_standardised(encoding, table), rows)
     classes = []
     for column, names in encoding.categorical.items():
-        classes.append(_numbered(classes_in(table, column), names, first=1))
+        classes.append(_numbered(classes_in(table, column), names))
     categorical = _side_by_side(classes, rows)
     return numeric.astype(np.float32), categorical.astype(np.int32)
 
@@ -151,18 +152,14 @@ def _target(
 ) -> npt.NDArray[np.int64 | np.float32]:
     if encoding.classes is not None:
         found = tables.texts_in(table, spec.target)
-        return _numbered(found, encoding.classes, first=0)
+        return labels.numbers_of(found, encoding.classes)
     numbers, _ = numbers_in(table, spec.target)
     scaled = (numbers - encoding.target_mean) / encoding.target_deviation
     return scaled.astype(np.float32)
 
 
-def _numbered(
-    values: Sequence[str | None], names: Sequence[str], first: int
-) -> npt.NDArray[np.int64]:
-    numbers: dict[str | None, int] = {}
-    for number, name in enumerate(names, start=first):
-        numbers[name] = number
+def _numbered(values: Sequence[str | None], names: Sequence[str]) -> npt.NDArray[np.int64]:
+    numbers: dict[str | None, int] = {name: number for number, name in enumerate(names, start=1)}
     return np.array([numbers.get(value, 0) for value in values], dtype=np.int64)
 
 

@@ -165,9 +165,7 @@ class TextDataSet(DataSet[TextSpec, Examples]):
             validation=held_out,
             validation_labels=target.encoded(validation.values, encoding),
             labels=encoding.labels,
-            padding=text_tokenizer.padding_of(tokenizer),
-            vocabulary=len(tokenizer),
-            tokenizer_files=text_tokenizer.files_of(tokenizer),
+            **text_tokenizer.facts_of(tokenizer),
             target=target.KIND,
             mean=encoding.mean,
             deviation=encoding.deviation,
@@ -247,7 +245,7 @@ class TextClassification(TextTask):
     SETTINGS = Settings
     DATA = TextDataSet
     FIELDS: ClassVar = {"text": "text", "label": "label"}
-    WORKLOAD = "trials.tasks.text.model:TextWorkload"
+    WORKLOAD = "trials.tasks.text.text_model:TextWorkload"
 
 
 class TextRegression(TextClassification):

@@ -1,10 +1,8 @@
 """A built-in task from its settings to a trained model: the parts that all kinds share.
 
 - `task`: the task, which prepares its data and starts runs of the loop
-- `workload`: a model with its samples: batches, losses, evaluation
-- `heads`, `metrics`: losses and metrics of classes, labels and quantities
-- `evaluation`: validation batches that fit the device's memory
-- `network_files`: a model in the folder of a checkpoint
+- `workload`: a model with its samples: batches, losses, evaluation, files of a checkpoint
+- `heads`: losses and metrics of classes, labels and quantities
 - `in_use`: a trained model in use
 - `finishing`: the steps of a final training
 """

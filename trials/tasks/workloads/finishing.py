@@ -17,7 +17,7 @@ from trials.data.workload import Adaptable, Workload
 from trials.descriptions.models import ADAPTER_CONFIG
 from trials.devices.memory import release_memory
 from trials.devices.precision import Precision
-from trials.tasks.datasets import entries
+from trials.tasks.datasets import prepared
 
 if TYPE_CHECKING:
     from trials.tasks.workloads.task import TrainedTask
@@ -40,7 +40,7 @@ class FinalParts:
         return found
 
     def fingerprint(self, data: Any) -> str:
-        return entries.digest_of(data)
+        return prepared.digest_of(data)
 
     def joined(self, data: Any) -> Any:
         joined = {}

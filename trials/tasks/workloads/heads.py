@@ -1,7 +1,11 @@
-"""The losses and metrics of models with one target a sample: a class, labels, or a number."""
+"""The losses and metrics of models with one target a sample: a class, labels, or a number.
+
+Metrics are scikit-learn's and SciPy's, which take a second to import.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -10,7 +14,88 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from trials.tasks.workloads import metrics
+Labels = npt.NDArray[np.integer]
+Floats = npt.NDArray[np.float64]
+
+LARGEST_EXPONENT = 700.0
+"""The power of e is still a float."""
+
+
+def classification(truth: Labels, predicted: Labels) -> dict[str, float]:
+    """Accuracy, the mean F1 of the classes that occur in truth or predictions, and Matthews
+    correlation, which is 0 if truth or predictions are all one class.
+
+    Args:
+        truth, predicted: Numbers of classes, shape (n,).
+    """
+    from sklearn import metrics
+
+    return {
+        "accuracy": float(metrics.accuracy_score(truth, predicted)),
+        "macro_f1": float(metrics.f1_score(truth, predicted, average="macro", zero_division=0.0)),
+        "mcc": float(metrics.matthews_corrcoef(truth, predicted)),
+    }
+
+
+def perplexity(loss: float) -> float:
+    """e to the power of the mean loss of a token."""
+    return math.exp(min(loss, LARGEST_EXPONENT))
+
+
+def of_labels(truth: Labels, found: Labels) -> dict[str, float]:
+    """Micro F1, macro F1 and the share of samples whose labels are all right.
+
+    A label that occurs in neither truth nor predictions does not count in macro F1. Micro F1 and
+    macro F1 are 0 if no sample has any label.
+
+    Args:
+        truth, found: 1 for the labels of a sample, shape (n, labels).
+    """
+    from sklearn import metrics
+
+    micro = metrics.f1_score(truth, found, average="micro", zero_division=0.0)
+    macro = metrics.f1_score(truth, found, average="macro", zero_division=np.nan)
+    return {
+        "micro_f1": float(micro),
+        "macro_f1": 0.0 if math.isnan(macro) else float(macro),
+        "exact_match": float(metrics.accuracy_score(truth, found)),
+    }
+
+
+def of_numbers(truth: Floats, found: Floats, deviation: float) -> dict[str, float]:
+    """Mean squared and mean absolute error in the unit of the data, and Pearson's and Spearman's
+    correlation, which are 0 if truth or predictions are all one number.
+
+    Args:
+        truth, found: Standardised numbers, shape (n,).
+        deviation: The size of 1 in the unit of the data.
+    """
+    if not np.isfinite(found).all():
+        return dict.fromkeys(("mse", "mae", "pearson", "spearman"), math.nan)
+    from scipy import stats
+    from sklearn import metrics
+
+    squared = float(metrics.mean_squared_error(truth, found))
+    absolute = float(metrics.mean_absolute_error(truth, found))
+    pearson = spearman = 0.0
+    if np.ptp(truth) > 0 and np.ptp(found) > 0:
+        pearson = float(stats.pearsonr(truth, found).statistic)
+        spearman = float(stats.spearmanr(truth, found).statistic)
+    errors = {"mse": squared * deviation**2, "mae": absolute * deviation}
+    return {**errors, "pearson": pearson, "spearman": spearman}
+
+
+def of_quantities(truth: Floats, found: Floats, deviation: float) -> dict[str, float]:
+    """Errors in the target's own unit and the explained share of its variance, with the arguments
+    of `of_numbers`."""
+    if not np.isfinite(found).all():
+        return dict.fromkeys(("rmse", "mae", "r2"), math.nan)
+    from sklearn import metrics
+
+    root_mean_square = float(metrics.root_mean_squared_error(truth, found))
+    absolute = float(metrics.mean_absolute_error(truth, found))
+    explained = float(metrics.r2_score(truth, found)) if len(truth) > 1 else math.nan
+    return {"rmse": root_mean_square * deviation, "mae": absolute * deviation, "r2": explained}
 
 
 class Head(Protocol):
@@ -51,7 +136,7 @@ class ClassHead:
         return outputs.argmax(dim=-1)
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        return metrics.classification(truth.astype(np.int64), found)
+        return classification(truth.astype(np.int64), found)
 
 
 class LabelsHead:
@@ -76,10 +161,10 @@ class LabelsHead:
         return (outputs > 0).to(torch.int8)
 
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        return metrics.of_labels(truth.astype(np.int8), found)
+        return of_labels(truth.astype(np.int8), found)
 
 
-NumberMetrics = Callable[[metrics.Floats, metrics.Floats, float], dict[str, float]]
+NumberMetrics = Callable[[Floats, Floats, float], dict[str, float]]
 
 
 class NumberHead:
@@ -87,7 +172,7 @@ class NumberHead:
 
     Args:
         deviation: The size of 1 in the unit of the data.
-        measure: `metrics.of_numbers` or `metrics.of_quantities`.
+        measure: `of_numbers` or `of_quantities`.
     """
 
     def __init__(self, deviation: float, measure: NumberMetrics) -> None:

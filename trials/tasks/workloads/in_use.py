@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,3 +82,17 @@ def _checked(batch_size: int) -> int:
     if batch_size < 1:
         raise ValueError(f"a batch has at least 1 input, not {batch_size}")
     return batch_size
+
+
+def described(folder: Path | str, name: str) -> dict[str, Any]:
+    """The description of a network in a folder.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+    """
+    path = Path(folder) / name
+    if not path.is_file():
+        what = "it is not a model that was written to be used"
+        raise FileNotFoundError(f"{folder} has no {name}: {what}")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content

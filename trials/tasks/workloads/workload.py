@@ -3,23 +3,67 @@
 from __future__ import annotations
 
 import abc
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import safetensors.torch
 import torch
 from torch import nn
 
-from trials.data.batching import Ints, Lengths, longest_batch, totals
+from trials.checkpoints.weights import MODEL, Weights, write
+from trials.data.batching import Ints, Lengths, cut, longest_batch, totals
 from trials.data.samples import Samples
 from trials.data.workload import Batch
 from trials.devices import processes
 from trials.devices.precision import Precision
+from trials.devices.processes import Group
+from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.settings import Settings
-from trials.tasks.workloads import evaluation
 from trials.tasks.workloads.heads import Head
-from trials.tasks.workloads.network_files import Stored
+
+
+class Stored(Protocol):
+    """A model's files in the folder of a checkpoint."""
+
+    def weights(self) -> Weights:
+        """The model's own tensors for a checkpoint, not copies."""
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        """Write such weights with the files to use them, in any thread."""
+
+    def read(self, folder: Path) -> None:
+        """Load the model's weights."""
+
+
+class NetworkFiles:
+    """The files of a network: all its weights in one, and a description beside it (a `Stored`).
+
+    Args:
+        describe: Writes the description into a folder.
+    """
+
+    def __init__(
+        self, network: nn.Module, device: torch.device, describe: Callable[[Path], None]
+    ) -> None:
+        self._network, self._device, self._describe = network, device, describe
+
+    def weights(self) -> Weights:
+        return {MODEL: self._network.state_dict()}
+
+    def write(self, folder: Path, weights: Weights) -> None:
+        write(weights, folder)
+        self._describe(folder)
+
+    def read(self, folder: Path) -> None:
+        path = folder / MODEL
+        safetensors.torch.load_model(self._network, str(path), device=str(self._device))
 
 
 @dataclass(frozen=True)
@@ -28,6 +72,93 @@ class SampleSet:
 
     samples: Samples
     lengths: Lengths
+
+
+Measures = tuple[torch.Tensor, torch.Tensor]
+"""The sum of the losses of some samples, and a row of other measures for each."""
+Measure = Callable[[Ints, Precision], Measures]
+"""Measures the samples of some rows."""
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluate without dropout and gradients; the model trains again afterwards."""
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train()
+
+
+class Batches:
+    """The validation batches of a workload, which become smaller if they do not fit the device.
+
+    Args:
+        settings: `eval_batch_size` is the most samples in a batch.
+    """
+
+    def __init__(
+        self, model: nn.Module, lengths: Lengths, settings: Settings, device: torch.device
+    ) -> None:
+        self._model, self._lengths, self._settings, self._device = model, lengths, settings, device
+        self.size = settings.eval_batch_size
+        self._limits: dict[str, MicroBatch] = {}
+
+    def parts(self, order: Ints) -> list[Ints]:
+        """Rows in batches of `eval_batch_size`."""
+        return cut(order, self.size)
+
+    def measured(
+        self, rows: Ints, precision: Precision, measure: Measure
+    ) -> list[tuple[Ints, Measures]]:
+        """The measures of a batch with their rows, in one part or several."""
+
+        def in_parts(size: int) -> list[tuple[Ints, Measures]]:
+            return [(part, measure(part, precision)) for part in cut(rows, size)]
+
+        return self._limit(precision).fitting(len(rows), in_parts)
+
+    def joined(self, rows: Ints, precision: Precision, measure: Measure) -> Measures:
+        """The measures of a batch as a whole."""
+        found = self.measured(rows, precision, measure)
+        if len(found) == 1:
+            _, measures = found[0]
+            return measures
+        losses, others = [], []
+        for _, (loss, other) in found:
+            losses.append(loss)
+            others.append(other)
+        return torch.stack(losses).sum(), torch.cat(others)
+
+    def rehearse(self, order: Ints, precision: Precision, measure: Measure) -> None:
+        """Measure the first batch of `order`, and wait for the device."""
+        first = self.parts(order)[0]
+        _, (loss, _) = self.measured(first, precision, measure)[-1]
+        loss.item()
+
+    def _limit(self, precision: Precision) -> MicroBatch:
+        name = precision.name
+        if name not in self._limits:
+            given = self._model, self._lengths, self._settings, precision, self._device
+            self._limits[name] = evaluation_batch_of(*given)
+        return self._limits[name]
+
+
+def sum_of(losses: list[torch.Tensor], group: Group | None = None) -> float:
+    """The sum of the losses of batches; NaN if one is not finite.
+
+    Args:
+        group: The processes that have batches of their own; None if all have the same. The sum is
+            rounded once, however the batches are distributed.
+    """
+    values: list[float] = torch.stack(losses).tolist() if losses else []
+    if group is not None:
+        shares = group.gather(values)
+        values = list(itertools.chain.from_iterable(shares))
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    return math.fsum(values)
 
 
 class BuiltInWorkload(abc.ABC):
@@ -48,7 +179,7 @@ class BuiltInWorkload(abc.ABC):
         self._validation, self._eval_lengths = validation.samples, validation.lengths
         # Longest first: samples of a batch pad little, and too large a batch fails at once.
         self._order = np.argsort(-totals(self._eval_lengths), kind="stable")
-        self._batches = evaluation.Batches(model, self._eval_lengths, settings, device)
+        self._batches = Batches(model, self._eval_lengths, settings, device)
         self._smoothing = settings.label_smoothing
 
     @abc.abstractmethod
@@ -74,10 +205,10 @@ class BuiltInWorkload(abc.ABC):
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch of the longest validation samples."""
         longest = longest_batch(self._eval_lengths, self._batches.size)
-        with evaluation.evaluating(self.model):
+        with evaluating(self.model):
             self._batches.rehearse(longest, precision, self._evaluate_batch)
 
-    def _evaluate_batch(self, rows: Ints, precision: Precision) -> evaluation.Measures:
+    def _evaluate_batch(self, rows: Ints, precision: Precision) -> Measures:
         batch = self._validation.batch(rows)
         with precision.autocast():
             outputs = self.outputs(batch)
@@ -105,13 +236,13 @@ class OneTargetWorkload(BuiltInWorkload):
         """Loss (without smoothing) and metrics of the validation samples."""
         batches, order = self._batches, self._order
 
-        def measure(part: Ints) -> evaluation.Measures:
+        def measure(part: Ints) -> Measures:
             return batches.joined(part, precision, self._evaluate_batch)
 
         group = processes.current()
-        with evaluation.evaluating(self.model):
+        with evaluating(self.model):
             measured = group.spread(batches.parts(order), measure)
         losses = [loss for loss, _ in measured]
         found = torch.cat([predicted for _, predicted in measured]).cpu().numpy()
-        loss = evaluation.total(losses) / len(order)
+        loss = sum_of(losses) / len(order)
         return {"loss": loss, **self._head.measure(self._targets[order], found)}

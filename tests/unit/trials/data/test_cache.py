@@ -18,12 +18,12 @@ from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.data import cache
 from trials.data.cache import CacheEntry
 from trials.settings import Settings
-from trials.tasks.datasets import entries, prepared
-from trials.tasks.images.data import ImageDataSet
-from trials.tasks.language.task import LanguageDataSet
-from trials.tasks.tabular.data import TabularDataSet
+from trials.tasks.datasets import prepared
+from trials.tasks.images.task import ImageDataSet
+from trials.tasks.sequences.language import LanguageDataSet
+from trials.tasks.sequences.tokens import TokenDataSet
+from trials.tasks.tabular.task import TabularDataSet
 from trials.tasks.text.task import TextDataSet
-from trials.tasks.tokens.task import TokenDataSet
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def entry() -> CacheEntry:
 
 
 def same(one: Any, other: Any) -> bool:
-    return pickle.dumps(entries.entry_of(one)) == pickle.dumps(entries.entry_of(other))
+    return pickle.dumps(prepared.entry_of(one)) == pickle.dumps(prepared.entry_of(other))
 
 
 def test_texts_are_tokenised_once_and_come_back_the_same(

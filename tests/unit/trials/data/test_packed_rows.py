@@ -18,7 +18,7 @@ from trials.data import packed_rows
 from trials.data.row_layout import Layout, bins
 from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from unit.trials.tasks.tokens.test_task import sentences, write_conll
+from unit.trials.tasks.sequences.test_tokens import sentences, write_conll
 
 PARAMS = {
     "learning_rate": 1e-2,

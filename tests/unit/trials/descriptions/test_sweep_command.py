@@ -8,7 +8,7 @@ import pytest
 
 from trials.contract import TaskError
 from trials.descriptions.command import COMMAND
-from trials.descriptions.sweep_command import SweepLine
+from trials.descriptions.command_line import SweepLine
 
 CONFIG = {"lr": 1e-05, "wide": True, "deep": False, "model": {"depth": 2}}
 PLAIN = ["lr=1e-05", "wide=True", "deep=False", "model={'depth': 2}"]

@@ -18,13 +18,13 @@ from trials.contract import Setup, TaskError
 from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.tokens import entities
+from trials.tasks.sequences import entities
 from unit.trials.devices.test_processes import in_processes
 from unit.trials.tasks.images.test_task import images
-from unit.trials.tasks.language.test_task import documents
-from unit.trials.tasks.pairs.test_task import pairs
+from unit.trials.tasks.sequences.test_language import documents
+from unit.trials.tasks.sequences.test_pairs import pairs
+from unit.trials.tasks.sequences.test_tokens import sentences, write_conll
 from unit.trials.tasks.tabular.test_task import table
-from unit.trials.tasks.tokens.test_task import sentences, write_conll
 
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
 PARTS = {

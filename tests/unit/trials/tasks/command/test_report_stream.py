@@ -9,7 +9,7 @@ import pytest
 
 from support.running.command_runs import Python, Start, first_of, log_of, reports_of, shell
 from trials.contract import Goal, ProgramFailed
-from trials.tasks.command.readers import CsvRows
+from trials.tasks.command.report_stream import CsvRows
 
 
 def seen(run: Any) -> list[tuple[float, dict[str, float]]]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -14,61 +12,26 @@ from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
 from trials.tasks.datasets import prepared
 from trials.tasks.workloads.task import TrainedTask
-
-SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
-PARTS: dict[str, dict[str, Any]] = {
-    "text_classification": {
-        "train": "train.csv",
-        "text": "text",
-        "label": "topic",
-        "model": SCRATCH,
-    },
-    "text_regression": {
-        "train": "train.csv",
-        "text": ["text", "words"],
-        "label": "size",
-        "model": SCRATCH,
-    },
-    "token_classification": {"train": "train.conll", "model": SCRATCH},
-    "language_modeling": {"train": "train.csv", "model": SCRATCH},
-    "sequence_to_sequence": {
-        "train": "train.csv",
-        "source": "text",
-        "target": "words",
-        "model": SCRATCH,
-    },
-    "image_classification": {"train": "train.npz"},
-    "tabular": {"train": "train.csv", "target": "topic"},
-}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    rows = [(f"one two {n}", f"word {n % 4}", n % 5, ("a", "b")[n % 2]) for n in range(40)]
-    with (tmp_path / "train.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([("text", "words", "size", "topic"), *rows])
-    lines = [f"word{n}\tB-X\nout\tO\n\n" for n in range(40)]
-    (tmp_path / "train.conll").write_text("".join(lines))
-    pixels = np.arange(640, dtype=np.uint8).reshape(40, 4, 4)
-    np.savez(tmp_path / "train.npz", images=pixels, labels=["a", "b"] * 20)
-    return tmp_path
+from unit.trials.tasks.datasets.test_remarks import KINDS, rows, write
 
 
 def task_of(kind: str, folder: Path) -> TrainedTask[Any]:
-    built = tasks.load({"kind": kind, "validation": 0.25, **PARTS[kind]}, folder)
+    train = write(folder, kind, "train", rows(*range(40)))
+    part = {"kind": kind, **KINDS[kind], "train": train, "validation": 0.25}
+    built = tasks.load(part, folder)
     assert isinstance(built, TrainedTask)
     return built
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_every_kind_is_built_by_the_class_that_it_describes(kind: str, folder: Path) -> None:
-    assert task_of(kind, folder).DESCRIPTION is BUILT_IN[kind]
+def test_every_kind_is_built_by_the_class_that_it_describes(kind: str, tmp_path: Path) -> None:
+    assert task_of(kind, tmp_path).DESCRIPTION is BUILT_IN[kind]
 
 
 def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task = task_of("tabular", folder)
+    task = task_of("tabular", tmp_path)
     recipe = task.recipe(task.SETTINGS())
     before = prepared.fingerprint(recipe)
     assert prepared.fingerprint(recipe) == before
@@ -79,17 +42,17 @@ def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
 
 
 def test_images_behind_a_link_decide_on_the_name_of_prepared_data(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (folder / "photos").mkdir()
+    (tmp_path / "photos").mkdir()
     for name, grey in (("cat", 10), ("dog", 200)):
         (elsewhere / name).mkdir()
-        (folder / "photos" / name).symlink_to(elsewhere / name)
+        (tmp_path / "photos" / name).symlink_to(elsewhere / name)
         for number in range(2):
             Image.new("L", (4, 4), grey).save(elsewhere / name / f"{number}.png")
     part = {"kind": "image_classification", "train": "photos", "validation": 0.5}
-    task = tasks.load(part, folder)
+    task = tasks.load(part, tmp_path)
     assert isinstance(task, TrainedTask)
     before = prepared.fingerprint(task.recipe(task.SETTINGS()))
     Image.new("L", (4, 4), 90).save(elsewhere / "cat" / "0.png")

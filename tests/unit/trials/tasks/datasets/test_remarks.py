@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from trials import tasks
-from trials.tasks.datasets import labels, outliers
+from trials.tasks.datasets import labels
+from trials.tasks.datasets import remarks as told
 
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
 KINDS: dict[str, dict[str, Any]] = {
@@ -247,12 +248,12 @@ def test_texts_that_are_cut_are_counted(tmp_path: Path, kind: str) -> None:
     ],
 )
 def test_only_what_is_far_from_all_others_is_out_of_the_usual_range(
-    usual: outliers.Floats, far: float
+    usual: told.Floats, far: float
 ) -> None:
-    low, high = outliers.usual_range(np.append(usual, far))
+    low, high = told.usual_range(np.append(usual, far))
     assert low <= usual.min() <= usual.max() <= high
     assert far > high or not usual.any()
 
 
 def test_no_numbers_have_the_range_of_zero() -> None:
-    assert outliers.usual_range(np.array([])) == (0.0, 0.0)
+    assert told.usual_range(np.array([])) == (0.0, 0.0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from trials.tasks.datasets import tables
-from trials.tasks.datasets.entries import digest_of
+from trials.tasks.datasets.prepared import digest_of
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
 

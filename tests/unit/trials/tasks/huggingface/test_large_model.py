@@ -49,7 +49,7 @@ folder, part, params, budget = Path(sys.argv[1]), *map(json.loads, sys.argv[2:])
 torch.set_num_threads(2)
 task, budget = tasks.load(part, folder), budget_from(budget)
 data = task.prepare(params)
-from trials.tasks.language import model as language_model  # all that training imports
+from trials.tasks.sequences import workload  # all that training imports
 before = peak()
 setup = Setup(params, 5, budget, folder / "run")
 run = task.start(setup, data)

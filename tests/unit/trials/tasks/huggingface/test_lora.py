@@ -14,16 +14,16 @@ import torch
 import transformers
 from safetensors.torch import load_file
 from torch.nn.utils.rnn import pad_sequence
-from unit.trials.final.test_training import plan, silent
-from unit.trials.optim.test_optimizers import FAMILIES, bert
 
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.weights import MODEL, write
+from trials.checkpoints.weights import MODEL
 from trials.contract import TaskError
 from trials.devices.precision import Precision
 from trials.loop.final import training as final
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
+from unit.trials.loop.final.test_training import plan, silent
+from unit.trials.loop.optim.test_optimizers import FAMILIES, bert
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 0]])
@@ -69,11 +69,13 @@ def train(model):
                 parameter.normal_(0.0, 0.5)
 
 
-def saved(model, folder, base=lora.SCRATCH):
+def files_of(model):
+    return lora.TransformerFiles(model, lora.SCRATCH, {}, CPU)
+
+
+def saved(model, folder):
     folder.mkdir()
-    write(lora.weights(model), folder)
-    model.config.save_pretrained(folder)
-    lora.describe(model, folder)
+    files_of(model).write(folder, files_of(model).weights())
     return folder
 
 
@@ -296,7 +298,7 @@ def test_a_merged_model_is_a_plain_one_that_computes_the_same(tmp_path, family):
     folder = saved(model, tmp_path / "merged")
     mask = TOKENS.ne(0).long()
     expected = model(input_ids=TOKENS, attention_mask=mask).logits
-    lora.merge(model, lora.SCRATCH, folder)
+    files_of(model).merge(folder)
     assert not [path for path in folder.iterdir() if "adapter" in path.name]
     loaded = type(plain).from_pretrained(folder).eval()
     assert [name for name, _ in loaded.named_parameters()] == [
@@ -306,7 +308,7 @@ def test_a_merged_model_is_a_plain_one_that_computes_the_same(tmp_path, family):
         loaded(input_ids=TOKENS, attention_mask=mask).logits, expected, rtol=1e-4, atol=1e-4
     )
     taken = adapted(plain).eval()
-    lora.take(taken, folder)
+    files_of(taken).take(folder)
     found = taken(input_ids=TOKENS, attention_mask=mask).logits
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     assert all(torch.equal(before[name], tensor) for name, tensor in plain.state_dict().items())

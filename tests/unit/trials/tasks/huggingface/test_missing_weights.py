@@ -17,7 +17,7 @@ from trials.contract import Setup, TaskError
 from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import templates
 from unit.trials.tasks.images.test_task import images
-from unit.trials.tasks.tokens.test_task import sentences, write_conll
+from unit.trials.tasks.sequences.test_tokens import sentences, write_conll
 
 TEXTS = {"train": "rows.csv", "text": "text"}
 TRAINED = {

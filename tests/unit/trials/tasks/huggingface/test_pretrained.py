@@ -103,24 +103,15 @@ KINDS = {
     "token_classification": {"train": "words.conll"},
     "language_modeling": {},
     "sequence_to_sequence": {"source": "text", "target": "topic"},
+    "image_classification": {"train": "images.npz"},
 }
 
 
+@pytest.mark.cases(len(KINDS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_task_refuses_it_in_the_same_words(lab, model, kind):
     (lab.folder / "words.conll").write_text("Ada\tB-PER\nsleeps\tO\n\n" * 8)
     part = {"kind": kind, "train": "train.csv", "validation": 0.25, "model": "bag", **KINDS[kind]}
-    assert refusal_of(lambda: tasks.load(part, lab.folder).prepare({})) == expected_refusal(model)
-    assert ran(model) == set()
-
-
-def test_an_image_task_refuses_it_too(lab, model):
-    part = {
-        "kind": "image_classification",
-        "train": "images.npz",
-        "validation": 0.25,
-        "model": "bag",
-    }
     assert refusal_of(lambda: tasks.load(part, lab.folder).prepare({})) == expected_refusal(model)
     assert ran(model) == set()
 

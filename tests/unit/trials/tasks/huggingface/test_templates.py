@@ -11,21 +11,15 @@ import torch
 import transformers
 
 from support.files import small_models
+from support.running.runs import reports_of
 from trials.contract import TaskError
 from trials.descriptions.models import Pretrained
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import templates
+from unit.trials.tasks.text.test_model import model_of
 
 SEED = 5
-
-
-def reports_of(run):
-    return [item for item in run if item]
-
-
-def model_of(lab, task, data, **params):
-    return task.start(lab.setup("run", {"epochs": 1}, **params), data)._workload.model
 
 
 def test_a_warm_process_needs_the_models_files_only_once(lab, pretrained):

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from trials import tasks
 from trials.contract import TaskError
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
@@ -32,15 +33,22 @@ def test_texts_are_lower_cased_and_cut_at_the_longest_length(lab):
     assert len(set(data.train.tokens[1:7].tolist())) == 1
 
 
-def test_a_tokenizer_from_scratch_is_the_same_in_every_process(lab):
+BYTE_PAIRS = {"kind": "language_modeling", "train": "train.csv", "validation": 0.25}
+
+
+@pytest.mark.parametrize("kind", ["word pieces", "byte pairs"])
+def test_a_tokenizer_from_scratch_is_the_same_in_every_process(lab, kind):
+    part = lab.part()
+    if kind == "byte pairs":
+        part = {**BYTE_PAIRS, "model": part["model"]}
     program = (
         "import sys; from pathlib import Path; from trials.tasks import load; "
         "import hashlib, json\n"
         "data = load(json.loads(sys.argv[1]), Path(sys.argv[2])).prepare({})\n"
         "print(hashlib.sha256(data.tokenizer_files['tokenizer.json']).hexdigest())"
     )
-    here = lab.task().prepare({}).tokenizer_files["tokenizer.json"]
-    command = [sys.executable, "-c", program, json.dumps(lab.part()), str(lab.folder)]
+    here = tasks.load(part, lab.folder).prepare({}).tokenizer_files["tokenizer.json"]
+    command = [sys.executable, "-c", program, json.dumps(part), str(lab.folder)]
     there = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     assert hashlib.sha256(here).hexdigest() == there

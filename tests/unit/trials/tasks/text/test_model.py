@@ -9,12 +9,9 @@ import pytest
 import torch
 import transformers
 
+from support.running.runs import reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import CLASS, METRICS
-
-
-def reports_of(run):
-    return [item for item in run if item]
 
 
 def model_of(lab, task, data, **params):

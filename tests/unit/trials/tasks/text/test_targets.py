@@ -14,17 +14,16 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file.reading import parse
-from trials import tasks
 from trials.contract import TaskError
-from trials.tasks.datasets.entries import digest_of
+from trials.tasks.datasets.prepared import digest_of
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.text.targets import SeveralLabels
+from unit.trials.conftest import PART, TextLab
 
 WORDS = ("card", "rate", "fee")
 PAIRS = {"text": ["question", "answer"], "label": "topic"}
 COLUMNS = {"label": ["card", "fee"]}
 NUMBER = {"kind": "text_regression", "label": "score"}
-SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 120}}
 SHAPES = {
     "pairs": PAIRS,
     "columns": COLUMNS,
@@ -59,23 +58,12 @@ def write(folder: Path, table: pd.DataFrame, name: str = "train.csv") -> Path:
     return path
 
 
-def part(**changes):
-    common = {
-        "kind": "text_classification",
-        "train": "train.csv",
-        "validation": 0.25,
-        "text": "text",
-        "model": SCRATCH,
-    }
-    return {**common, **changes}
-
-
 def prepared(folder, params=None, **changes):
-    return tasks.load(part(**changes), folder).prepare(params or {})
+    return TextLab(folder).task(**changes).prepare(params or {})
 
 
 def problems(folder, **changes):
-    return {p.where: p.what for p in tasks.inspect(part(**changes), folder)}
+    return TextLab(folder).problems(**changes)
 
 
 def spoilt(column: str, value: str, row: int = 3) -> pd.DataFrame:
@@ -355,7 +343,7 @@ def test_an_objective_must_be_a_metric_of_the_shape(shape, tmp_path):
 
     def study(metric, **more):
         objective = {"metric": metric, "direction": "maximize"}
-        task = part(**SHAPES[shape])
+        task = {**PART, **SHAPES[shape]}
         return json.dumps({**STUDY, **more, "task": task, "objective": objective})
 
     assert parse(study(right), base=tmp_path).objective.metric == right
@@ -367,7 +355,7 @@ def test_an_objective_must_be_a_metric_of_the_shape(shape, tmp_path):
 
 def test_numbers_have_no_label_smoothing(tmp_path):
     objective = {"metric": "mae", "direction": "minimize"}
-    study = {**STUDY, "task": part(**NUMBER), "objective": objective}
+    study = {**STUDY, "task": {**PART, **NUMBER}, "objective": objective}
     study["settings"] = {"label_smoothing": 0.1}
     with pytest.raises(SpecError, match=r"settings\.label_smoothing: the task has no such setting"):
         parse(json.dumps(study), base=tmp_path)

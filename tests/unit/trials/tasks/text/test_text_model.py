@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,42 +17,25 @@ import transformers
 from scipy import stats
 from sklearn import metrics as scikit
 
+from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.contract import Setup, TaskError
+from trials.contract import TaskError
 from trials.descriptions.text import METRICS
 from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.workloads import metrics as scores
+from trials.tasks.workloads import heads as scores
+from unit.trials.conftest import FILLER, PART, TextLab
 
 WORDS = {"card": 30.0, "fee": -10.0, "rate": 5.0}
-
-
-FILLER = ["the", "my", "is", "when", "please", "why", "a", "new", "help", "with", "today"]
-
-
 SCRATCH = {"scratch": {"layers": 1, "width": 32, "heads": 2, "vocabulary": 120}}
-
-
 PAIRS = {"text": ["first", "second"], "label": "topic"}
-
-
 NAMES = ["card", "fee"]
-
-
 LABELS = {"label": NAMES}
-
-
 NUMBER = {"kind": "text_regression", "text": "second", "label": "score"}
-
-
 SHAPES = {"pairs": PAIRS, "labels": LABELS, "number": NUMBER}
-
-
 TARGETS = {"pairs": "class", "labels": "labels", "number": "number"}
-
-
 LEARNING = {"learning_rate": 1e-2, "batch_size": 16, "weight_decay": 0.0, "dropout": 0.0}
 
 
@@ -84,39 +66,23 @@ def table(count: int, seed: int = 0) -> pd.DataFrame:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def lab(tmp_path: Path) -> TextLab:
     """Training and test files of every shape."""
     table(200).to_csv(tmp_path / "train.csv", index=False)
     table(40, seed=1).to_csv(tmp_path / "test.csv", index=False)
-    return tmp_path
-
-
-def task_of(folder: Path, **changes: Any) -> Any:
-    common = {
-        "kind": "text_classification",
-        "train": "train.csv",
-        "validation": 0.25,
-        "text": "text",
-        "model": SCRATCH,
-    }
-    return tasks.load({**common, **changes}, folder)
-
-
-def setup_of(folder: Path, out: str, per_trial: dict[str, Any], **params: Any) -> Setup:
-    return Setup(params, 5, budget_from(per_trial), folder / out)
+    return TextLab(tmp_path, {**PART, "model": SCRATCH})
 
 
 def trained(
-    folder: Path, epochs: int, out: str = "run", params: Any = LEARNING, **changes: Any
+    lab: TextLab, epochs: int, out: str = "run", params: Any = LEARNING, **changes: Any
 ) -> Any:
     """The last report of a run."""
-    task = task_of(folder, **changes)
-    setup = setup_of(folder, out, {"epochs": epochs, "report_every": epochs}, **params)
-    *_, last = (item for item in task.start(setup, task.prepare(params)) if item)
-    return last
+    task = lab.task(**changes)
+    setup = lab.setup(out, {"epochs": epochs, "report_every": epochs}, **params)
+    return reports_of(task.start(setup, task.prepare(params)))[-1]
 
 
-def baseline(shape: str, folder: Path) -> dict[str, float]:
+def baseline(shape: str) -> dict[str, float]:
     """The metrics of the best that says the same of every text."""
     rows = table(200)
     if shape == "pairs":
@@ -135,11 +101,11 @@ SMALLER = ("mse", "mae")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_each_shape_learns_more_than_what_is_most_common(shape: str, folder: Path) -> None:
+def test_each_shape_learns_more_than_what_is_most_common(shape: str, lab: TextLab) -> None:
     params = {**LEARNING, "learning_rate": 5e-3, "batch_size": 8}
-    found = trained(folder, 24, params=params, **SHAPES[shape]).metrics
+    found = trained(lab, 24, params=params, **SHAPES[shape]).metrics
     assert found.keys() == METRICS[TARGETS[shape]]
-    for name, trivial in baseline(shape, folder).items():
+    for name, trivial in baseline(shape).items():
         if name in SMALLER:
             assert found[name] < 0.6 * trivial, found
         else:
@@ -165,32 +131,32 @@ def write_unbalanced(path: Path) -> None:
     pd.DataFrame(rows).to_csv(path, index=False)
 
 
-def rare_recall(folder: Path, **changes: Any) -> float:
+def rare_recall(lab: TextLab, **changes: Any) -> float:
     """The share of the rare texts of the training file that a trained model finds."""
-    last = trained(folder, 12, **changes, validation="train.csv")
-    rows = pd.read_csv(folder / "train.csv").query("rare == 1")
+    last = trained(lab, 12, **changes, validation="train.csv")
+    rows = pd.read_csv(lab.folder / "train.csv").query("rare == 1")
     found = predict.load(last.checkpoint).predict(rows["text"].tolist())
     return float(np.mean(["rare" in answer for answer in found]))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", RARE)
-def test_weights_raise_the_recall_of_a_rare_class(name: str, tmp_path: Path) -> None:
-    write_unbalanced(tmp_path / "train.csv")
+def test_weights_raise_the_recall_of_a_rare_class(name: str, lab: TextLab) -> None:
+    write_unbalanced(lab.folder / "train.csv")
     weighted = {**RARE[name]}
     plain = {"label": weighted["label"]}
-    assert rare_recall(tmp_path, out="plain", **plain) < 0.3
-    assert rare_recall(tmp_path, out="weighted", **weighted) > 0.7
+    assert rare_recall(lab, out="plain", **plain) < 0.3
+    assert rare_recall(lab, out="weighted", **weighted) > 0.7
 
 
 BALANCED = {"label": "topic", "class_weights": "balanced"}
 
 
-def test_the_loss_of_a_weighted_class_counts_by_its_weight(folder: Path) -> None:
+def test_the_loss_of_a_weighted_class_counts_by_its_weight(lab: TextLab) -> None:
     def losses(**weights: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        task = task_of(folder, label="topic", **weights)
+        task = lab.task(label="topic", **weights)
         workload = task.workload(
-            task.prepare({}), task.SETTINGS(), setup_of(folder, "run", {"epochs": 1}, dropout=0.0)
+            task.prepare({}), task.SETTINGS(), lab.setup("run", {"epochs": 1}, dropout=0.0)
         )
         workload.model.eval()
         rows = np.arange(40)
@@ -199,7 +165,7 @@ def test_the_loss_of_a_weighted_class_counts_by_its_weight(folder: Path) -> None
 
     plain, labels = losses()
     weighted, _ = losses(class_weights="balanced")
-    weights = torch.from_numpy(task_of(folder, **BALANCED).prepare({}).class_weights)
+    weights = torch.from_numpy(lab.task(**BALANCED).prepare({}).class_weights)
     assert len(set(weights.tolist())) == 3
     assert torch.allclose(weighted, weights[labels] * plain, rtol=1e-5)
 
@@ -215,51 +181,42 @@ HARD = {
 }
 
 
-TIMINGS = ("samples_per_second", "tokens_per_second", "peak_memory_bytes")
-
-
-def without_timings(items: Iterator[Any]) -> list[tuple[float, dict[str, float]]]:
-    found = []
-    for report in filter(None, items):
-        kept = {name: value for name, value in report.metrics.items() if name not in TIMINGS}
-        found.append((report.resource, kept))
-    return found
-
-
 @pytest.mark.parametrize("lora", [False, True], ids=["whole", "lora"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_killed_run_goes_on_bit_for_bit(shape: str, lora: bool, folder: Path) -> None:
+def test_a_killed_run_goes_on_bit_for_bit(
+    shape: str, lora: bool, lab: TextLab, without_timings: Any
+) -> None:
     weights = {} if shape == "number" else {"class_weights": "balanced"}
-    task = task_of(folder, **SHAPES[shape], **weights)
+    task = lab.task(**SHAPES[shape], **weights)
     settings = {**HARD, "lora": True, "lora_rank": 2} if lora else HARD
     data = task.prepare(settings)
     budget = {"steps": 9, "report_every": 3}
-    whole = without_timings(task.start(setup_of(folder, "a", budget, **settings), data))
+    whole = reports_of(task.start(lab.setup("a", budget, **settings), data))
 
-    killed = setup_of(folder, "b", budget, **settings)
+    killed = lab.setup("b", budget, **settings)
     run = iter(task.start(killed, data))
     reports = [next(item for item in run if item)]
     next(run), next(run)  # two more steps, of which nothing is saved
     torch.manual_seed(999)  # whatever happened in between must not matter
-    again = replace(killed, resume_from=Checkpoints(folder / "b").last)
+    again = replace(killed, resume_from=Checkpoints(lab.folder / "b").last)
     assert again.resume_from is not None
-    reports += list(task.start(again, data))
-    assert without_timings(iter(reports)) == whole
+    reports += reports_of(task.start(again, data))
+    assert without_timings(reports) == without_timings(whole)
 
 
-def version_of(folder: Path, shape: str) -> tuple[Path, Any]:
+def version_of(lab: TextLab, shape: str) -> tuple[Path, Any]:
     """A final training with a test file, and what is told beside it."""
-    task = task_of(folder, **SHAPES[shape], test="test.csv")
+    task = lab.task(**SHAPES[shape], test="test.csv")
     plan = final.Plan(LEARNING, 5, budget_from({"epochs": 6}), False, "cpu", {}, Arithmetic(1))
-    version = final.train(task, plan, folder / "models", lambda line: None)
+    version = final.train(task, plan, lab.folder / "models", lambda line: None)
     assert version is not None
     return version, json.loads((version / "training.json").read_text())["metrics"]["test"]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, folder: Path) -> None:
-    version, measured = version_of(folder, shape)
+def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, lab: TextLab) -> None:
+    version, measured = version_of(lab, shape)
     rows = table(40, seed=1)
     model = predict.load(version)
     if shape == "pairs":
@@ -288,16 +245,14 @@ def test_what_is_predicted_has_the_metrics_that_were_measured(shape: str, folder
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_files_tell_transformers_what_the_scores_are(shape: str, folder: Path) -> None:
-    task = task_of(folder, **SHAPES[shape])
-    workload = task.workload(
-        task.prepare({}), task.SETTINGS(), setup_of(folder, "run", {"epochs": 1})
-    )
-    (folder / "written").mkdir()
-    workload.write(folder / "written", workload.weights())
+def test_the_files_tell_transformers_what_the_scores_are(shape: str, lab: TextLab) -> None:
+    task = lab.task(**SHAPES[shape])
+    workload = task.workload(task.prepare({}), task.SETTINGS(), lab.setup("run", {"epochs": 1}))
+    (lab.folder / "written").mkdir()
+    workload.write(lab.folder / "written", workload.weights())
     transformers.logging.disable_progress_bar()
     score = transformers.pipeline(
-        "text-classification", str(folder / "written"), device="cpu", top_k=None
+        "text-classification", str(lab.folder / "written"), device="cpu", top_k=None
     )
     pair = {"text": "why a card", "text_pair": "the fee"}
     answers = score(pair) if shape == "pairs" else score(["a fee"])[0]
@@ -315,8 +270,8 @@ def test_the_files_tell_transformers_what_the_scores_are(shape: str, folder: Pat
             assert found.keys() == {"score (standardised)"}
 
 
-def test_training_on_all_samples_takes_their_types_and_targets_with_them(folder: Path) -> None:
-    task = task_of(folder, **PAIRS)
+def test_training_on_all_samples_takes_their_types_and_targets_with_them(lab: TextLab) -> None:
+    task = lab.task(**PAIRS)
     data = task.prepare({})
     joined = task.final().joined(data)
     count = len(data.train.lengths)
@@ -324,22 +279,22 @@ def test_training_on_all_samples_takes_their_types_and_targets_with_them(folder:
     assert np.array_equal(joined.train_types.row(count), data.validation_types.row(0))
 
 
-def test_a_model_without_token_types_reads_pairs_by_its_separator(folder: Path) -> None:
+def test_a_model_without_token_types_reads_pairs_by_its_separator(lab: TextLab) -> None:
     """RoBERTa and DistilBERT have none."""
     tokenizer = tasks.huggingface.tokenizer.word_pieces(list(table(160)["first"]), 120)
     config = transformers.DistilBertConfig(
         vocab_size=len(tokenizer), dim=16, n_layers=1, n_heads=2, hidden_dim=32
     )
-    transformers.DistilBertModel(config).save_pretrained(folder / "distilbert")
-    tokenizer.save_pretrained(folder / "distilbert")
-    task = task_of(folder, **PAIRS, model="distilbert")
+    transformers.DistilBertModel(config).save_pretrained(lab.folder / "distilbert")
+    tokenizer.save_pretrained(lab.folder / "distilbert")
+    task = lab.task(**PAIRS, model="distilbert")
     data = task.prepare({})
     assert data.train_types is None
-    assert trained(folder, 1, **PAIRS, model="distilbert").metrics["loss"] > 0
+    assert trained(lab, 1, **PAIRS, model="distilbert").metrics["loss"] > 0
 
 
-def test_a_metric_of_another_shape_cannot_be_monitored(folder: Path) -> None:
-    task = task_of(folder, **NUMBER)
-    setup = setup_of(folder, "run", {"epochs": 1}, monitor="accuracy")
+def test_a_metric_of_another_shape_cannot_be_monitored(lab: TextLab) -> None:
+    task = lab.task(**NUMBER)
+    setup = lab.setup("run", {"epochs": 1}, monitor="accuracy")
     with pytest.raises(TaskError, match=r"settings\.monitor: 'accuracy' is not a metric"):
         task.start(setup, task.prepare({}))

@@ -19,8 +19,8 @@ from trials.descriptions.text import SEQUENCE_TO_SEQUENCE, SequenceToSequenceSet
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.data import SEQUENCE_TYPES, Scored, SequenceData, Split, data_of
 from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.sequences.data import SEQUENCE_TYPES, Scored, SequenceData, Split
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -63,9 +63,10 @@ class PairDataSet(DataSet[TextSpec, list[Pair]]):
         held_out, *more = _tokenise(tokenizer, validation, length, trained)
         targets = Scored(_target_tokens(tokenizer, validation, scored)[0])
         total = len(train) + len(validation)
-        return data_of(
-            tokenizer,
-            (learnt, held_out),
+        return SequenceData(
+            learnt,
+            held_out,
+            **text_tokenizer.facts_of(tokenizer),
             scored=targets,
             cut={
                 "max_length": (cut[0] + more[0], total),
@@ -132,4 +133,4 @@ class SequenceToSequence(TextTask):
     DATA = PairDataSet
     DATA_SETTINGS = ("max_length", "max_target_length", "scored_target_length", "model")
     FIELDS: ClassVar = {"source": "source", "target": "target"}
-    WORKLOAD = "trials.tasks.pairs.model:PairWorkload"
+    WORKLOAD = "trials.tasks.sequences.workload:PairWorkload"

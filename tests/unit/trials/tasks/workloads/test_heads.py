@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trials.tasks.workloads import metrics as scores
+from trials.tasks.workloads import heads as scores
 
 
 def test_where_nothing_is_found_the_scores_are_numbers() -> None:

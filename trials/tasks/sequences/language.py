@@ -25,8 +25,8 @@ from trials.settings import Settings
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.data import SEQUENCE_TYPES, SequenceData, Split, data_of
 from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.sequences.data import SEQUENCE_TYPES, SequenceData, Split
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -52,7 +52,8 @@ class LanguageDataSet(DataSet[TextSpec, list[str]]):
         tokenizer = text_tokenizer.load(self.spec.model, train, length, byte_pairs)
         learnt, _ = _cut(tokenizer, train, length, samples)
         held_out, scored_bytes = _cut(tokenizer, validation, length, samples)
-        return data_of(tokenizer, (learnt, held_out), scored_bytes=scored_bytes)
+        facts = text_tokenizer.facts_of(tokenizer)
+        return SequenceData(learnt, held_out, **facts, scored_bytes=scored_bytes)
 
     def with_test(self, data: SequenceData, test: list[str], settings: Settings) -> SequenceData:
         tokenizer = text_tokenizer.again(self.spec.model, data.tokenizer_files)
@@ -124,4 +125,4 @@ class LanguageModeling(TextTask):
     SETTINGS = PackingSettings
     DATA = LanguageDataSet
     FIELDS: ClassVar = {"text": "text", "samples": BLOCKS}
-    WORKLOAD = "trials.tasks.language.model:LanguageWorkload"
+    WORKLOAD = "trials.tasks.sequences.workload:LanguageWorkload"

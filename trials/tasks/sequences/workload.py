@@ -1,4 +1,4 @@
-"""A model of transformers that predicts tokens or their classes, and how it trains and evaluates.
+"""Models of transformers that predict tokens or their classes, and how they train and evaluate.
 
 The loss of a batch is divided by its targets, not by its samples: a long sample weighs more.
 """
@@ -6,6 +6,8 @@ The loss of a batch is divided by its targets, not by its samples: a long sample
 from __future__ import annotations
 
 import abc
+import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -15,7 +17,7 @@ import torch
 import transformers
 from torch import nn
 
-from trials.contract import Setup
+from trials.contract import Setup, TaskError
 from trials.data import packed_rows
 from trials.data.batching import Ints
 from trials.data.residence import Residence
@@ -27,12 +29,19 @@ from trials.devices import processes
 from trials.devices.precision import Precision
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
-from trials.tasks.huggingface.data import IGNORED, SequenceData, Split
-from trials.tasks.huggingface.model_files import TransformerFiles
+from trials.tasks.huggingface.lora import TransformerFiles
 from trials.tasks.huggingface.templates import ModelKind
-from trials.tasks.workloads import evaluation
-from trials.tasks.workloads.metrics import perplexity
-from trials.tasks.workloads.workload import BuiltInWorkload, SampleSet
+from trials.tasks.huggingface.tokenizer import SCRATCH_POSITIONS
+from trials.tasks.sequences import entities
+from trials.tasks.sequences.data import IGNORED, SequenceData, Split
+from trials.tasks.workloads.heads import perplexity
+from trials.tasks.workloads.workload import (
+    BuiltInWorkload,
+    Measures,
+    SampleSet,
+    evaluating,
+    sum_of,
+)
 
 
 class SequenceWorkload(BuiltInWorkload):
@@ -134,8 +143,8 @@ class SequenceWorkload(BuiltInWorkload):
         """The loss of a validation target, without smoothing, and the metrics of `measure`."""
         group = processes.current()
         batches = self._batches
-        measured: list[tuple[Ints, evaluation.Measures]] = []
-        with evaluation.evaluating(self._model):
+        measured: list[tuple[Ints, Measures]] = []
+        with evaluating(self._model):
             for part in group.own(batches.parts(self._order)):
                 measured += batches.measured(part, precision, self._evaluate_batch)
         parts, losses, on_device = [], [], []
@@ -143,7 +152,7 @@ class SequenceWorkload(BuiltInWorkload):
             parts.append(part)
             losses.append(loss_of_part)
             on_device.append(kept)
-        total = evaluation.total(losses, group) + self._missed_loss()
+        total = sum_of(losses, group) + self._missed_loss()
         counted = self.count(parts, [kept.cpu() for kept in on_device])
         counts = group.added(*counted)
         loss = total / max(self._targets(), 1)
@@ -186,3 +195,116 @@ class SequenceWorkload(BuiltInWorkload):
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:
         """The part of a batch's scores for `count`, shape (samples, ...)."""
         return outputs[:, :0, 0]
+
+
+class LanguageWorkload(SequenceWorkload):
+    """A language model with its blocks or documents."""
+
+    AUTO = transformers.AutoModelForCausalLM
+    CAUSAL = True
+
+    @staticmethod
+    def scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:
+        return transformers.GPT2Config(
+            vocab_size=data.vocabulary,
+            n_embd=shape.width,
+            n_layer=shape.layers,
+            n_head=shape.heads,
+            n_inner=shape.feed_forward,
+            n_positions=SCRATCH_POSITIONS,
+            bos_token_id=data.padding,
+            eos_token_id=data.padding,
+            pad_token_id=data.padding,
+            use_cache=False,
+        )
+
+
+class TokenWorkload(SequenceWorkload):
+    """A tagger with its sentences."""
+
+    AUTO = transformers.AutoModelForTokenClassification
+
+    @staticmethod
+    def scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:
+        kind = ModelKind(TokenWorkload.AUTO, data.labels, data.padding)
+        return templates.small_bert(shape, kind, data.vocabulary)
+
+    def keep(self, outputs: torch.Tensor) -> torch.Tensor:
+        return outputs.argmax(dim=-1)
+
+    def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
+        data = self._data
+        scored = data.scored
+        assert scored is not None
+        assert scored.cells is not None
+        names = dict(enumerate(data.labels))
+        names[IGNORED] = entities.OUTSIDE
+        truth, found, right, words = [], [], 0, 0
+        rows = itertools.chain.from_iterable(parts)
+        predicted = itertools.chain.from_iterable(batch.numpy() for batch in kept)
+        for row, tags in zip(rows, predicted, strict=True):
+            wanted = scored.targets.row(row)
+            cells = scored.cells.row(row)
+            read = tags[cells.clip(min=0)]
+            guessed = np.where(cells == IGNORED, IGNORED, read)
+            right += int(np.count_nonzero(guessed == wanted))
+            words += len(wanted)
+            truth.append([names[number] for number in wanted])
+            found.append([names[number] for number in guessed])
+        return words, right, *entities.count(truth, found, bilou=entities.is_bilou(data.labels))
+
+    def measure(self, loss: float, counts: Sequence[int]) -> dict[str, float]:
+        words, right, *found = counts
+        return {"accuracy": right / max(words, 1), **entities.Counts(*found).scores()}
+
+
+class PairWorkload(SequenceWorkload):
+    """An encoder and decoder with pairs of texts. While it is trained, the decoder reads the target
+    itself, one place later (teacher forcing)."""
+
+    AUTO = transformers.AutoModelForSeq2SeqLM
+
+    @staticmethod
+    def scratch(shape: Scratch, data: SequenceData) -> transformers.PretrainedConfig:
+        return transformers.T5Config(
+            vocab_size=data.vocabulary,
+            d_model=shape.width,
+            d_kv=shape.width // shape.heads,
+            d_ff=shape.feed_forward,
+            num_layers=shape.layers,
+            num_decoder_layers=shape.layers,
+            num_heads=shape.heads,
+            pad_token_id=data.padding,
+            decoder_start_token_id=data.padding,
+            eos_token_id=data.padding + 1,  # as the tokenizer from scratch numbers them
+        )
+
+    def scored(self, data: SequenceData) -> Split:
+        assert data.scored is not None
+        return Split(data.validation.inputs, data.scored.targets)
+
+    def samples_of(self, split: Split, parts: list[Part], residence: Residence) -> SampleSet:
+        """Source and target, each padded by itself; the decoder reads the shifted target."""
+        shift = self._model.prepare_decoder_input_ids_from_labels
+
+        def with_decoder_inputs(batch: Batch) -> Batch:
+            decoded = shift(labels=batch.labels)
+            return dataclasses.replace(batch, inputs={**batch.inputs, "decoder_input_ids": decoded})
+
+        counted = [split.inputs.lengths, split.targets.lengths]
+        samples = Samples(residence, parts, counted, with_decoder_inputs)
+        return SampleSet(samples, np.stack(counted, axis=1))
+
+    def outputs(self, batch: Batch) -> torch.Tensor:
+        # The decoder's padding follows its tokens, which do not see it: it needs no mask.
+        scores: torch.Tensor = self._model(**batch.inputs, **self._uncached).logits.float()
+        return scores
+
+    def check(self, model: transformers.PreTrainedModel) -> None:
+        if not hasattr(model, "prepare_decoder_input_ids_from_labels"):
+            what = f"a {type(model).__name__} cannot be trained on pairs of texts"
+            raise TaskError.at("task.model", f"{what}; choose a model like T5 or BART")
+        if getattr(model.config, "decoder_start_token_id", None) is None:
+            what = "names no decoder_start_token_id in its config.json"
+            hint = "write there which token a target begins with"
+            raise TaskError.at("task.model", f"{what}; {hint}")

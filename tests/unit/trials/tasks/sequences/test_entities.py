@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seqeval import metrics, scheme
 from seqeval.metrics import sequence_labeling
 
-from trials.tasks.tokens.entities import Counts, count, entities, is_bilou
+from trials.tasks.sequences.entities import Counts, count, entities, is_bilou
 
 
 @pytest.mark.parametrize(

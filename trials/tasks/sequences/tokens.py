@@ -23,15 +23,14 @@ from trials.settings import Settings
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.data import (
+from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.sequences.data import (
     IGNORED,
     SEQUENCE_TYPES,
     Scored,
     SequenceData,
     Split,
-    data_of,
 )
-from trials.tasks.huggingface.task import TextSpec, TextTask
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -94,8 +93,10 @@ class TokenDataSet(DataSet[TextSpec, list[Sentence]]):
         learnt, _, cut = _tokenise(tokenizer, train, names, length)
         held_out, scored, more = _tokenise(tokenizer, validation, names, length)
         all_cut = {"max_length": (cut + more, len(train) + len(validation))}
-        splits = (learnt, held_out)
-        return data_of(tokenizer, splits, labels=tuple(names), scored=scored, cut=all_cut)
+        facts = text_tokenizer.facts_of(tokenizer)
+        return SequenceData(
+            learnt, held_out, **facts, labels=tuple(names), scored=scored, cut=all_cut
+        )
 
     def with_test(
         self, data: SequenceData, test: list[Sentence], settings: Settings
@@ -215,4 +216,4 @@ class TokenClassification(TextTask):
     SETTINGS = PackingSettings
     DATA = TokenDataSet
     FIELDS: ClassVar = {"tokens": "tokens", "tags": "tags"}
-    WORKLOAD = "trials.tasks.tokens.model:TokenWorkload"
+    WORKLOAD = "trials.tasks.sequences.workload:TokenWorkload"

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -15,14 +13,13 @@ import pytest
 import torch
 import transformers
 
+from support.files import small_models
 from support.running.runs import Lab, reports_of
 from trials.contract import TaskError
 from trials.descriptions.text import SEQUENCE_TO_SEQUENCE
 from trials.devices.precision import Precision
-from trials.running.runner import Runner
-from trials.tasks.datasets.entries import digest_of
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.data import IGNORED
+from trials.tasks.sequences.data import IGNORED
 
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}
 PART = {
@@ -51,32 +48,20 @@ def pairs(count=61):
     )
 
 
-@pytest.fixture
-def lab(tmp_path):
+def lab_in(tmp_path):
     pairs().to_csv(tmp_path / "train.csv", index=False)
     return Lab(tmp_path, PART, PARAMS)
 
 
+@pytest.fixture
+def lab(tmp_path):
+    return lab_in(tmp_path)
+
+
 def pretrained(folder, kind):
     """A tiny model and its tokenizer, saved on the spot."""
-    tokenizer = text_tokenizer.ended_byte_pairs([*pairs().source, *pairs().target], 280)
-    sizes = {
-        "vocab_size": len(tokenizer),
-        "pad_token_id": 0,
-        "eos_token_id": 1,
-        "decoder_start_token_id": 0,
-    }
-    if kind == "bart":
-        shape = {"d_model": 16, "max_position_embeddings": 32}
-        for side in ("encoder", "decoder"):
-            shape |= {f"{side}_layers": 1, f"{side}_attention_heads": 2, f"{side}_ffn_dim": 32}
-        config = transformers.BartConfig(**shape, **sizes, bos_token_id=0, forced_eos_token_id=1)
-    else:
-        config = transformers.T5Config(
-            d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, **sizes
-        )
-    transformers.AutoModelForSeq2SeqLM.from_config(config).save_pretrained(folder / kind)
-    tokenizer.save_pretrained(folder / kind)
+    texts, auto = [*pairs().source, *pairs().target], transformers.AutoModelForSeq2SeqLM
+    small_models.write(folder / kind, kind, texts, auto)
     return kind
 
 
@@ -90,28 +75,8 @@ def test_sources_and_targets_are_cut_each_to_its_length_and_end(lab):
         data.train.targets.tokens[data.train.targets.offsets[1:] - 1],
     )
     assert set(np.concatenate(ends).tolist()) == {1}
-    files = lab.folder / "tokenizer"
-    files.mkdir()
-    for name, content in data.tokenizer_files.items():
-        (files / name).write_bytes(content)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(files)
-    assert (
-        tokenizer.decode(data.train.targets.tokens[: data.train.targets.offsets[1]])
-        == pairs().target[0] + "</s>"
-    )
-
-
-def test_every_format_gives_the_same_data(lab):
-    frame = pairs().rename(columns={"source": "long", "target": "short"})
-    frame.to_csv(lab.folder / "a.csv", index=False)
-    frame.to_parquet(lab.folder / "a.parquet")
-    frame.to_json(lab.folder / "a.jsonl", orient="records", lines=True)
-    expected = digest_of(lab.task().prepare(PARAMS))
-    for name in ("a.csv", "a.parquet", "a.jsonl"):
-        assert (
-            digest_of(lab.task(train=name, source="long", target="short").prepare(PARAMS))
-            == expected
-        ), name
+    tokenizer = text_tokenizer.again(None, data.tokenizer_files)
+    assert tokenizer.decode(data.train.targets.row(0)) == pairs().target[0] + "</s>"
 
 
 def test_data_that_cannot_be_used_is_told(lab):
@@ -180,23 +145,6 @@ def test_the_loss_is_the_one_transformers_computes(lab, kind):
     assert batch.tokens == workload.lengths[rows].sum()
 
 
-@pytest.mark.parametrize("kind", [None, "t5", "bart"])
-def test_a_resumed_run_goes_on_bit_for_bit(lab, kind, without_timings):
-    built = lab.task() if kind is None else lab.task(model=pretrained(lab.folder, kind))
-    whole, again = lab.whole_and_resumed(built, after=9)
-    assert again
-    assert without_timings(again) == without_timings(whole)[-len(again) :]
-
-
-def test_micro_batches_add_up_though_targets_differ_in_length(lab):
-    built = lab.task()
-    data = built.prepare(PARAMS)
-    assert len(set(data.train.weights.tolist())) > 1
-    params = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1, "batch_size": 500}
-    losses = lab.train_losses(built, (None, 7), **params)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
-
-
 @pytest.mark.thorough
 def test_a_small_model_learns_to_write_the_first_words(lab):
     built = lab.task()
@@ -243,56 +191,6 @@ def test_dropout_and_adapters_reach_a_t5(lab):
         assert torch.allclose(
             merged(input_ids=tokens, decoder_input_ids=tokens).logits, here, atol=1e-5
         )
-
-
-@pytest.mark.thorough
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(lab, without_timings):
-    params = {**PARAMS, "save_every_steps": 4, "precision": "fp32"}
-    study = {
-        "task": lab.part(),
-        "settings": params,
-        "budget": {"per_trial": {"epochs": 30}},
-        "seed": 5,
-    }
-    (lab.folder / "study.yaml").write_text(json.dumps(study))
-    command = [
-        sys.executable,
-        "-m",
-        "trials",
-        str(lab.folder / "study.yaml"),
-        "--out",
-        str(lab.folder / "parts"),
-    ]
-    killed = subprocess.Popen([*command, "--device", "cpu"], stdout=subprocess.PIPE, text=True)
-    with killed, killed.stdout:
-        # Saves end in the background: by the third report, the one of the first has.
-        third = next((line for line in killed.stdout if json.loads(line)["resource"] >= 3), None)
-        assert third is not None
-        killed.kill()
-    built = lab.task()
-    data = built.prepare(params)
-    whole = reports_of(built.start(lab.setup("whole", 30), data))
-    again = reports_of(
-        built.start(lab.setup("parts", 30, lab.folder / "parts" / "last", **params), data)
-    )
-    assert 0 < len(again) < 30
-    assert without_timings(again) == without_timings(whole)[-len(again) :]
-
-
-def test_a_short_study_goes_through_the_runner(lab):
-    built = lab.task()
-    runner = Runner(built, built.prepare(PARAMS), lab.setup(epochs=2))
-    try:
-        assert [report.resource for report in runner.advance(1.0)] == [1.0]
-        assert [report.resource for report in runner.advance(2.0)] == [2.0]
-        assert runner.finished == "budget used"
-    finally:
-        runner.close()
-
-
-def test_a_rehearsal_measures_a_step(lab):
-    built = lab.task()
-    assert built.rehearse(lab.setup(), built.prepare(PARAMS))["parameters"] > 1000
 
 
 def test_trials_of_different_lengths_are_scored_on_the_same_tokens(lab):

@@ -15,9 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 from support.running.runs import Lab, reports_of
 from trials.descriptions.text import TOKEN_CLASSIFICATION
 from trials.devices.precision import Precision
-from trials.tasks.datasets.entries import digest_of
-from trials.tasks.huggingface.data import IGNORED
-from trials.tasks.tokens import task as token_data
+from trials.tasks.datasets.prepared import digest_of
+from trials.tasks.sequences import tokens as token_data
+from trials.tasks.sequences.data import IGNORED
 
 NAMES, CITIES = ["Ada", "Grace", "Alan"], ["Paris", "Oslo", "Rome"]
 SCRATCH = {"layers": 1, "width": 16, "heads": 2, "vocabulary": 60}
@@ -48,10 +48,14 @@ def write_conll(path, rows, separator="\t"):
     )
 
 
-@pytest.fixture
-def lab(tmp_path):
+def lab_in(tmp_path):
     write_conll(tmp_path / "train.conll", sentences())
     return Lab(tmp_path, PART, PARAMS)
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return lab_in(tmp_path)
 
 
 def test_the_first_token_of_a_word_carries_its_tag(lab):
@@ -91,17 +95,10 @@ def test_a_word_ends_at_a_tab_or_a_space_only(tmp_path, odd, separator):
     ]
 
 
-def test_every_format_gives_the_same_data(lab):
-    import pandas as pd
-
+def test_spaces_separate_as_tabs_do(lab):
     write_conll(lab.folder / "spaces.txt", sentences(), " ")
-    frame = pd.DataFrame(sentences(), columns=["words", "ner"])
-    frame.to_json(lab.folder / "train.jsonl", orient="records", lines=True)
-    frame.to_parquet(lab.folder / "train.parquet")
-    expected = digest_of(lab.task().prepare({}))
-    assert digest_of(lab.task(train="spaces.txt").prepare({})) == expected
-    for name in ("train.jsonl", "train.parquet"):
-        assert digest_of(lab.task(train=name, tokens="words", tags="ner").prepare({})) == expected
+    found, expected = (lab.task(**part).prepare({}) for part in ({"train": "spaces.txt"}, {}))
+    assert digest_of(found) == digest_of(expected)
 
 
 @pytest.mark.parametrize(
@@ -158,27 +155,6 @@ def test_a_checkpoint_is_a_model_that_transformers_loads(lab, params):
     assert transformers.AutoTokenizer.from_pretrained(path).tokenize("Ada")
     again = lab.task(model=str(path))
     assert len(reports_of(again.start(lab.setup("again"), again.prepare({})))) == 1
-
-
-def test_a_resumed_run_goes_on_bit_for_bit(lab, without_timings):
-    built = lab.task()
-    whole, again = lab.whole_and_resumed(built, after=8)
-    assert without_timings(again) == without_timings(whole)[-len(again) :]
-
-
-def test_micro_batches_of_sentences_of_different_lengths_add_up(lab):
-    built = lab.task()
-    data = built.prepare({})
-    assert len(np.unique(data.train.weights)) > 3
-    params = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1}
-    losses = lab.train_losses(built, (None, 1, 3), **params)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-    assert losses[2] == pytest.approx(losses[0], rel=1e-4)
-
-
-def test_a_rehearsal_measures_a_step(lab):
-    built = lab.task()
-    assert built.rehearse(lab.setup(), built.prepare({}))["parameters"] > 1000
 
 
 def test_data_is_keyed_by_what_changes_it(lab):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trials.data.batching import Ints, Sequences
-from trials.tasks.huggingface import tokenizer as text_tokenizer
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from trials.tasks.huggingface.tokenizer import Cut
 
 IGNORED = -100
 """A token without a target (torch's own `ignore_index`)."""
@@ -76,38 +71,14 @@ class SequenceData:
 
     train: Split
     validation: Split
-    labels: tuple[str, ...]
     padding: int
     vocabulary: int
     tokenizer_files: dict[str, bytes]
+    labels: tuple[str, ...] = ()
     scored: Scored | None = None
-    cut: text_tokenizer.Cut = field(default_factory=dict)
+    cut: Cut = field(default_factory=dict)
     scored_bytes: int = 0
 
 
 SEQUENCE_TYPES: tuple[type, ...] = (SequenceData, Split, Scored, Sequences)
 """The dataclasses that the prepared data of such a task is made of."""
-
-
-def data_of(
-    tokenizer: PreTrainedTokenizerBase,
-    splits: Iterable[Split],
-    labels: tuple[str, ...] = (),
-    scored: Scored | None = None,
-    cut: text_tokenizer.Cut | None = None,
-    scored_bytes: int = 0,
-) -> SequenceData:
-    """The data of the training and the validation split of a tokenizer, with the fields of
-    `SequenceData`."""
-    train, validation = splits
-    return SequenceData(
-        train=train,
-        validation=validation,
-        labels=labels,
-        padding=text_tokenizer.padding_of(tokenizer),
-        vocabulary=len(tokenizer),
-        tokenizer_files=text_tokenizer.files_of(tokenizer),
-        scored=scored,
-        cut=cut or {},
-        scored_bytes=scored_bytes,
-    )

@@ -1,1 +1,0 @@
-"""Sequence to sequence: a text to write for another. `task` with its data, and `model`."""
