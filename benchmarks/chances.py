@@ -5,7 +5,7 @@
                                  [--seeds 2] [--picture FILE] [--json FILE] [--quick]
 
 Studies run as in `anytime.py`, whose tasks and halves these are. At twelve moments of each, the
-search gives every paused trial a chance to end better than all that have ended. Such looks are
+search gives every paused trial a chance to end better than the leader. Such looks are
 gathered by that chance, and the share of them that truly ends better stands beside it: early in
 the study, in its first half, and late. The truth is the curve's end, also of trials that never went
 there.
@@ -111,12 +111,12 @@ def watch_study(task: Task, terms: Terms, seed: int, seen: Seen) -> None:
         ]
         numbers = [trial.number for trial in trials]
         late = now > ends[-1] / 2
-        truths = {trial.number: end_of(trial.number, trial.params) for trial in trials}
-        best = min((truths[t.number] for t in trials if t.state is State.COMPLETE), default=None)
-        paused = [trial.number for trial in trials if trial.state is State.PAUSED]
-        chances = {} if best is None else study._searcher.chances(paused)
-        for number, chance in chances.items():
-            seen.looks.append(Look(task.family, late, chance, truths[number] < best))
+        leader = outlook.leader(numbers)
+        best = end_of(leader, history.trials[leader].params)
+        paused = [t for t in trials if t.state is State.PAUSED and t.number != leader]
+        for number, chance in study._searcher.chances(paused).items():
+            better = end_of(number, history.trials[number].params) < best
+            seen.looks.append(Look(task.family, late, chance, better))
         for trial, (_, _, low, high) in zip(trials, outlook.values(numbers), strict=True):
             if trial.state is not State.COMPLETE:
                 end = end_of(trial.number, trial.params)

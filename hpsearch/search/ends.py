@@ -10,10 +10,10 @@ objective and a validation loss, is a hypothesis of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from hpsearch.domain.history import History
 from hpsearch.search.curve_model.encoding import Floats
@@ -34,8 +34,6 @@ GRID = np.linspace(-5.0, 5.0, 81)
 STEP = float(GRID[1] - GRID[0])
 TINY = 1e-300
 """The least probability, so that its logarithm is finite."""
-DIGITS = 6
-"""Of a chance; more of them are an error of the grid."""
 MOST_ENDED = 64
 """The most complete trials that a rung is judged by: the best one, and others evenly by rank."""
 
@@ -58,12 +56,6 @@ class Ends:
         self._deviations = np.sqrt(1.0 - rho**2)
         log_weights = np.log(np.tile(_prior(share), len(shown)))
         behind = np.ones((len(rho), len(GRID)))
-        self._survivals: dict[int, Floats] = {}
-        """By place, while none has ended: (hypotheses, grid) that its end lies behind."""
-        if not ended:
-            first = shown[0].argsort()[:MOST_ENDED]
-            self._survivals = {int(place): self._behind_one(place) for place in first}
-            behind = np.prod(list(self._survivals.values()), axis=0)
         for place in reversed(ended):
             joint = self._density(place) * behind
             total = np.maximum(joint.sum(axis=1) * STEP, TINY)
@@ -79,16 +71,10 @@ class Ends:
         z = (GRID - self._means[:, place, None]) / self._deviations
         return np.asarray(np.exp(-0.5 * z**2) / (self._deviations * math.sqrt(2 * math.pi)))
 
-    def _behind_one(self, place: int) -> Floats:
-        z = (GRID - self._means[:, place, None]) / self._deviations
-        return np.asarray(np.maximum(ndtr(-z), TINY))
-
     def beats(self, place: int) -> float:
-        """The probability that a trial would end better than all that have ended; while none has,
-        better than all others at the rung."""
-        behind = self._behind / self._survivals.get(place, 1.0)
-        ahead = (self._density(place) * behind).sum(axis=1) * STEP
-        return round(float(self._weights @ ahead), DIGITS)
+        """The probability that a trial would end better than all that have ended; 1 if none has."""
+        ahead = (self._density(place) * self._behind).sum(axis=1) * STEP
+        return float(self._weights @ ahead)
 
 
 class ChancesByEnds:
@@ -115,11 +101,16 @@ class ChancesByEnds:
         """By rung: how often scores have changed there and at the end, the place of each trial at
         the rung, and what it foretells."""
 
-    def chance(self, number: int) -> float:
-        """The probability of a trial that waits at a rung."""
-        index = self._rungs.waits_at(number)
-        places, ends = self._at(index)
-        return ends.beats(places[number])
+    def raised(self, chances: Mapping[int, float]) -> dict[int, float]:
+        """Chances of trials, all of which pause at rungs, that are at least those by ends. A rung
+        that no complete trial has a score at tells nothing."""
+        found = dict(chances)
+        for number, chance in chances.items():
+            index = self._rungs.waits_at(number)
+            if not self._rungs.rungs[index].scores.keys().isdisjoint(self._rungs.ended.scores):
+                places, ends = self._at(index)
+                found[number] = max(chance, ends.beats(places[number]))
+        return found
 
     def _at(self, index: int) -> tuple[dict[int, int], Ends]:
         rung, complete = self._rungs.rungs[index], self._rungs.ended

@@ -236,29 +236,33 @@ class Searcher:
     ) -> tuple[Trial, Judgement] | None:
         """The likeliest winner of the paused trials that can be trained in full, if it is likely
         enough."""
-        rungs = self._rungs
-        if rungs is None:
+        if self._rungs is None:
             return None
         trials = self._history.trials
-        able = [number for number in rungs.waiting() if can_finish(trials[number])]
+        waiting = [trials[number] for number in self._rungs.waiting()]
+        able = [trial for trial in waiting if can_finish(trial)]
         if not able:
             return None
-        if self._by_ends is None:
-            return self._ahead(rungs, able)
-        chances = self.chances(self._rough.first(MOST_COMPARED, able))
-        most = max(chances.values())
-        if most < MAY_WIN:
+        chances = self.chances(able)
+        if not chances:
+            return self._ahead(self._rungs, able)
+        number = max(chances, key=lambda n: chances[n])
+        if chances[number] < MAY_WIN:
             return None
-        likeliest = [number for number, chance in chances.items() if chance == most]
-        first = (self._most_promising_first(likeliest) or [rungs.ahead(likeliest)[0]])[0]
-        why = f"could still become the best: probability {most:.2f}"
-        return trials[first], Judgement(Verdict.CONTINUE, why)
+        why = f"could still become the best: probability {chances[number]:.2f}"
+        return trials[number], Judgement(Verdict.CONTINUE, why)
 
-    def chances(self, waiting: Sequence[int]) -> dict[int, float]:
-        """By number, the probability that a trial which waits at a rung turns out the best, by how
-        the rung has told of ends; nothing with several objectives."""
-        by_ends = self._by_ends
-        return {} if by_ends is None else {number: by_ends.chance(number) for number in waiting}
+    def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:
+        """By number, the probability that a trial which waits at a rung turns out the best: to beat
+        the leader by the forecast, or all that have ended by how its rung has told of ends,
+        whichever is greater. Of the first few; nothing where nothing is expected of any."""
+        outlook = self._outlook() if waiting else None
+        if outlook is None:
+            return {}
+        numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in waiting])
+        leader = outlook.leader(self._leaders(outlook))
+        found = dict(zip(numbers, outlook.chances(numbers, leader).tolist(), strict=True))
+        return found if self._by_ends is None else self._by_ends.raised(found)
 
     def continues(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
@@ -270,17 +274,18 @@ class Searcher:
         if self._rungs is not None:
             self._rungs.stop(trial.number)
 
-    def _ahead(self, rungs: Rungs, waiting: list[int]) -> tuple[Trial, Judgement] | None:
-        """Of several objectives: the first trial that nothing beats at its rung; without one, the
-        waiting trial that is ahead at a rung, if none has been trained in full."""
-        found = rungs.unbeaten(waiting)
+    def _ahead(self, rungs: Rungs, waiting: list[Trial]) -> tuple[Trial, Judgement] | None:
+        """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
+        that no forecast compares. Of several objectives, first one that nothing beats at its
+        rung."""
+        found = rungs.unbeaten([trial.number for trial in waiting]) if self._several else None
         if found is not None:
             number, level = found
             why = f"no trial beats it in all objectives at {level:g}"
             return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
         if self._history.states[State.COMPLETE]:
             return None
-        number, level = rungs.ahead(waiting)
+        number, level = rungs.ahead([trial.number for trial in waiting])
         why = f"it is ahead of all that wait at {level:g}, and none is complete"
         return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
 

@@ -26,7 +26,7 @@ from hpsearch.study_file.models import StudySpec
 FEWEST, PRUNED_FEWEST = 3, 10
 """The fewest trials at rest that an estimate is made from; more are needed under a pruner of
 Optuna, which trains its first ones in full."""
-RACE = 1.4
+RACE = 2.0
 """The number of trials that are trained in full by the end of a search of so many trials is at
 least this multiple of the root of all: what is left may not win."""
 TAIL = 0.25

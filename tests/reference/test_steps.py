@@ -15,7 +15,7 @@ from support.files import small_models
 from support.running import trainer
 from trials import tasks
 from trials.contract import Setup
-from trials.loop.optim import precision
+from trials.devices import precision
 from trials.loop.optim.optimizers import parameter_groups
 from trials.loop.optim.schedules import ONE_CYCLE_RISE, multiplier
 from trials.running.report_grid import budget_from

@@ -30,6 +30,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from support.studies.small import Bowl, spec_with
 
+FACADE = "optuna_storage"
 ROOMS = ("driver", "brain", "search", "store", "simulation")
 """The rooms on the way. In a simulation the executor is the one of `simulation`."""
 
@@ -78,8 +79,11 @@ class Tracing(SimulatedExecutor):
 
 def room_of(frame: FrameType) -> str:
     """The room of hpsearch that a frame's code belongs to; empty outside of all."""
-    package, _, module = frame.f_globals.get("__name__", "").partition(".")
-    return module.partition(".")[0] if package == "hpsearch" else ""
+    package, *places = frame.f_globals.get("__name__", "").split(".")
+    if package != "hpsearch" or not places:
+        return ""
+    has_floors = places[0] == "running" or places[:2] in (["search", "ranking"], ["store", FACADE])
+    return places[1] if has_floors and len(places) > 1 else places[0]
 
 
 def is_public_function(frame: FrameType) -> bool:

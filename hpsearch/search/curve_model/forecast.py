@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtr
 
 from hpsearch.domain.history import History
 from hpsearch.domain.records import sign_of
@@ -40,11 +41,11 @@ FIT_GROWTH = 1.25
 grown by this factor."""
 DOUBT, DOUBTED = 2.0, 8
 """The factor by which the model's standard deviations are assumed to be too small, and the number
-of values that this assumption is worth (on recorded curves: docs/measured/forecasts.md)."""
+of values that this assumption is worth (measured on recorded curves: docs/search.md)."""
 WIDER = 1.4
 """The factor by which ends deviate more than the surprises of a study show, which are of values
 between others. All ends of a study deviate alike in part, so that differences between them do not
-(on recorded curves: docs/measured/forecasts.md)."""
+(measured on recorded curves: docs/search.md)."""
 SURPRISE = 6.0
 """The standard deviations at which a single surprise is cut off."""
 FITTED = "hpsearch:curve_model"
@@ -120,6 +121,20 @@ class Outlook:
         better."""
         low, high = range_of(self.metric, [self.sign * value for value in self.seen])
         return min(self.sign * low, self.sign * high), self.seen[1]
+
+    def chances(self, numbers: Sequence[int], leader: int) -> Floats:
+        """(n,) The probability that each trial turns out better than the leader. Both are uncertain
+        and may err alike, so that it follows from their joint distribution."""
+        means, covariance = self.posterior.joint(self._ends([*numbers, leader]))
+        variances = np.diag(covariance)
+        differences = variances[:-1] + variances[-1] - 2 * covariance[:-1, -1]
+        deviations = self.doubt * np.sqrt(np.maximum(differences, 1e-10))
+        return np.asarray(ndtr((means[-1] - means[:-1]) / deviations))
+
+    def leader(self, numbers: Sequence[int]) -> int:
+        """The trial of which most is expected in full."""
+        means, _ = self.in_full(numbers)
+        return numbers[int(means.argmin())]
 
 
 class Forecast:

@@ -47,7 +47,7 @@ LENGTH = 0.5
 """Prior median of a length scale, times the root of the number of parameters."""
 LENGTH_SPREAD = 0.3
 """Standard deviation of the logarithm of a length scale. It is small, because the stretched values
-near the best would otherwise make the whole space look rough (docs/measured/search.md)."""
+near the best would otherwise make the whole space look rough (measured: docs/search.md)."""
 TAU_LENGTH = 0.6
 TAU_SPREAD = 0.15
 LEVEL = 1.0
@@ -277,11 +277,21 @@ class Posterior:
 
     def predict(self, points: Points) -> tuple[Floats, Floats]:
         """(m,) each: mean and standard deviation of the noiseless values at m points."""
-        cross = self._model.covariance(self._points, points)
-        whitened = solve_triangular(self._factor, cross, lower=True, check_finite=False)
+        mean, whitened = self._seen_from(points)
         explained = (whitened**2).sum(0)
         variance = np.maximum(self._model.variance - explained, 1e-10)
-        return cross.T @ self._weights, np.sqrt(variance)
+        return mean, np.sqrt(variance)
+
+    def joint(self, points: Points) -> tuple[Floats, Floats]:
+        """(m,) The mean and (m, m) the covariance of the noiseless values at m points."""
+        mean, whitened = self._seen_from(points)
+        return mean, np.asarray(self._model.covariance(points, points) - whitened.T @ whitened)
+
+    def _seen_from(self, points: Points) -> tuple[Floats, Floats]:
+        """(m,) The mean at m points, and (n, m) the evidence on them, whitened."""
+        cross = self._model.covariance(self._points, points)
+        whitened = solve_triangular(self._factor, cross, lower=True, check_finite=False)
+        return cross.T @ self._weights, whitened
 
     def surprises(self) -> Floats:
         """(n,) The distance of each row from its prediction by the others, in standard deviations.

@@ -34,23 +34,31 @@ class Shown:
             self.rungs.finish(number, end)
         return number
 
-    def chance(self, number: int) -> float:
-        return self.chances.chance(number)
+    def chance(self, number: int, given: float = 0.0) -> float:
+        return self.chances.raised({number: given})[number]
 
 
-def test_as_long_as_none_has_ended_one_of_those_at_the_rung_ends_best() -> None:
+def test_as_long_as_none_has_ended_nothing_is_added() -> None:
     shown = Shown()
-    trials = [shown.trial(0.3), shown.trial(0.1), shown.trial(0.2)]
-    chances = [shown.chance(number) for number in trials]
-    assert sum(chances) == pytest.approx(1.0, abs=0.01)
-    assert chances[1] > chances[2] > chances[0] > 0.0
+    number = shown.trial(0.3)
+    assert shown.chance(number, 0.02) == 0.02
 
 
-def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing_of_their_ends() -> None:
+def test_a_rung_that_all_complete_trials_have_passed_over_tells_nothing() -> None:
     shown = Shown()
     number = shown.trial(0.3)
     shown.rungs.finish(99, 0.1)
-    assert shown.chance(number) == pytest.approx(1.0, abs=0.01)
+    assert shown.chance(number, 0.02) == 0.02
+
+
+def test_the_greater_chance_counts() -> None:
+    shown = Shown()
+    shown.trial(0.1, end=0.1)
+    paused = shown.trial(0.2)
+    by_ends = shown.chance(paused)
+    assert 0.0 < by_ends < 0.9
+    assert shown.chance(paused, by_ends / 2) == by_ends
+    assert shown.chance(paused, 0.9) == 0.9
 
 
 def test_who_is_ahead_by_the_loss_alone_may_win_where_the_loss_has_told_of_ends() -> None:

@@ -21,7 +21,7 @@ import transformers
 from trials import tasks
 from trials.contract import Report, Setup
 from trials.loop import saves
-from trials.loop.optim import precision
+from trials.devices import precision
 from trials.running.report_grid import budget_from
 from trials.tasks.text.task import TextClassification
 

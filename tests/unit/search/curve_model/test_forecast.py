@@ -205,3 +205,13 @@ def test_nothing_is_expected_where_there_are_several_objectives() -> None:
     ]
     spec = spec_with(objective=objective, search={"sampler": "random", "pruner": "none"})
     assert forecast_of(spec, history_for(spec)) is None
+
+
+def test_the_chance_to_win_is_greater_the_more_is_expected() -> None:
+    spec = spec_for()
+    outlook = outlook_of(spec, shown_by(spec, MIXED))
+    near_best, far_off = 7, 5
+    leader = outlook.leader(range(len(MIXED)))
+    good, bad = outlook.chances([near_best, far_off], leader)
+    assert 0.0 <= bad < good <= 1.0
+    assert outlook.chances([leader], leader) == [0.5]

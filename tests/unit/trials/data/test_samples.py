@@ -18,7 +18,7 @@ from trials.contract import Setup
 from trials.data.batching import Sequences
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Padded, Samples
-from trials.loop.optim import precision
+from trials.devices import precision
 from trials.running.report_grid import budget_from
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from unit.trials.data.test_residence import Sent

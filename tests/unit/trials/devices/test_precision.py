@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trials.devices.precision import Precision
-from trials.loop.optim import precision
+from trials.devices import precision
 
 CPU = torch.device("cpu")
 

@@ -21,4 +21,4 @@ def test_a_limit_on_money_lasts_as_long_as_the_cheapest_gpus(
     spec = spec_with(budget=budget)
     said = f"the study will take at most {most} on 2 workers: its budget ends it"
     assert sentence(spec, {}, 2) == said
-    assert _limits(spec, {}) == {"cost": f"at most 5, at {rate} per GPU hour"}
+    assert _limits(spec) == {"cost": f"at most 5, at {rate} per GPU hour"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from unit.executors.test_worker import events_until, worker_of
+from unit.running.executors.test_worker import events_until, worker_of
 
 from hpsearch.domain import events as ev
 from hpsearch.running.executors.attempt.thinning import MOST, SILENT_S, Thinning
