@@ -208,7 +208,7 @@ def test_mistakes_in_file_and_data_are_told_together(study: Path, tmp_path: Path
 def test_a_mistake_in_the_task_of_own_code_or_of_a_command_has_its_line(tmp_path: Path) -> None:
     for task in ('{kind: command, run: "train {x"}', "{kind: 'code:train', reprot: 1}"):
         file = tmp_path / "own.yaml"
-        file.write_text(OWN.replace("{kind: \"CODE:train\"}", task))
+        file.write_text(OWN.replace('{kind: "CODE:train"}', task))
         with pytest.raises(SpecError, match=r"own\.yaml:2: task\.(run|reprot): "):
             check_study(file, "sqlite:///" + str(tmp_path / "h.db"), None)
 

@@ -58,7 +58,9 @@ def test_a_report_to_others_does_not_name_the_database(
     for name in ("sent.md", "sent.html"):
         assert run("report", "-o", str(tmp_path / name), "--storage", ordinary_url).code == 0
         text = (tmp_path / name).read_text("utf-8")
-        assert "hpsearch " in text and "--storage" not in text and "ordinary.db" not in text
+        assert "hpsearch " in text
+        assert "--storage" not in text
+        assert "ordinary.db" not in text
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ import transformers
 
 from trials import tasks
 from trials.contract import Report, Setup
-from trials.loop import saves
 from trials.devices import precision
+from trials.loop import saves
 from trials.running.report_grid import budget_from
 from trials.tasks.text.task import TextClassification
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from trials.devices.precision import Precision
 from trials.devices import precision
+from trials.devices.precision import Precision
 
 CPU = torch.device("cpu")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from unit.running.executors.test_worker import events_until, worker_of
 
 from hpsearch.domain import events as ev
 from hpsearch.running.executors.attempt.thinning import MOST, SILENT_S, Thinning
 from trials.contract import Budget, Unit
+from unit.running.executors.test_worker import events_until, worker_of
 
 LEVELS = (0.5, 1.0, 3.0, 9.0)
 BUDGET = Budget(Unit.EPOCHS, 9.0, LEVELS)

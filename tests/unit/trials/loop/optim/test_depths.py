@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from unit.trials.optim.test_optimizers import FAMILIES
 
 from trials.loop.optim.depths import depths
+from unit.trials.loop.optim.test_optimizers import FAMILIES
 
 
 @pytest.mark.parametrize("family", FAMILIES)

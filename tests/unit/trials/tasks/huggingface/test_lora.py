@@ -14,8 +14,6 @@ import torch
 import transformers
 from safetensors.torch import load_file
 from torch.nn.utils.rnn import pad_sequence
-from unit.trials.final.test_training import plan, silent
-from unit.trials.optim.test_optimizers import FAMILIES, bert
 
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.weights import MODEL, write
@@ -24,6 +22,8 @@ from trials.devices.precision import Precision
 from trials.loop.final import training as final
 from trials.settings import Settings
 from trials.tasks.huggingface import lora, templates
+from unit.trials.loop.final.test_training import plan, silent
+from unit.trials.loop.optim.test_optimizers import FAMILIES, bert
 
 CPU = torch.device("cpu")
 TOKENS = torch.tensor([[1, 2, 3], [4, 5, 0]])
