@@ -445,7 +445,14 @@ def test_the_lines_of_a_command_are_shown_where_none_matches(
     file.write_text(PRINTS)
     with pytest.raises(UserError, match="no line of it matches"):
         check_study(file, database(tmp_path), None)
-    assert "  Epoch 2/2: val_acc=0.2" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "  Epoch 2/2: val_acc=0.2" in told
+    assert "write under task: report: " in told
+    pattern = "  report: 'ep {resource} {accuracy}'"
+    file.write_text(PRINTS.replace(pattern, "  library: wandb"))
+    with pytest.raises(UserError, match="no run of wandb has"):
+        check_study(file, database(tmp_path), None)
+    assert "report: " not in capfd.readouterr().err, "what wandb logs are its reports"
 
 
 @pytest.mark.parametrize(
