@@ -245,6 +245,5 @@ def _task(
         description = describe(task.get("kind")).of_part(task)
     except TaskError as error:
         return None, error.problems
-    if inspect is None:
-        return description, description.problems_with(task)
-    return description, inspect(task, base)
+    found = description.problems_with(task)
+    return description, found if found or inspect is None else inspect(task, base)

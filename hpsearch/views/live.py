@@ -127,7 +127,7 @@ class LiveView:
             if trial.state in (State.QUEUED, State.RUNNING):
                 continue
             printed = self._printed.get(trial.number)
-            if printed is trial.state:
+            if printed is trial.state or self._stood_so(trial):
                 continue
             self._printed[trial.number] = trial.state
             if trial.left_as is not None:
@@ -139,6 +139,12 @@ class LiveView:
             self._print(f"{trials} not trained further: others looked better")
         if left:
             self._print(f"{count(left.total(), 'trial')} that waited not trained: the study ended")
+
+    def _stood_so(self, trial: Trial) -> bool:
+        """Whether it came to rest before this driver began, so that an earlier one has told it."""
+        assert self._first is not None
+        ended = trial.ended or (trial.attempts[-1].ended if trial.attempts else None)
+        return ended is not None and ended < self._first[0]
 
     def _print(self, line: str) -> None:
         self._console.print(plain(line), soft_wrap=True)

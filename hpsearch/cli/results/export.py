@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import StudyExport
-from hpsearch.cli.output import What, command, log_as_notes, note, refuse_taken, whole_file
+from hpsearch.cli.output import What, log_as_notes, note, refuse_taken, whole_file
 from hpsearch.domain.numbers import count, size
 from hpsearch.errors import Interrupted, Unreachable, UserError
 from hpsearch.store.connecting.url import display, parse_url
@@ -149,7 +149,7 @@ def report_study(name: str | None, to: Path | None, storage: str, *, force: bool
         _refuse_place(to, force=force)
     with reading(storage) as connection:
         study = chosen_study(connection, name)
-        data = report_data(connection, study, time.time(), command)
+        data = report_data(connection, study, time.time())
     if to is None:
         sys.stdout.write(markdown_report(data))
         return

@@ -74,7 +74,7 @@ def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[st
         note("the first trial has printed, at last:")
     for line in printed:
         note(f"  {line[:SHOWN_LETTERS]}")
-    if spec.task["kind"] == COMMAND.kind and "reports" not in spec.task:
+    if spec.task["kind"] == COMMAND.kind and not {"reports", "library"} & spec.task.keys():
         pattern = proposed(printed, spec.objective.metric)
         if pattern is not None:
             note(f"no line is a report; if one of these is, write under task: {pattern}")

@@ -15,6 +15,7 @@ _LABELLED = re.compile(
 """A number with the word before it."""
 _COUNTED = re.compile(r"epoch|step|iter|round|batch|update|resource|(?:^|_)ep$|(?:^|_)it$", re.I)
 """In the names of numbers that say how far a training is."""
+_VALIDATION = re.compile(r"(?:val(?:id(?:ation)?)?|eval|test|dev)(?![a-z])", re.I)
 
 
 def proposed(lines: Sequence[str], metric: str) -> str | None:
@@ -38,7 +39,7 @@ def _patterns_in(text: str, metric: str) -> Iterator[str]:
     others = [each for each in numbers if each is not count]
     if count is None or not others:
         return
-    measured = max(others, key=lambda each: _likeness(each["name"], metric))
+    measured = max(others, key=lambda each: _rank(each["name"], metric))
     is_metric = _likeness(measured["name"], metric) > 0 or len(others) == 1
     name = metric if is_metric else re.sub(r"\s+", "_", measured["name"])
     from_0 = float(count["number"]) == 0
@@ -53,9 +54,13 @@ def _label(text: str) -> str:
     return r"\s*".join(map(re.escape, words))
 
 
+def _rank(name: str, metric: str) -> tuple[int, bool]:
+    """The most alike comes first, and of those of validation data."""
+    return _likeness(name, metric), bool(_VALIDATION.match(name))
+
+
 def _likeness(name: str, metric: str) -> int:
     """How alike two names of metrics are; 0 if they are not."""
     own, wanted = (re.findall(r"[a-z]+\d*", each.lower()) for each in (name, metric))
     alike: int = sum(a[:3] == b[:3] for a in own for b in wanted)
-    is_validation = own[:1] in (["val"], ["valid"], ["eval"], ["test"], ["validation"])
-    return 4 * (name == metric) + 2 * alike + (alike > 0 and is_validation)
+    return 2 * (name == metric) + alike

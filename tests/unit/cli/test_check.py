@@ -205,6 +205,14 @@ def test_mistakes_in_file_and_data_are_told_together(study: Path, tmp_path: Path
     assert places == [["study.yaml:7", "task.label"], ["study.yaml:12", "space.batch_sise"]]
 
 
+def test_a_mistake_in_the_task_of_own_code_or_of_a_command_has_its_line(tmp_path: Path) -> None:
+    for task in ('{kind: command, run: "train {x"}', "{kind: 'code:train', reprot: 1}"):
+        file = tmp_path / "own.yaml"
+        file.write_text(OWN.replace('{kind: "CODE:train"}', task))
+        with pytest.raises(SpecError, match=r"own\.yaml:2: task\.(run|reprot): "):
+            check_study(file, "sqlite:///" + str(tmp_path / "h.db"), None)
+
+
 def test_what_only_building_the_task_shows_has_its_line_too(study: Path, tmp_path: Path) -> None:
     study.write_text(
         STUDY.replace("settings: {max_length: 16}", "settings: {max_length: 16, monitor: acuracy}")
@@ -437,7 +445,14 @@ def test_the_lines_of_a_command_are_shown_where_none_matches(
     file.write_text(PRINTS)
     with pytest.raises(UserError, match="no line of it matches"):
         check_study(file, database(tmp_path), None)
-    assert "  Epoch 2/2: val_acc=0.2" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "  Epoch 2/2: val_acc=0.2" in told
+    assert "write under task: report: " in told
+    pattern = "  report: 'ep {resource} {accuracy}'"
+    file.write_text(PRINTS.replace(pattern, "  library: wandb"))
+    with pytest.raises(UserError, match="no run of wandb has"):
+        check_study(file, database(tmp_path), None)
+    assert "report: " not in capfd.readouterr().err, "what wandb logs are its reports"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,17 @@ def test_markdown_goes_to_a_file_or_to_stdout(run: Run, flowers: str, tmp_path: 
     assert to.read_text("utf-8").splitlines()[:-1] == said.out.splitlines()[:-1]
 
 
+def test_a_report_to_others_does_not_name_the_database(
+    run: Run, ordinary_url: str, tmp_path: Path
+) -> None:
+    for name in ("sent.md", "sent.html"):
+        assert run("report", "-o", str(tmp_path / name), "--storage", ordinary_url).code == 0
+        text = (tmp_path / name).read_text("utf-8")
+        assert "hpsearch " in text
+        assert "--storage" not in text
+        assert "ordinary.db" not in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "what", "remedy"),
     [

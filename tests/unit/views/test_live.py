@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from hpsearch.brain.reopening import reopen, train_in_full
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
@@ -105,6 +106,21 @@ def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in
     told = f"{left} paused trials not trained further: others looked better"
     assert lines.count(told) == 1
     assert not any(" pruned at " in line for line in told)
+
+
+def test_a_resumed_study_tells_only_what_ends_from_then_on() -> None:
+    spec = spec_with()
+    done = Simulation(spec).run().history
+    number = next(trial.number for trial in done.trials if trial.state is State.PRUNED)
+    train_in_full(done, number, has_checkpoint=True)
+    reopen(done)
+    for trial in done.trials:
+        done.touch(trial)
+    lines = watched(Simulation(spec, done, start=1000.0)).splitlines()
+    assert [line for line in lines if line.startswith("trial ")] == [
+        line for line in lines if line.startswith(f"trial {number} complete at 9 epochs: ")
+    ]
+    assert not any("not trained further" in line for line in lines)
 
 
 class Deaf(Bowl):

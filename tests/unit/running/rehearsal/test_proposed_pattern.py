@@ -46,3 +46,9 @@ def test_a_metric_of_another_name_keeps_its_own() -> None:
     text = proposed(["epoch 3 recall 0.5 speed 7"], "accuracy")
     assert text is not None
     assert "{recall}" in text or "{speed}" in text
+
+
+def test_where_none_is_named_as_the_metric_that_of_validation_data_is_proposed() -> None:
+    text = proposed(["step 8: train loss 1.5, val loss 1.7, value 3"], "accuracy")
+    assert text is not None
+    assert "{val_loss}" in text
