@@ -52,7 +52,7 @@ def init(
         typer.Option(
             "--from",
             metavar="FILE|URL",
-            help="A script of Optuna, the file of a W&B sweep, or the URL of an Optuna storage.",
+            help="A script of Optuna, or the file of a W&B sweep.",
         ),
     ] = None,
 ) -> None:
