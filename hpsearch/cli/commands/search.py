@@ -51,7 +51,7 @@ def init(
         str | None,
         typer.Option(
             "--from",
-            metavar="FILE|URL",
+            metavar="FILE",
             help="A script of Optuna, or the file of a W&B sweep.",
         ),
     ] = None,
