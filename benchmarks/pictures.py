@@ -191,6 +191,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     parser.add_argument("--quick", action="store_true", help="four short trials")
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = (arguments.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
