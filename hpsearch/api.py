@@ -11,8 +11,8 @@ import pandas as pd
 from sqlalchemy import Connection
 
 from hpsearch.errors import UserError
-from hpsearch.search.ranking.selection import expectation_of
 from hpsearch.store.connecting.hints import suggesting_for
+from hpsearch.store.reading.best import write_again
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
 from hpsearch.store.reading.queries import (
     StudyHead,
@@ -71,8 +71,7 @@ class StudyReader:
             more[name] = [getattr(each, name) for each in ranked]
         more["seen_at"] = [result.seen_at.get(each.trial.number) for each in ranked]
         for each in ranked:
-            for name, value in expectation_of(each.again).items():
-                setattr(each.trial, name, value)
+            write_again(each.trial, each.again)
         return frame_of([each.trial for each in ranked], more)
 
     def trials(

@@ -93,8 +93,8 @@ class PastRuns:
 
 
 Problems = dict[str, str]
-"""What does not fit in a source, by its place, and how to mend it. Reading goes on, so that one
-error can list all of them."""
+"""Parts of a source that do not fit, by their places, and how to mend each. Reading goes on, so
+that one error can list all of them."""
 
 
 def _refuse(problems: Problems, source: str) -> None:

@@ -30,9 +30,10 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from support.studies.small import Bowl, spec_with
 
-FACADE = "optuna_storage"
 ROOMS = ("driver", "brain", "search", "store", "simulation")
 """The rooms on the way. In a simulation the executor is the one of `simulation`."""
+FLOORS = ("running.", "search.ranking", "store.optuna_storage")
+"""Floors of rooms that stand for themselves here."""
 
 UP = ["driver -> brain Study.on_event", "brain -> search Searcher.assess"]
 """How a report comes in: each room asks the next one once."""
@@ -82,8 +83,7 @@ def room_of(frame: FrameType) -> str:
     package, *places = frame.f_globals.get("__name__", "").split(".")
     if package != "hpsearch" or not places:
         return ""
-    has_floors = places[0] == "running" or places[:2] in (["search", "ranking"], ["store", FACADE])
-    return places[1] if has_floors and len(places) > 1 else places[0]
+    return places[1] if ".".join(places[:2]).startswith(FLOORS) else places[0]
 
 
 def is_public_function(frame: FrameType) -> bool:

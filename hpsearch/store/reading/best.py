@@ -25,7 +25,14 @@ from sqlalchemy import (
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.search.ranking.again import EarlierRepeats, Seeds, Spread, earlier_repeats, spread_of
+from hpsearch.search.ranking.again import (
+    Again,
+    EarlierRepeats,
+    Seeds,
+    Spread,
+    earlier_repeats,
+    spread_of,
+)
 from hpsearch.search.ranking.pareto import pareto_front
 from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import Ranked, Ranking, counts, expectation_of, rank
@@ -125,9 +132,13 @@ def with_again(connection: Connection, study: StudyHead, rows: Sequence[TrialRow
         return
     known = _ranking(connection, study, _repeats(connection, study))
     for row in rows:
-        again = known.again(row) if counts(row) else None
-        for name, value in expectation_of(again).items():
-            setattr(row, name, value)
+        write_again(row, known.again(row) if counts(row) else None)
+
+
+def write_again(row: TrialRow, again: Again | None) -> None:
+    """Write into a trial what comes of it when it is trained again, as `with_again`."""
+    for name, value in expectation_of(again).items():
+        setattr(row, name, value)
 
 
 def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
