@@ -19,7 +19,7 @@ from trials.contract import Goal, Problem, Setting, TaskError
 OPTIMIZERS = ("adamw", "adam", "sgd", "nesterov", "adafactor", "muon")
 SCHEDULES = ("constant", "linear", "cosine", "one_cycle", "step", "wsd")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
-COMPILE = ("never", "always")
+COMPILE = ("auto", "never", "always")
 SMALLER_IS_BETTER = frozenset({
     "loss", "train_loss", "perplexity", "bits_per_byte", "mse", "rmse", "mae", "padding_ratio",
     "peak_memory_bytes", "skipped_steps",
@@ -138,7 +138,12 @@ class Settings:
         "and fp32 on a CPU.",
         choices=PRECISIONS,
     )
-    compile: str = setting("never", "Train the model through torch.compile.", choices=COMPILE)
+    compile: str = setting(
+        "auto",
+        "auto captures steps on a GPU and replays them, always trains the model through "
+        "torch.compile.",
+        choices=COMPILE,
+    )
     patience: int | None = setting(
         None,
         "Stop after this many reports without improvement, those of one step counted once; "

@@ -7,6 +7,7 @@ AdamW, a linear schedule and gradients clipped to norm 1.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import tempfile
@@ -92,14 +93,14 @@ class Hpsearch:
             setup = Setup(
                 self._params, self._job.seed, budget, Path(folder), device=self._job.device
             )
-            run = self._task.start(setup, self.data)
-            for report in run:
-                if report is None:
-                    on_step()
-                    continue
-                tokens = int(self.data.train.lengths.sum())
-                cells = round(tokens / (1 - report.metrics["padding_ratio"]))
-                return Outcome(report.metrics["accuracy"], cells, report.metrics["train_loss"])
+            with contextlib.closing(self._task.start(setup, self.data)) as run:
+                for report in run:
+                    if report is None:
+                        on_step()
+                        continue
+                    tokens = int(self.data.train.lengths.sum())
+                    cells = round(tokens / (1 - report.metrics["padding_ratio"]))
+                    return Outcome(report.metrics["accuracy"], cells, report.metrics["train_loss"])
         raise AssertionError("the run ended without a report")
 
 
@@ -114,10 +115,16 @@ class Floor:
         bucketing: Whether texts of similar length share a batch.
         pad_to: The length that every text is padded to; None for the longest of its batch.
         fused: Whether the optimizer's step is one kernel.
+        compiled: Whether `torch.compile` makes CUDA graphs of its model (`reduce-overhead`).
     """
 
     def __init__(
-        self, job: Job, bucketing: bool = True, pad_to: int | None = None, fused: bool = True
+        self,
+        job: Job,
+        bucketing: bool = True,
+        pad_to: int | None = None,
+        fused: bool = True,
+        compiled: bool = False,
     ) -> None:
         import numpy as np
         import torch
@@ -125,6 +132,7 @@ class Floor:
         from trials.data.batching import epoch_batches
 
         self._job, self.data, self._fused = job, Hpsearch(job).data, fused
+        self._compiled = compiled
         train, padding = self.data.train, self.data.padding
         self._batches = []
         for rows in epoch_batches(train.lengths, job.batch_size, job.seed, 0, bucketing):
@@ -158,10 +166,11 @@ class Floor:
         optimizer = torch.optim.AdamW(groups, fused=self._fused, foreach=False)
         parameters, total, cells = list(model.parameters()), torch.zeros((), device=job.device), 0
         steps = len(self._batches)
+        forward: Any = torch.compile(model, mode="reduce-overhead") if self._compiled else model
         for step, (tokens, mask, labels) in enumerate(self._batches):
             seed_everything(derive(job.seed, Use.STEP, step))
             with precision.autocast():
-                logits = model(input_ids=tokens, attention_mask=mask).logits.float()
+                logits = forward(input_ids=tokens, attention_mask=mask).logits.float()
             loss = torch.nn.functional.cross_entropy(logits, labels)
             loss.backward()  # type: ignore[no-untyped-call,unused-ignore]  # torch leaves it untyped
             torch.nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -397,10 +406,13 @@ def best_precision(job: Job) -> str:
 
 CONTENDERS: dict[str, Callable[[Job], Any]] = {
     "floor": Floor,
+    "floor, compiled": functools.partial(Floor, pad_to=Job.max_length, compiled=True),
     "hpsearch": Hpsearch,
+    "hpsearch, eager": functools.partial(Hpsearch, compile="never"),
     "Trainer": Trainer,
     "Trainer, tuned": TunedTrainer,
     "Accelerate": Accelerate,
     "tutorial": Tutorial,
 }
+NEED_A_GPU = ("floor, compiled", "hpsearch, eager")
 NEED_ACCELERATE = ("Trainer", "Trainer, tuned", "Accelerate")

@@ -61,7 +61,7 @@ class PackedSamples(Samples):
         capacity: int,
         first: int = 0,
     ) -> None:
-        super().__init__(residence, [], [])
+        super().__init__(residence, [])
         self._offsets = inputs.sequences.offsets
         self._capacity = capacity
         self._first = first

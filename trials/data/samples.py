@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from trials.data import ladder
 from trials.data.batching import Ints, Sequences
 from trials.data.residence import Residence
 from trials.data.workload import Batch
@@ -63,6 +64,7 @@ class Padded:
         padding: The token that follows the last of a sequence.
         mask: The name of a tensor that is 1 for tokens and 0 for padding; None for no such tensor.
         always: Whether there is a mask even if it is 1 everywhere.
+        rungs: The ladder of padded lengths; None for the longest of each batch.
     """
 
     def __init__(
@@ -73,21 +75,22 @@ class Padded:
         padding: int,
         mask: str | None = None,
         always: bool = True,
+        rungs: Ints | None = None,
     ) -> None:
+        self.lengths: Ints = sequences.lengths
+        self._rungs = rungs
         self._name = name
         self._padding = padding
         self._mask = mask
         self._always = always
-        self._lengths: Ints = sequences.lengths
         self._tokens = residence.hold(sequences.tokens)
         self._starts = residence.hold(sequences.offsets[:-1])
         self._ends = residence.hold(sequences.offsets[1:])
 
     def gather(self, rows: Ints, index: torch.Tensor) -> Mapping[str, torch.Tensor]:
         """Shape (rows, longest), int64; the longest is known here, without asking the device."""
-        lengths = self._lengths[rows]
-        longest = int(lengths.max())
-        is_padded = int(lengths.min()) < longest
+        longest, _ = self.padded(rows)
+        is_padded = int(self.lengths[rows].min()) < longest
         starts = self._starts.index_select(0, index)[:, None]
         ends = self._ends.index_select(0, index)[:, None]
         places = starts + torch.arange(longest, device=index.device)
@@ -100,13 +103,19 @@ class Padded:
             found[self._mask] = inside.long()
         return found
 
+    def padded(self, rows: Ints) -> tuple[int, bool]:
+        """The padded length of the samples `rows`, and whether it is a rung of the ladder."""
+        longest = int(self.lengths[rows].max())
+        rung = None if self._rungs is None else ladder.fitted(self._rungs, longest)
+        return (longest, False) if rung is None else (rung, True)
+
 
 class Samples:
     """Samples of training or of validation.
 
     Args:
         parts: One of them names its tensor `LABELS`.
-        counted: Lengths whose sum counts as tokens, each of shape (n,); none without tokens.
+        counted: The parts that decide on a batch's shape, and whose lengths count as tokens.
         finish: Changes a batch on the device, in the thread that trains; it may draw random
             numbers.
     """
@@ -115,7 +124,7 @@ class Samples:
         self,
         residence: Residence,
         parts: Sequence[Part],
-        counted: Sequence[Ints],
+        counted: Sequence[Padded] = (),
         finish: Callable[[Batch], Batch] | None = None,
     ) -> None:
         self.residence = residence
@@ -131,16 +140,17 @@ class Samples:
         """The samples `rows` in their place, ready to be sent."""
         index = self.residence.index(rows)
         found: dict[str, torch.Tensor] = {}
-        for part in self._parts:
-            found |= part.gather(rows, index)
+        for each in self._parts:
+            found |= each.gather(rows, index)
         found = {name: self.residence.staged(tensor) for name, tensor in found.items()}
-        tokens, cells = 0, 0
-        for counted in self._counted:
-            lengths = counted[rows]
-            tokens += int(lengths.sum())
-            cells += len(rows) * int(lengths.max())
+        tokens, cells, recurs = 0, 0, True
+        for part in self._counted:
+            padded, is_rung = part.padded(rows)
+            tokens += int(part.lengths[rows].sum())
+            cells += len(rows) * padded
+            recurs = recurs and is_rung
         labels = found.pop(LABELS)
-        return Batch(inputs=found, labels=labels, tokens=tokens, cells=cells)
+        return Batch(found, labels, tokens, cells, recurs)
 
     def deliver(self, batch: Batch) -> Batch:
         """A gathered batch, on the device and finished."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -17,12 +17,29 @@ from trials.devices.precision import Precision
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch on the device, with its size: `cells` counts tokens and padding."""
+    """A micro-batch on the device.
+
+    Args:
+        cells: Tokens and padding.
+        recurs: Whether other batches have its shape: all are padded to the rungs of a ladder.
+    """
 
     inputs: Mapping[str, torch.Tensor]
     labels: torch.Tensor
     tokens: int
     cells: int
+    recurs: bool = False
+
+
+Work = Callable[[Batch], tuple[torch.Tensor, ...]]
+"""Computes tensors from a batch."""
+
+
+class Replay(Protocol):
+    """Does the work of a batch, or replays it where it was captured."""
+
+    def __call__(self, name: str, batch: Batch, work: Work) -> tuple[torch.Tensor, ...]:
+        """The results of `work`; it is known by its name and by the batch's shape."""
 
 
 class Workload(Protocol):
@@ -32,6 +49,10 @@ class Workload(Protocol):
     """On the device it trains on."""
     lengths: Lengths
     """Of the training samples."""
+    baked: Hashable
+    """All that its losses compute with beside weights and a batch, by value."""
+    replay: Replay
+    """Evaluates a batch of the full size."""
 
     def batch(self, rows: Ints) -> Batch:
         """The training samples `rows`, padded to the longest of them."""
@@ -48,6 +69,9 @@ class Workload(Protocol):
 
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch that needs the most memory."""
+
+    def release(self) -> None:
+        """Release the samples; the model and its losses stay."""
 
     def weights(self) -> Weights:
         """The tensors of a checkpoint, which are the model's own."""

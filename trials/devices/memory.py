@@ -27,6 +27,8 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_kept = 0
+"""Bytes that are kept between trials on purpose."""
 _shares: dict[str, float] = {}
 """The share of a GPU that this process keeps to, by the device's name; 1 if it is missing."""
 
@@ -55,11 +57,18 @@ def release_memory() -> None:
 
 
 def allocated_bytes(device: str) -> int | None:
-    """The bytes of a GPU that tensors of this process hold now; None on other devices."""
+    """The bytes of a GPU that tensors of this process hold now, without those that are kept for the
+    next trial; None on other devices."""
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda"):
         return None
-    return int(torch.cuda.memory_allocated(device))
+    return int(torch.cuda.memory_allocated(device)) - _kept
+
+
+def keep(size: int) -> None:
+    """Note that so many bytes are kept for the next trial."""
+    global _kept
+    _kept = size
 
 
 def start_peak(device: torch.device) -> None:

@@ -1,4 +1,5 @@
-"""`torch.compile` for the loss of a run.
+"""The setting `compile`: `torch.compile` for the loss of a run, or captured steps
+(`trials.loop.captured`).
 
 If the compiler is missing or fails, the step is done again without it, and so are all after it.
 """
@@ -11,15 +12,26 @@ from typing import Any, TypeVar
 
 import torch
 
+from trials.devices import processes
 from trials.devices.memory import is_out_of_memory
 from trials.foreign import line_of
+from trials.settings import Settings
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Loss = Callable[[Any], torch.Tensor]
 
-NEVER = "never"
+AUTO, ALWAYS = "auto", "always"
+CAPTURING = {"cuda"}
+"""The types of devices on which steps are captured."""
+
+
+def is_captured(settings: Settings, device: torch.device) -> bool:
+    """True if a run's steps are captured and replayed."""
+    if settings.compile != AUTO or settings.gradient_checkpointing:
+        return False
+    return device.type in CAPTURING and processes.current().size == 1
 
 
 class CompilableLoss:
@@ -39,7 +51,7 @@ class CompilableLoss:
         self._setting = setting
         self._plain = loss_sum
         self._compiled: Loss | None = None
-        is_wanted = setting != NEVER
+        is_wanted = setting == ALWAYS
         self.compiled = is_wanted and processes == 1
         if is_wanted and processes > 1:
             what = "compile: %s has no effect where several processes train one trial"
@@ -77,8 +89,8 @@ class CompilableLoss:
         self.close()
 
     def metrics(self) -> dict[str, float]:
-        """The metric `compiled`, 1 or 0, unless the setting is never."""
-        return {} if self._setting == NEVER else {"compiled": float(self.compiled)}
+        """The metric `compiled`, 1 or 0, if the setting is always."""
+        return {"compiled": float(self.compiled)} if self._setting == ALWAYS else {}
 
     def close(self) -> None:
         """Release the compiled code, which torch would keep, with the model."""

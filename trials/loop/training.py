@@ -24,10 +24,11 @@ from trials.contract import Diverged, Finding, Report, Setup
 from trials.data.batching import Ints
 from trials.data.feed import Feed
 from trials.data.order import BatchOrder
-from trials.data.workload import Workload
+from trials.data.workload import Batch, Workload
 from trials.devices import processes
 from trials.devices.precision import Precision
 from trials.devices.processes import StepCounts
+from trials.loop.captured import CapturedRun
 from trials.loop.compiling import CompilableLoss
 from trials.loop.horizon import Horizon
 from trials.loop.micro_batch import micro_batch_of, unchanged_buffers
@@ -90,6 +91,9 @@ class TrainingRun:
         self._replica = processes.Replica(workload, group)
         loss_sum = self._replica.loss_sum
         self._loss = CompilableLoss(settings.compile, loss_sum, group.size)
+        self._captured = CapturedRun(workload, settings, precision)
+        if settings.ema is None:  # whose weights are evaluated in other places
+            workload.replay = self._captured.replay
         self._micro_batch = micro_batch_of(workload, settings, precision, group.size)
         order = BatchOrder(workload.lengths, settings, setup.seed)
         self._feed = Feed(workload, order, group, settings.data_workers)
@@ -108,6 +112,7 @@ class TrainingRun:
 
     def __iter__(self) -> Iterator[Report | None]:
         """Train: yields None after every optimizer step, and a Report at every level."""
+        self._captured.begin()
         self._fit_micro_batch()
         while True:
             level = self._horizon.level_due(self.position)
@@ -135,9 +140,7 @@ class TrainingRun:
         gradients = self._micro_batch.fitting(
             samples, lambda size: self._attempt(rows, weight, size)
         )
-        updates.unscale()
-        norm = updates.clip()
-        updates.step(rate)
+        norm = updates.apply(rate, self._captured.pool)
         number = self.position.step + 1
         step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
         return step, gradients
@@ -156,7 +159,6 @@ class TrainingRun:
         rank_step = here.step * group.size + group.rank
         seed = derive(self._seed, Use.STEP, rank_step)
         seed_everything(seed)
-        self._updates.zero_grad()
         # On the device: reading it (`.item()`) would wait for the micro-batch to be done.
         loss = torch.zeros((), device=precision.device)
         tokens = cells = 0
@@ -165,16 +167,30 @@ class TrainingRun:
             with self._telemetry.waiting():
                 batch = self._feed.batch(part)
             # Ranks exchange their gradients only with the last micro-batch.
-            is_last = part is parts[-1]
-            with self._replica.synchronised(is_last), precision.autocast():
-                total = self._loss.sum(batch)
-                # Divided by the whole batch, so that its parts add up to the gradient of its mean.
-                share = total / weight
-            self._updates.backward(share)
-            loss += share.detach()
+            is_first, is_last = part is parts[0], part is parts[-1]
+            with self._replica.synchronised(is_last):
+                loss += self._pass(batch, weight, is_first, is_whole=len(part) == size)
             tokens += batch.tokens
             cells += batch.cells
         return _Gradients(loss, tokens, cells)
+
+    def _pass(self, batch: Batch, weight: float, is_first: bool, is_whole: bool) -> torch.Tensor:
+        """The micro-batch's share of the batch's mean loss, whose gradients are added up."""
+        scale = self._updates.scale()
+        if is_whole and self._captured.takes(batch):
+            return self._captured.train(batch, weight, scale, is_first, self._share)
+        if is_first:
+            self._updates.zero_grad()
+        share = self._share(batch, weight)
+        scaled = share * scale
+        scaled.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        return share.detach()
+
+    def _share(self, batch: Batch, weight: float | torch.Tensor) -> torch.Tensor:
+        with self._precision.autocast():
+            total = self._loss.sum(batch)
+            # Divided by the whole batch, so that its parts add up to the gradient of its mean.
+            return total / weight
 
     def _count_step(self, step: TakenStep, gradients: _Gradients, began: float) -> None:
         """Move on by a step that all ranks have taken, and save if it is time to."""
@@ -228,8 +244,9 @@ class TrainingRun:
         self._refuse_divergence(metrics)
         metrics["skipped_steps"] = float(self._updates.skipped)
         metrics["micro_batch"] = float(self._micro_batch.size)
-        metrics |= self._loss.metrics()
-        metrics["peak_memory_bytes"] = telemetry.peak_memory_bytes()
+        metrics |= self._loss.metrics() | self._captured.metrics()
+        peak_bytes = telemetry.peak_memory_bytes()
+        metrics["peak_memory_bytes"] = self._captured.peak_bytes(peak_bytes)
         self.position = replace(self.position, metrics=metrics)
         return metrics
 
@@ -334,7 +351,9 @@ class TrainingRun:
         Returns: `step_seconds`, `evaluation_seconds`, `parameters`, `peak_memory_bytes`,
             `weights_bytes` and `checkpoint_bytes`.
         """
-        self._loss.do_without()  # a first step that compiles says nothing about the others
+        # A first step that compiles or captures says nothing about the others.
+        self._loss.do_without()
+        self._captured.do_without()
         rows = self._feed.order.longest()
         self._fit_micro_batch()
         began = self._clock()
@@ -361,6 +380,7 @@ class TrainingRun:
     def close(self) -> bool:
         """End the threads of data and saves; release the model, gradients and optimizer's state."""
         self._saves.close()
+        self._captured.close()
         self._updates.close()
         self._loss.close()
         self._feed.close()

@@ -11,6 +11,8 @@ from torch import nn
 from trials.loop.optim.depths import depths, hidden_matrices
 from trials.settings import Settings
 
+CAPTURABLE = ("adamw", "adam", "sgd", "nesterov")
+"""Optimizers whose steps do not wait for the device."""
 FACTOR = "factor"
 """The key of a parameter group's factor of the learning rate."""
 
@@ -18,8 +20,15 @@ ParameterGroup = dict[str, Any]
 """Parameters and their options, for an optimizer of torch."""
 
 
-def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.optim.Optimizer:
-    """The optimizer that the settings name, over the model's trainable parameters."""
+def build(
+    model: nn.Module, settings: Settings, device: torch.device, captured: bool = False
+) -> torch.optim.Optimizer:
+    """The optimizer that the settings name, over the model's trainable parameters.
+
+    Args:
+        captured: Whether its steps become a CUDA graph.
+    """
+    capturable = captured and device.type == "cuda"
     rate = settings.learning_rate  # until the first step, which sets its own
     momentum = settings.momentum
     betas = (settings.beta1, settings.beta2)
@@ -28,15 +37,18 @@ def build(model: nn.Module, settings: Settings, device: torch.device) -> torch.o
     if settings.optimizer == "muon":
         return _muon(model, settings, fused)
     groups = parameter_groups(model, settings)
+    of_adam: dict[str, Any] = {
+        "lr": rate, "betas": betas, "eps": epsilon, "fused": fused, "capturable": capturable
+    }  # fmt: skip
     match settings.optimizer:
         case "sgd":
             return torch.optim.SGD(groups, lr=rate, momentum=momentum, fused=fused)
         case "nesterov":
             return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=True, fused=fused)
         case "adam":
-            return torch.optim.Adam(groups, lr=rate, betas=betas, eps=epsilon, fused=fused)
+            return torch.optim.Adam(groups, **of_adam)
         case "adamw":
-            return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=epsilon, fused=fused)
+            return torch.optim.AdamW(groups, **of_adam)
         case "adafactor":
             return torch.optim.Adafactor(groups, lr=rate)
     raise AssertionError(settings.optimizer)

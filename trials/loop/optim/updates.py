@@ -1,17 +1,26 @@
-"""An optimizer step after the gradients: unscale, clip, apply, and average the weights."""
+"""An optimizer step after the gradients: unscale, clip, apply, and average the weights.
+
+Where steps are captured, clipping and the optimizer are one graph; the learning rate is a tensor.
+"""
 
 from __future__ import annotations
 
+import logging
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
+from trials.devices.graphs import Graph, NotCapturableError, Tensors
 from trials.devices.precision import Precision
+from trials.foreign import line_of
+from trials.loop.compiling import is_captured
 from trials.loop.optim import optimizers
 from trials.loop.optim.averaging import Average
 from trials.settings import Settings
+
+log = logging.getLogger(__name__)
 
 
 class Updates:
@@ -27,9 +36,18 @@ class Updates:
     """
 
     def __init__(self, model: nn.Module, settings: Settings, precision: Precision) -> None:
+        device = precision.device
+        self._keeps_gradients = is_captured(settings, device)
+        capturable = settings.optimizer in optimizers.CAPTURABLE and not precision.scales
+        self._is_captured = self._keeps_gradients and capturable
+        self._is_capturable = self._is_captured and device.type == "cuda"
+        self._graph: Graph | None = None
+        self._may_capture = False
         self._max_grad_norm = settings.max_grad_norm
         self._scaler = precision.scaler
-        self._optimizer = optimizers.build(model, settings, precision.device)
+        self._one = torch.ones((), device=device)
+        self._optimizer = optimizers.build(model, settings, device, self._is_captured)
+        self._rates = [self._one.clone() for _ in self._optimizer.param_groups]
         self._parameters = [p for p in model.parameters() if p.requires_grad]
         self._average: Average | None = None
         if settings.ema is not None:
@@ -37,43 +55,69 @@ class Updates:
         self.skipped = 0
 
     def zero_grad(self) -> None:
-        """Forget the gradients of the step before."""
-        self._optimizer.zero_grad(set_to_none=True)
+        """Forget the gradients of the step before; captured steps need them in their places."""
+        self._optimizer.zero_grad(set_to_none=not self._keeps_gradients)
 
-    def backward(self, loss: torch.Tensor) -> None:
-        """Add the gradients of a share of the batch's loss."""
-        scaled = self._scaler.scale(loss)
-        scaled.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    def scale(self) -> torch.Tensor:
+        """The scale of gradients, by which the loss is multiplied: a scalar on the device."""
+        scaled: torch.Tensor = self._scaler.scale(self._one)
+        return scaled
 
-    def unscale(self) -> None:
-        """Divide the gradients by the scale of the loss."""
-        self._scaler.unscale_(self._optimizer)
+    def apply(self, rate: float, pool: Any = None) -> torch.Tensor:
+        """Apply the gradients with the learning rate `rate`, and average the weights.
 
-    def clip(self) -> torch.Tensor:
-        """Limit the gradients by their norm.
+        Args:
+            pool: The memory of the run's graphs, if it has some.
 
-        Returns: Their norm before, left on the device.
+        Returns: The norm of the gradients before they were clipped, left on the device.
         """
+        for group, tensor in zip(self._optimizer.param_groups, self._rates, strict=True):
+            of_group = rate * group[optimizers.FACTOR]
+            # A graph reads the rate from its tensor.
+            group["lr"] = tensor.fill_(of_group) if self._is_captured else of_group
+        norm, is_taken = self._captured_step(pool) if self._is_captured else self._plain_step()
+        if not is_taken:
+            self.skipped += 1
+        elif self._average is not None:
+            self._average.update()
+        return norm
+
+    def _plain_step(self) -> tuple[torch.Tensor, bool]:
+        """The norm of the gradients, and whether the loss scaler has let the step be taken."""
+        scaler = self._scaler
+        scaler.unscale_(self._optimizer)
+        norm = self._clip()
+        # Only the scale shows that a step was skipped: fused optimizers skip it in their kernel.
+        # Reading the scale waits for the device, in fp16 alone: a disabled scaler answers 1.
+        scale = scaler.get_scale()
+        scaler.step(self._optimizer)
+        scaler.update()
+        return norm, scaler.get_scale() >= scale
+
+    def _captured_step(self, pool: Any) -> tuple[torch.Tensor, bool]:
+        if self._graph is not None:
+            return self._graph.replay()[0], True
+        if pool is not None and self._may_capture:
+            try:
+                self._graph = Graph(self._clipped_step, pool)
+                return self._graph.replay()[0], True
+            except NotCapturableError as error:
+                log.warning("updates are not captured, and take longer: %s", line_of(error))
+        # The first step makes the optimizer's state.
+        self._may_capture = not self._optimizer.state
+        return self._clipped_step()[0], True
+
+    def _clipped_step(self) -> Tensors:
+        norm = self._clip()
+        self._optimizer.step()
+        return (norm,)
+
+    def _clip(self) -> torch.Tensor:
         parameters, most = self._parameters, self._max_grad_norm
         if most is not None:
             return nn.utils.clip_grad_norm_(parameters, most)
         gradients = [p.grad for p in parameters if p.grad is not None]
         return nn.utils.get_total_norm(gradients)
-
-    def step(self, rate: float) -> None:
-        """Apply the gradients with the learning rate `rate`, and average the weights."""
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate * group[optimizers.FACTOR]
-        # Only the scale shows that a step was skipped: fused optimizers skip it in their kernel.
-        # Reading the scale waits for the device, in fp16 alone: a disabled scaler answers 1.
-        scaler = self._scaler
-        scale = scaler.get_scale()
-        scaler.step(self._optimizer)
-        scaler.update()
-        if scaler.get_scale() < scale:
-            self.skipped += 1
-        elif self._average is not None:
-            self._average.update()
 
     def averaged(self) -> AbstractContextManager[None]:
         """The context in which the model has the weights to evaluate and to save."""
@@ -96,6 +140,9 @@ class Updates:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a saved state, once the model's saved weights are read."""
         self._optimizer.load_state_dict(state["optimizer"])
+        for group in self._optimizer.param_groups:
+            if "capturable" in group:  # as this run needs it, not as the saved one did
+                group["capturable"] = self._is_capturable
         if self._average is not None:
             self._average.load_state_dict(state["average"])
         of_scaler = state["scaler"]
@@ -106,7 +153,9 @@ class Updates:
 
     def close(self) -> None:
         """Release the gradients and the optimizer's state."""
-        self.zero_grad()
+        self._graph = None
+        if not self._keeps_gradients:
+            self.zero_grad()
         self._optimizer.state.clear()
         self._parameters.clear()
         self._average = None

@@ -22,7 +22,7 @@ from trials.contract import TaskError
 from trials.data import packed_rows
 from trials.data.batching import Sequences
 from trials.descriptions.models import Pretrained, Scratch
-from trials.loop.compiling import NEVER
+from trials.loop.compiling import ALWAYS, is_captured
 from trials.running.randomness import Use, derive, seed_everything
 from trials.settings import Settings
 from trials.tasks.huggingface import lora
@@ -200,14 +200,14 @@ def reads_types(model: transformers.PreTrainedModel, types: Sequences) -> bool:
     return embedded is None or int(types.tokens.max(initial=0)) < embedded
 
 
-def always_masked(model: nn.Module, settings: Settings) -> bool:
+def always_masked(model: nn.Module, settings: Settings, device: torch.device) -> bool:
     """True if a model gets a mask for batches without padding too.
 
     For transformers' own models no mask means the same, without a wait for the device. A model's
-    own code may treat it differently, and a model would be compiled with and without a mask.
+    own code may treat it differently, and a model would be compiled or captured with and without.
     """
     own = type(model).__module__.startswith("transformers.")
-    return not own or settings.compile != NEVER
+    return not own or settings.compile == ALWAYS or is_captured(settings, device)
 
 
 def build(template: Template, settings: Settings, seed: int) -> transformers.PreTrainedModel:

@@ -222,6 +222,7 @@ class ImageWorkload(OneTargetWorkload):
         self._head = ClassHead()
         describe = functools.partial(network.describe, data=data)
         files = NetworkFiles(network.model, device, describe)
+        self.baked = (data.means, data.deviations)
         super().__init__(network.model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
@@ -236,7 +237,7 @@ def _split(
 ) -> SampleSet:
     parts = [Column(residence, "images", images), Column(residence, LABELS, labels)]
     lengths = np.ones(len(labels), dtype=np.int64)
-    samples = Samples(residence, parts, [], finish)
+    samples = Samples(residence, parts, finish=finish)
     return SampleSet(samples, lengths)
 
 

@@ -20,8 +20,9 @@ from torch import nn
 from trials.contract import Setup, TaskError
 from trials.data import packed_rows
 from trials.data.batching import Ints
+from trials.data.ladder import MOST_RUNGS
 from trials.data.residence import Residence
-from trials.data.samples import LABELS, Padded, Part, Samples
+from trials.data.samples import LABELS, Padded, Samples
 from trials.data.workload import Batch
 from trials.descriptions.models import Pretrained, Scratch
 from trials.descriptions.text import PackingSettings
@@ -40,6 +41,7 @@ from trials.tasks.workloads.workload import (
     Measures,
     SampleSet,
     evaluating,
+    ladders,
     sum_of,
 )
 
@@ -69,36 +71,47 @@ class SequenceWorkload(BuiltInWorkload):
         self._model, self._data = model, data
         self._uncached = templates.uncached(model)
         self._weights = data.train.weights
-        masked = templates.always_masked(model, settings)
+        masked = templates.always_masked(model, settings, device)
         residence = Residence.of(data, device)
-
-        def padded(split: Split) -> SampleSet:
-            inputs = Padded(
-                residence, "input_ids", split.inputs, data.padding, "attention_mask", masked
+        scored = self.scored(data)
+        # Sources and targets, which differ in length, have a ladder each.
+        rungs, of_targets = (
+            ladders(train.lengths, validation.lengths, settings, device, MOST_RUNGS // 2)
+            for train, validation in (
+                (data.train.inputs, scored.inputs),
+                (data.train.targets, scored.targets),
             )
-            targets = Padded(residence, LABELS, split.targets, IGNORED)
+        )
+
+        def padded(split: Split, rungs: Ints | None, of_targets: Ints | None) -> SampleSet:
+            inputs = Padded(
+                residence, "input_ids", split.inputs, data.padding, "attention_mask", masked, rungs
+            )
+            targets = Padded(residence, LABELS, split.targets, IGNORED, rungs=of_targets)
             return self.samples_of(split, [inputs, targets], residence)
 
         if isinstance(settings, PackingSettings) and settings.packing:
             train = self._packed(settings, residence)
         else:
-            train = padded(data.train)
+            train = padded(data.train, rungs.training, of_targets.training)
         files = TransformerFiles(model, source.base, data.tokenizer_files, device)
         self.merge, self.take = files.merge, files.take
-        super().__init__(model, files, train, padded(self.scored(data)), settings, device)
+        validation = padded(scored, rungs.evaluation, of_targets.evaluation)
+        self.baked = ()
+        super().__init__(model, files, train, validation, settings, device)
 
     def scored(self, data: SequenceData) -> Split:
         """The validation samples as the model reads them."""
         return data.validation
 
-    def samples_of(self, split: Split, parts: list[Part], residence: Residence) -> SampleSet:
+    def samples_of(self, split: Split, parts: list[Padded], residence: Residence) -> SampleSet:
         """The samples of a split, with every target in the cell of its token.
 
         Args:
             parts: The tokens with their mask, and the targets.
         """
         lengths = split.inputs.lengths
-        return SampleSet(Samples(residence, parts, [lengths]), lengths)
+        return SampleSet(Samples(residence, parts, parts[:1]), lengths)
 
     @staticmethod
     @abc.abstractmethod
@@ -283,7 +296,7 @@ class PairWorkload(SequenceWorkload):
         assert data.scored is not None
         return Split(data.validation.inputs, data.scored.targets)
 
-    def samples_of(self, split: Split, parts: list[Part], residence: Residence) -> SampleSet:
+    def samples_of(self, split: Split, parts: list[Padded], residence: Residence) -> SampleSet:
         """Source and target, each padded by itself; the decoder reads the shifted target."""
         shift = self._model.prepare_decoder_input_ids_from_labels
 
@@ -291,9 +304,8 @@ class PairWorkload(SequenceWorkload):
             decoded = shift(labels=batch.labels)
             return dataclasses.replace(batch, inputs={**batch.inputs, "decoder_input_ids": decoded})
 
-        counted = [split.inputs.lengths, split.targets.lengths]
-        samples = Samples(residence, parts, counted, with_decoder_inputs)
-        return SampleSet(samples, np.stack(counted, axis=1))
+        samples = Samples(residence, parts, parts, with_decoder_inputs)
+        return SampleSet(samples, np.stack([part.lengths for part in parts], axis=1))
 
     def outputs(self, batch: Batch) -> torch.Tensor:
         # The decoder's padding follows its tokens, which do not see it: it needs no mask.

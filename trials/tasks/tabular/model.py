@@ -94,6 +94,7 @@ class TabularWorkload(OneTargetWorkload):
         else:
             self._head = ClassHead()
         files = NetworkFiles(model, device, describe)
+        self.baked = (data.objective,)
         super().__init__(model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
@@ -109,7 +110,7 @@ def _split(residence: Residence, rows: TabularRows) -> SampleSet:
         Column(residence, LABELS, rows.target),
     ]
     lengths = np.ones(len(rows.target), dtype=np.int64)
-    return SampleSet(Samples(residence, parts, []), lengths)
+    return SampleSet(Samples(residence, parts), lengths)
 
 
 class TableModel(ModelInUse):

@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from trials.contract import Setup
-from trials.data.batching import Sequences, cut
+from trials.data.batching import Ints, Sequences, cut
 from trials.data.residence import Residence
 from trials.data.samples import LABELS as TARGETS
 from trials.data.samples import Column, Padded, Part, Samples
@@ -28,7 +28,7 @@ from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
 from trials.tasks.text.task import DESCRIPTION, Text, TextData, tokenise
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead, of_numbers
 from trials.tasks.workloads.in_use import ModelInUse, described
-from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet
+from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet, ladders
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
 
@@ -115,17 +115,26 @@ class TextWorkload(OneTargetWorkload):
         beside = {**data.tokenizer_files, DESCRIPTION: _description(data, settings)}
         files = TransformerFiles(self._model, source.base, beside, device)
         residence = Residence.of(data, device)
-        masked = templates.always_masked(self._model, settings)
+        masked = templates.always_masked(self._model, settings, device)
 
-        def split(texts: Sequences, types: Sequences | None, labels: npt.NDArray[Any]) -> SampleSet:
-            tokens = Padded(residence, "input_ids", texts, data.padding, "attention_mask", masked)
+        def split(
+            texts: Sequences, types: Sequences | None, labels: npt.NDArray[Any], rungs: Ints | None
+        ) -> SampleSet:
+            tokens = Padded(
+                residence, "input_ids", texts, data.padding, "attention_mask", masked, rungs
+            )
             parts: list[Part] = [tokens, Column(residence, TARGETS, labels)]
             if types is not None and templates.reads_types(self._model, types):
-                parts.append(Padded(residence, TOKEN_TYPES, types, padding=0))
-            return SampleSet(Samples(residence, parts, [texts.lengths]), texts.lengths)
+                parts.append(Padded(residence, TOKEN_TYPES, types, padding=0, rungs=rungs))
+            return SampleSet(Samples(residence, parts, [tokens]), texts.lengths)
 
-        train = split(data.train, data.train_types, data.train_labels)
-        validation = split(data.validation, data.validation_types, data.validation_labels)
+        rungs = ladders(data.train.lengths, data.validation.lengths, settings, device)
+        train = split(data.train, data.train_types, data.train_labels, rungs.training)
+        validation = split(
+            data.validation, data.validation_types, data.validation_labels, rungs.evaluation
+        )
+        weights = None if data.class_weights is None else data.class_weights.tobytes()
+        self.baked = (data.target, weights)
         self.merge, self.take = files.merge, files.take
         super().__init__(self._model, files, train, validation, settings, device)
 

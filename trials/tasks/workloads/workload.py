@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,14 @@ import torch
 from torch import nn
 
 from trials.checkpoints.weights import MODEL, Weights, write
+from trials.data import ladder
 from trials.data.batching import Ints, Lengths, cut, longest_batch, totals
 from trials.data.samples import Samples
-from trials.data.workload import Batch
+from trials.data.workload import Batch, Replay, Work
 from trials.devices import processes
 from trials.devices.precision import Precision
 from trials.devices.processes import Group
+from trials.loop.compiling import is_captured
 from trials.loop.micro_batch import MicroBatch, evaluation_batch_of
 from trials.settings import Settings
 from trials.tasks.workloads.heads import Head
@@ -72,6 +74,30 @@ class SampleSet:
 
     samples: Samples
     lengths: Lengths
+
+
+@dataclass(frozen=True)
+class Ladders:
+    """The padded lengths of training and of evaluation; None for the longest of each batch."""
+
+    training: Ints | None = None
+    evaluation: Ints | None = None
+
+
+def ladders(
+    training: Ints,
+    evaluation: Ints,
+    settings: Settings,
+    device: torch.device,
+    most: int = ladder.MOST_RUNGS,
+) -> Ladders:
+    """The ladders of samples with these lengths, if steps on the device are captured."""
+    if not is_captured(settings, device):
+        return Ladders()
+    return Ladders(
+        ladder.of_training(training, settings.batch_size, settings.bucketing, most),
+        ladder.of_evaluation(evaluation, settings.eval_batch_size, most),
+    )
 
 
 Measures = tuple[torch.Tensor, torch.Tensor]
@@ -161,8 +187,18 @@ def sum_of(losses: list[torch.Tensor], group: Group | None = None) -> float:
     return math.fsum(values)
 
 
+def at_once(name: str, batch: Batch, work: Work) -> tuple[torch.Tensor, ...]:
+    """Do a batch's work (a `Replay` that captures nothing)."""
+    return work(batch)
+
+
 class BuiltInWorkload(abc.ABC):
     """A model with its training and its validation samples (a `workload.Workload`)."""
+
+    baked: Hashable
+    """All that the losses compute with beside weights and a batch."""
+    replay: Replay = staticmethod(at_once)
+    """Evaluates a batch."""
 
     def __init__(
         self,
@@ -209,10 +245,20 @@ class BuiltInWorkload(abc.ABC):
             self._batches.rehearse(longest, precision, self._evaluate_batch)
 
     def _evaluate_batch(self, rows: Ints, precision: Precision) -> Measures:
+        def measure(batch: Batch) -> Measures:
+            with precision.autocast():
+                outputs = self.outputs(batch)
+            return self.losses(outputs, batch.labels, 0.0), self.keep(outputs)
+
         batch = self._validation.batch(rows)
-        with precision.autocast():
-            outputs = self.outputs(batch)
-        return self.losses(outputs, batch.labels, 0.0), self.keep(outputs)
+        if len(rows) < self._batches.size:
+            return measure(batch)
+        loss, kept = self.replay(f"evaluation in {precision.name}", batch, measure)
+        return loss, kept
+
+    def release(self) -> None:
+        """Release the samples; the model and its losses stay."""
+        del self.samples, self._validation
 
 
 class OneTargetWorkload(BuiltInWorkload):

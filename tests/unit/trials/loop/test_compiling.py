@@ -8,8 +8,7 @@ import logging
 import pytest
 import torch
 
-from trials.loop.compiling import NEVER, CompilableLoss
-from trials.settings import COMPILE, Settings
+from trials.loop.compiling import CompilableLoss
 
 HARD = {"dropout": 0.3, "batch_size": 16, "micro_batch": 6, "learning_rate": 3e-3}
 BUDGET = {"steps": 6, "report_every": 2}
@@ -43,11 +42,6 @@ def reports_of(lab, out, resume_from=None, stop_after=None, **params):
             break
     run.close()
     return reports
-
-
-def test_the_setting_is_never_where_nothing_is_stated():
-    assert NEVER in COMPILE
-    assert Settings().compile == NEVER
 
 
 @pytest.mark.thorough

@@ -23,20 +23,21 @@ def updates_of(model: nn.Module, precision: str = "fp32", **params: object) -> U
     return Updates(model, Settings.parse(params), Precision(precision, CPU))
 
 
+def take_step(updates: Updates, loss: torch.Tensor) -> None:
+    (loss * updates.scale()).backward()
+    updates.apply(0.1)
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_skipped_step_changes_nothing_and_is_counted(optimizer):
     model = Points().model
     updates = updates_of(model, "fp16", optimizer=optimizer, ema=0.9)
     before = [p.detach().clone() for p in model.parameters()]
-    updates.backward(model(torch.ones(4, 2)).sum() * math.inf)
-    updates.unscale()
-    updates.step(0.1)
+    take_step(updates, model(torch.ones(4, 2)).sum() * math.inf)
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     assert updates.skipped == 1
     updates.zero_grad()
-    updates.backward(model(torch.ones(3, 2)).square().sum())
-    updates.unscale()
-    updates.step(0.1)
+    take_step(updates, model(torch.ones(3, 2)).square().sum())
     assert not all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     assert updates.skipped == 1
 
@@ -107,8 +108,7 @@ def test_a_checkpoint_of_an_averaged_run_holds_both_weights(lab):
 def test_the_factor_of_a_group_multiplies_the_rate_of_the_step():
     model = nn.ModuleDict({"layers": nn.ModuleList([nn.Linear(1, 1)]), "head": nn.Linear(1, 1)})
     updates = updates_of(model, layer_decay=0.5)
-    updates.backward(sum(p.sum() for p in model.parameters()))
-    updates.step(0.1)
+    take_step(updates, sum(p.sum() for p in model.parameters()))
     groups = updates._optimizer.param_groups
     assert {(group[optimizers.FACTOR], group["lr"]) for group in groups} == {
         (1.0, 0.1),

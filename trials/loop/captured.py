@@ -1,0 +1,334 @@
+"""Captured steps: a run's forward and backward passes, evaluations and updates as CUDA graphs.
+
+A small model's kernels are shorter than the time that the processor needs to start them. A graph
+starts all kernels of a pass at once. It works in fixed places: weights, buffers, gradients, a batch
+of one shape. The batch is copied there, and so are the weights of the next trial of the same model
+in this process, which replays the graphs of the one before.
+
+Every pass of a shape that recurs is a replay, its first one too, so that results do not depend on
+what a process has captured before. When a shape is captured, its batch is computed plainly first,
+and both results must agree to rounding. Where they do not, where memory is short, or where a model
+does what cannot be captured, the run goes on without graphs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from trials.data.workload import Batch, Work, Workload
+from trials.devices import memory
+from trials.devices.graphs import Graph, NotCapturableError, RandomState, Tensors, new_pool
+from trials.devices.precision import Precision
+from trials.foreign import line_of
+from trials.loop.compiling import is_captured
+from trials.settings import Settings
+
+log = logging.getLogger(__name__)
+
+ROUNDING = {"fp32": 1e-3, "fp16": 1e-2, "bf16": 5e-2}
+"""The largest difference between a plain pass and a replay, as a share of the plain one's size."""
+MOST = 64
+"""Graphs that a process keeps."""
+MASK = "attention_mask"
+
+Share = Callable[[Batch, torch.Tensor], torch.Tensor]
+"""The loss of a micro-batch, divided by the targets of the whole batch."""
+
+
+@dataclass(frozen=True)
+class _Captured:
+    """A graph with the batch that it reads."""
+
+    graph: Graph
+    batch: Batch
+
+
+class _Places:
+    """The tensors that the graphs of one kind of run work on, and the graphs.
+
+    Args:
+        workload: Its model has the tensors; its constants are read by the graphs.
+    """
+
+    def __init__(self, workload: Workload, device: torch.device) -> None:
+        self.workload = workload
+        self.parameters = list(workload.model.parameters())
+        self.tensors = [tensor.detach() for tensor in _tensors(workload.model)]
+        self.pool = new_pool(device)
+        self.graphs: dict[Hashable, _Captured] = {}
+        self.peak_bytes = 0
+        self.divisor = torch.ones((), device=device)
+        self.scale = torch.ones((), device=device)
+
+    def lend(self, model: nn.Module) -> None:
+        """Move a model of the same kind here, with its weights."""
+        for own, place in zip(_tensors(model), self.tensors, strict=True):
+            place.copy_(own.detach())
+            own.data = place
+        for parameter, former in zip(model.parameters(), self.parameters, strict=True):
+            parameter.grad = former.grad
+        self.parameters = list(model.parameters())
+
+    def gradients(self) -> list[torch.Tensor]:
+        return _gradients(self.parameters)
+
+    def hold(self, model: nn.Module) -> bool:
+        """True if a model's tensors are in their places."""
+        return [t.data_ptr() for t in _tensors(model)] == [t.data_ptr() for t in self.tensors]
+
+    def size_bytes(self) -> int:
+        batches = [captured.batch for captured in self.graphs.values()]
+        inputs = [tensor for batch in batches for tensor in (batch.labels, *batch.inputs.values())]
+        return sum(tensor.nbytes for tensor in (*self.tensors, *self.gradients(), *inputs))
+
+
+_kept: dict[Hashable, _Places] = {}
+"""The places of the last run's kind, for the next run."""
+
+
+def _tensors(model: nn.Module) -> list[torch.Tensor]:
+    return [*model.parameters(), *model.buffers()]
+
+
+def _gradients(parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+class CapturedRun:
+    """The graphs of one run.
+
+    Attributes:
+        captures: Whether they are used.
+    """
+
+    def __init__(self, workload: Workload, settings: Settings, precision: Precision) -> None:
+        self._workload = workload
+        self._precision = precision
+        self._is_wanted = is_captured(settings, precision.device)
+        self.captures = self._is_wanted
+        self._key = _kind(workload, settings, precision) if self.captures else None
+        self._places: _Places | None = None
+
+    def begin(self) -> None:
+        """Move the model to the places of the last run of its kind, before its first step."""
+        kept = _kept.pop(self._key, None) if self.captures else None
+        _drop_kept()
+        if not self.captures:
+            return
+        if kept is not None:
+            kept.lend(self._workload.model)
+        self._places = kept or _Places(self._workload, self._precision.device)
+
+    @property
+    def pool(self) -> object:
+        """The memory of the run's graphs."""
+        return None if self._places is None else self._places.pool
+
+    def takes(self, batch: Batch) -> bool:
+        """True if a batch is replayed."""
+        return self.captures and batch.recurs
+
+    def train(
+        self, batch: Batch, weight: float, scale: torch.Tensor, is_first: bool, share: Share
+    ) -> torch.Tensor:
+        """The loss of a micro-batch, whose gradients are added to those before.
+
+        Args:
+            weight: The targets of the whole batch.
+            scale: Of the gradients, a scalar on the device.
+            is_first: Whether they replace the gradients before.
+            share: Computes the loss.
+        """
+        places = self._places
+        assert places is not None
+        places.divisor.fill_(weight)
+        places.scale.copy_(scale)
+        parameters = places.parameters
+
+        def plainly(batch: Batch) -> Tensors:
+            if is_first:
+                for gradient in places.gradients():
+                    gradient.zero_()
+            loss = share(batch, places.divisor)
+            (loss * places.scale).backward()  # type: ignore[no-untyped-call]  # torch's
+            return (loss.detach(),)
+
+        def in_places(batch: Batch) -> Tensors:
+            trained = [parameter for parameter in parameters if parameter.grad is not None]
+            gradients = _gradients(trained)
+            loss = share(batch, places.divisor)
+            found = torch.autograd.grad(loss * places.scale, trained, materialize_grads=True)
+            # A few kernels, where adding each gradient by itself takes one for each.
+            if is_first:
+                torch._foreach_copy_(gradients, found)
+            else:
+                torch._foreach_add_(gradients, list(found))
+            return (loss.detach(),)
+
+        name = "training" if is_first else "accumulation"
+        (loss,) = self._replayed(name, batch, in_places, plainly)
+        return loss
+
+    def replay(self, name: str, batch: Batch, work: Work) -> Tensors:
+        """A `Replay` of work that changes no gradients."""
+        return self._replayed(name, batch, work, None) if self.takes(batch) else work(batch)
+
+    def _replayed(self, name: str, batch: Batch, work: Work, plainly: Work | None) -> Tensors:
+        """The results of work, from its graph.
+
+        Args:
+            plainly: The same for a pass that trains, without a graph.
+        """
+        places = self._places
+        if places is None:
+            return work(batch)
+        shapes = [(key, *tensor.shape) for key, tensor in batch.inputs.items()]
+        key = (name, *shapes, batch.labels.shape)
+        captured = places.graphs.get(key)
+        if captured is None:
+            captured = self._capture(places, batch, work, plainly)
+            if captured is None:
+                return (plainly or work)(batch)
+            if len(places.graphs) >= MOST:
+                places.graphs.clear()
+            places.graphs[key] = captured
+        _fill(captured.batch, batch)
+        return captured.graph.replay()
+
+    def _capture(
+        self, places: _Places, batch: Batch, work: Work, plainly: Work | None
+    ) -> _Captured | None:
+        """Capture the work of a batch; None if that cannot be."""
+        try:
+            return _captured(places, batch, work, plainly, self._precision)
+        except NotCapturableError as error:
+            self._give_up(line_of(error))
+        except (MemoryError, RuntimeError) as error:
+            if not memory.is_out_of_memory(error):
+                raise
+            self._give_up("memory is short")
+        # After the except block the error and the tensors of its frames are gone.
+        memory.release_memory()
+        return None
+
+    def _give_up(self, why: str) -> None:
+        log.warning("steps are not captured, and take longer: %s", why)
+        self.do_without()
+
+    def do_without(self) -> None:
+        """Compute plainly from now on."""
+        self.captures = False
+        if self._places is not None:
+            self._places.graphs.clear()
+
+    def metrics(self) -> dict[str, float]:
+        """The metric `captured`, 1 or 0, where steps may be captured."""
+        return {"captured": float(self.captures)} if self._is_wanted else {}
+
+    def peak_bytes(self, measured: float) -> float:
+        """The peak of memory, which replays do not show."""
+        if self._places is None:
+            return measured
+        self._places.peak_bytes = max(self._places.peak_bytes, int(measured))
+        return float(self._places.peak_bytes)
+
+    def close(self) -> None:
+        """Keep the graphs for the next run of the same kind."""
+        places, self._places = self._places, None
+        if places is None or not places.graphs or not places.hold(self._workload.model):
+            return
+        if places.workload is self._workload:
+            places.workload.release()
+        _kept[self._key] = places
+        memory.keep(places.size_bytes())
+
+
+def _drop_kept() -> None:
+    if _kept:
+        _kept.clear()
+        memory.release_memory()
+    memory.keep(0)
+
+
+def _kind(workload: Workload, settings: Settings, precision: Precision) -> Hashable:
+    """All that graphs depend on beside the tensors in their places and the shape of a batch."""
+    model = workload.model
+    config = getattr(model, "config", None)
+    tensors = [(*t.shape, t.dtype, t.requires_grad) for t in _tensors(model)]
+    described = repr(model) if config is None else f"{model}{config.to_json_string()}"
+    searched = (settings.dropout, settings.label_smoothing, settings.lora_alpha)
+    return (described, tuple(tensors), workload.baked, searched, precision.name, precision.device)
+
+
+def _captured(
+    places: _Places, batch: Batch, work: Work, plainly: Work | None, precision: Precision
+) -> _Captured:
+    """Capture work, and compare a replay with the plain computation.
+
+    Gradients, buffers and the random state are afterwards what they were before.
+    """
+    static = _copied(batch)
+    if MASK in static.inputs:
+        static.inputs[MASK][0, -1] = 0  # a mask without padding might be left out, in one of both
+    state: list[torch.Tensor] = []
+    if plainly is not None:
+        state = [*places.gradients(), *places.workload.model.buffers()]
+    before = [tensor.clone() for tensor in state]
+    drawn = RandomState(precision.device)
+
+    def computed(work: Callable[[], Tensors]) -> list[torch.Tensor]:
+        """The loss and the gradients of work."""
+        gradients = [] if plainly is None else places.gradients()
+        for gradient in gradients:
+            gradient.zero_()
+        loss = work()[0]
+        if plainly is not None:
+            gradients = [gradient.clone() for gradient in places.gradients()]
+        for tensor, value in zip(state, before, strict=True):
+            tensor.copy_(value)
+        return [loss, *gradients]
+
+    plain = computed(lambda: (plainly or work)(static))
+    if drawn.has_drawn_on_host():
+        raise NotCapturableError("the model draws random numbers on the processor")
+    drawn.restore()
+    graph = Graph(lambda: work(static), places.pool)
+    drawn.restore()
+    _demand_equal(plain, computed(graph.replay), ROUNDING[precision.name])
+    drawn.restore()
+    return _Captured(graph, static)
+
+
+def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], rounding: float) -> None:
+    """Make sure that a replay has the results of the plain computation.
+
+    Raises:
+        NotCapturableError: It has others.
+    """
+    for whole in (slice(0, 1), slice(1, None)):
+        expected, found = plain[whole], replayed[whole]
+        if not expected:
+            continue
+        difference = nn.utils.get_total_norm(torch._foreach_sub(found, expected))
+        size = nn.utils.get_total_norm(expected)
+        off, of = torch.stack([difference.float(), size.float()]).tolist()
+        if off > rounding * of + torch.finfo(torch.float32).tiny:  # false where both are infinite
+            what = "a loss" if whole.start == 0 else "gradients"
+            raise NotCapturableError(f"{what} of a replay differ by {off / of:.1%}")
+
+
+def _copied(batch: Batch) -> Batch:
+    inputs = {name: tensor.clone() for name, tensor in batch.inputs.items()}
+    return replace(batch, inputs=inputs, labels=batch.labels.clone())
+
+
+def _fill(places: Batch, batch: Batch) -> None:
+    """Copy a batch to the places of another of its shape."""
+    for name, place in places.inputs.items():
+        place.copy_(batch.inputs[name])
+    places.labels.copy_(batch.labels)
