@@ -57,7 +57,7 @@ def texts(residence: Residence) -> Stored:
     tokens = Sequences(rng.integers(0, 30_000, offsets[-1]).astype(np.int32), offsets)
     labels = Column(residence, LABELS, rng.integers(0, 5, len(lengths)))
     parts = [Padded(residence, "input_ids", tokens, 0, "attention_mask"), labels]
-    return Stored(Samples(residence, parts, [lengths]), lengths, 32)
+    return Stored(Samples(residence, parts, parts[:1]), lengths, 32)
 
 
 def images(residence: Residence) -> Stored:
@@ -69,7 +69,7 @@ def images(residence: Residence) -> Stored:
         Column(residence, LABELS, np.arange(len(pixels)) % 10),
     ]
     return Stored(
-        Samples(residence, parts, [np.ones(len(pixels), np.int64)]),
+        Samples(residence, parts),
         np.ones(len(pixels), np.int64),
         128,
     )

@@ -1,7 +1,8 @@
 """How many small trials a GPU trains at once: samples a second and trials a minute, by slots.
 
-    python benchmarks/packing.py [--data DIR] [--model PATH] [--samples 2560] [--slots 1 2 4 8 16]
-                                 [--seconds 6] [--eager] [--mps] [--quick] [--json FILE]
+    python benchmarks/packing.py [--data DIR] [--model PATH] [--samples 2560] [--epochs 8]
+                                 [--slots 1 2 4 8 16] [--seconds 6] [--eager] [--mps] [--quick]
+                                 [--json FILE]
 
 Each slot is a process that trains one trial after the other, with its evaluation and checkpoint, as
 a worker does. The slots are started once, and train together for some seconds, first one of them,
@@ -51,7 +52,7 @@ def slot(
     torch.set_num_threads(1)
     job = Job(folder, device())
     settings = {"compile": "never"} if options.eager else {}
-    contender = Hpsearch(job, **settings)
+    contender = Hpsearch(job, options.epochs, **settings)
     contender.train(lambda: None)
     for active in options.slots:
         barrier.wait()
@@ -109,7 +110,7 @@ def measured(folder: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
                 "samples_s": total,
                 "of_first": total / alone,
                 "samples_s_each": total / active,
-                "trials_min": 60 * total / options.samples,
+                "trials_min": 60 * total / (options.samples * options.epochs),
                 "MB_each": max(memory for *_, memory in found),
             }
         )
@@ -125,7 +126,8 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="with train.csv and test.csv")
     parser.add_argument("--model", type=Path, metavar="PATH", help="a pretrained model's folder")
-    parser.add_argument("--samples", type=int, default=2560, help="texts of a trial")
+    parser.add_argument("--samples", type=int, default=2560, help="texts of an epoch")
+    parser.add_argument("--epochs", type=int, default=8, help="of a trial")
     parser.add_argument("--slots", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--seconds", type=float, default=6.0, help="for each number of slots")
     parser.add_argument("--eager", action="store_true", help="do not capture steps")
@@ -134,13 +136,15 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     if options.quick:
-        options.slots, options.samples, options.seconds = [1, 2], 256, 2.0
+        options.slots, options.samples, options.epochs = [1, 2], 256, 1
+        options.seconds = 2.0
     with tempfile.TemporaryDirectory() as name, service(options.mps):
         folder = Path(name)
         make_job(folder, options.data, options.model, options.samples)
         rows = measured(folder, options)
     how = ("eager" if options.eager else "captured") + (", MPS" if options.mps else "")
-    show(f"Trials of {options.samples} texts at once on {device()}, {how}", rows, options.json)
+    what = f"Trials of {options.epochs} epochs of {options.samples} texts"
+    show(f"{what} at once on {device()}, {how}", rows, options.json)
 
 
 if __name__ == "__main__":

@@ -58,13 +58,15 @@ class Hpsearch:
 
     Args:
         job: The job.
+        epochs: Of a trial, which reports at its end.
         settings: Settings of the loop, in addition to those of the job.
     """
 
-    def __init__(self, job: Job, **settings: Any) -> None:
+    def __init__(self, job: Job, epochs: int = 1, **settings: Any) -> None:
         from trials.tasks import load
 
         self._job = job
+        self._epochs = epochs
         part = {
             "kind": "text_classification",
             "train": "train.csv",
@@ -89,7 +91,7 @@ class Hpsearch:
         from trials.running.report_grid import budget_from
 
         with tempfile.TemporaryDirectory() as folder:
-            budget = budget_from({"epochs": 1})
+            budget = budget_from({"epochs": self._epochs, "report_every": self._epochs})
             setup = Setup(
                 self._params, self._job.seed, budget, Path(folder), device=self._job.device
             )

@@ -28,8 +28,9 @@ def of_training(lengths: Ints, batch_size: int, bucketing: bool, most: int = MOS
 
     Returns: Rising lengths.
     """
-    every = -(-len(lengths) // MOST_SAMPLES)
-    some = lengths[::every]
+    some = lengths
+    if len(lengths) > MOST_SAMPLES:
+        some = np.random.default_rng(0).choice(lengths, MOST_SAMPLES, replace=False)
     batches = epoch_batches(some, batch_size, seed=0, epoch=0, bucketing=bucketing)
     longest = [int(some[rows].max()) for rows in batches]
     return rungs(np.array([*longest, lengths.max()]), most)

@@ -89,6 +89,8 @@ class _Places:
 
 _kept: dict[Hashable, _Places] = {}
 """The places of the last run's kind, for the next run."""
+_refused: set[Hashable] = set()
+"""The kinds of run that this process could not capture."""
 
 
 def _tensors(model: nn.Module) -> list[torch.Tensor]:
@@ -111,7 +113,10 @@ class CapturedRun:
         self._precision = precision
         self._is_wanted = is_captured(settings, precision.device)
         self.captures = self._is_wanted
-        self._key = _kind(workload, settings, precision) if self.captures else None
+        self._key: Hashable = None
+        if self._is_wanted:
+            self._key = _kind(workload, settings, precision)
+            self.captures = self._key not in _refused
         self._places: _Places | None = None
 
     def begin(self) -> None:
@@ -123,11 +128,6 @@ class CapturedRun:
         if kept is not None:
             kept.lend(self._workload.model)
         self._places = kept or _Places(self._workload, self._precision.device)
-
-    @property
-    def pool(self) -> object:
-        """The memory of the run's graphs."""
-        return None if self._places is None else self._places.pool
 
     def takes(self, batch: Batch) -> bool:
         """True if a batch is replayed."""
@@ -218,6 +218,7 @@ class CapturedRun:
 
     def _give_up(self, why: str) -> None:
         log.warning("steps are not captured, and take longer: %s", why)
+        _refused.add(self._key)
         self.do_without()
 
     def do_without(self) -> None:
@@ -318,8 +319,8 @@ def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], round
         size = nn.utils.get_total_norm(expected)
         off, of = torch.stack([difference.float(), size.float()]).tolist()
         if off > rounding * of + torch.finfo(torch.float32).tiny:  # false where both are infinite
-            what = "a loss" if whole.start == 0 else "gradients"
-            raise NotCapturableError(f"{what} of a replay differ by {off / of:.1%}")
+            what = "a loss" if whole.start == 0 else "a gradient"
+            raise NotCapturableError(f"{what} of a replay differs by {off / of:.1%}")
 
 
 def _copied(batch: Batch) -> Batch:

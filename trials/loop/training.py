@@ -140,7 +140,7 @@ class TrainingRun:
         gradients = self._micro_batch.fitting(
             samples, lambda size: self._attempt(rows, weight, size)
         )
-        norm = updates.apply(rate, self._captured.pool)
+        norm = updates.apply(rate)
         number = self.position.step + 1
         step = TakenStep(number, rate, samples, weight, gradients.loss, norm)
         return step, gradients

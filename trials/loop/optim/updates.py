@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from trials.devices.graphs import Graph, NotCapturableError, Tensors
+from trials.devices.graphs import Graph, NotCapturableError, Tensors, new_pool
 from trials.devices.precision import Precision
 from trials.foreign import line_of
 from trials.loop.compiling import is_captured
@@ -42,7 +42,7 @@ class Updates:
         self._is_captured = self._keeps_gradients and capturable
         self._is_capturable = self._is_captured and device.type == "cuda"
         self._graph: Graph | None = None
-        self._may_capture = False
+        self._is_first, self._may_capture = True, False
         self._max_grad_norm = settings.max_grad_norm
         self._scaler = precision.scaler
         self._one = torch.ones((), device=device)
@@ -63,11 +63,8 @@ class Updates:
         scaled: torch.Tensor = self._scaler.scale(self._one)
         return scaled
 
-    def apply(self, rate: float, pool: Any = None) -> torch.Tensor:
+    def apply(self, rate: float) -> torch.Tensor:
         """Apply the gradients with the learning rate `rate`, and average the weights.
-
-        Args:
-            pool: The memory of the run's graphs, if it has some.
 
         Returns: The norm of the gradients before they were clipped, left on the device.
         """
@@ -75,7 +72,7 @@ class Updates:
             of_group = rate * group[optimizers.FACTOR]
             # A graph reads the rate from its tensor.
             group["lr"] = tensor.fill_(of_group) if self._is_captured else of_group
-        norm, is_taken = self._captured_step(pool) if self._is_captured else self._plain_step()
+        norm, is_taken = self._captured_step() if self._is_captured else self._plain_step()
         if not is_taken:
             self.skipped += 1
         elif self._average is not None:
@@ -94,17 +91,17 @@ class Updates:
         scaler.update()
         return norm, scaler.get_scale() >= scale
 
-    def _captured_step(self, pool: Any) -> tuple[torch.Tensor, bool]:
+    def _captured_step(self) -> tuple[torch.Tensor, bool]:
         if self._graph is not None:
             return self._graph.replay()[0], True
-        if pool is not None and self._may_capture:
+        if self._may_capture:
             try:
-                self._graph = Graph(self._clipped_step, pool)
+                self._graph = Graph(self._clipped_step, new_pool(self._one.device))
                 return self._graph.replay()[0], True
             except NotCapturableError as error:
                 log.warning("updates are not captured, and take longer: %s", line_of(error))
-        # The first step makes the optimizer's state.
-        self._may_capture = not self._optimizer.state
+        # The first step makes the optimizer's state, and loads what a capture must find loaded.
+        self._may_capture, self._is_first = self._is_first, False
         return self._clipped_step()[0], True
 
     def _clipped_step(self) -> Tensors:

@@ -34,7 +34,7 @@ class Numbered:
             Column(residence, "x", np.arange(COUNT)),
             Column(residence, LABELS, np.arange(COUNT)),
         ]
-        self.samples = Samples(residence, columns, [self.lengths])
+        self.samples = Samples(residence, columns)
         self.ahead: list[list[int]] = []
         self.open = threading.Event()
         self.open.set()

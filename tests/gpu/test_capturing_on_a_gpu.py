@@ -1,0 +1,151 @@
+"""Captured steps on a GPU: exact resumes, warm trials, the losses of plain steps, and what cannot
+be captured."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from trials import tasks
+from trials.contract import Setup
+from trials.devices.graphs import Graph, NotCapturableError, new_pool
+from trials.loop import captured
+from trials.running.report_grid import budget_from
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    """Forgets what other tests have captured."""
+    monkeypatch.setattr(captured, "_kept", {})
+    monkeypatch.setattr(captured, "_refused", set())
+
+
+def texts(folder, rng):
+    lines = ["text,label"]
+    for _ in range(300):
+        label = rng.choice(["good", "bad"])
+        words = " ".join(rng.choices(["a", "the", "day"], k=rng.randint(1, 29)))
+        lines.append(f"{label} {words},{label}")
+    (folder / "train.csv").write_text("\n".join(lines) + "\n")
+    return {"kind": "text_classification", "model": "scratch", "text": "text", "label": "label"}
+
+
+def table(folder, rng):
+    rows = [(rng.gauss(0, 1), rng.choice("abc")) for _ in range(300)]
+    lines = ["x,kind,y", *(f"{x},{kind},{'high' if x > 0 else 'low'}" for x, kind in rows)]
+    (folder / "train.csv").write_text("\n".join(lines) + "\n")
+    return {"kind": "tabular", "target": "y"}
+
+
+def images(folder, rng):
+    pixels = np.random.default_rng(0).integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
+    labels = np.arange(120) % 2
+    pixels[labels == 1, :4] //= 4
+    np.savez(folder / "train.npz", images=pixels, labels=labels)
+    return {"kind": "image_classification", "train": "train.npz"}
+
+
+@pytest.fixture(params=[texts, table, images], ids=lambda make: make.__name__)
+def start(request, tmp_path):
+    part = {"train": "train.csv", "validation": 0.25}
+    task = tasks.load({**part, **request.param(tmp_path, random.Random(0))}, tmp_path)
+
+    def start(name, resume_from=None, seed=1, **params):
+        params = {"learning_rate": 1e-3, "batch_size": 16, **params}
+        setup = Setup(
+            params, seed, budget_from({"epochs": 3}), tmp_path / name, resume_from, device="cuda"
+        )
+        return task.start(setup, task.prepare(params))
+
+    return start
+
+
+def finished(run):
+    reports = [item for item in run if item is not None]
+    run.close()
+    names = ("train_loss", "loss", "accuracy", "captured")
+    return [[report.metrics.get(name) for name in names] for report in reports]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_a_resumed_run_equals_one_that_never_stopped(start, precision):
+    whole = finished(start("whole", precision=precision, micro_batch=8))
+    assert whole[-1][-1] == 1.0, "it was captured"
+    run = start("stopped", precision=precision, micro_batch=8)
+    for _ in run:
+        if run.position.step == 20:
+            break
+    checkpoint = run.save()
+    run.close()
+    captured._kept.clear()
+    resumed = finished(start("stopped", checkpoint, precision=precision, micro_batch=8))
+    assert resumed == whole[-len(resumed) :]
+
+
+def test_the_next_trial_replays_the_graphs_of_the_one_before(start):
+    alone = finished(start("alone", seed=2))
+    captured._kept.clear()
+    finished(start("first", seed=1))
+    (places,) = captured._kept.values()
+    graphs = dict(places.graphs)
+    assert finished(start("second", seed=2)) == alone
+    assert places.graphs == graphs
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd", "muon", "adafactor"])
+def test_captured_losses_are_those_of_plain_steps(start, optimizer):
+    params = {"dropout": 0.0, "optimizer": optimizer, "precision": "fp32"}
+    plain = finished(start("plain", compile="never", **params))
+    found = finished(start("captured", **params))
+    for (loss, *_), (expected, *_) in zip(found, plain, strict=True):
+        assert loss == pytest.approx(expected, rel=0.02, abs=1e-3)
+
+
+class Waits(nn.Module):
+    """Waits for the device, as a loss that reads a number does."""
+
+    def forward(self, x):
+        return x * 1.0 if float(x.detach().sum()) > 0 else x
+
+
+def test_a_model_that_waits_for_the_device_trains_plainly_and_so_does_the_next(start, caplog):
+    for name in ("first", "second"):
+        run = start(name)
+        model = run._workload.model
+        *_, (last, head) = model.named_children()
+        setattr(model, last, nn.Sequential(head, Waits()))
+        with caplog.at_level(logging.WARNING):
+            reports = finished(run)
+        assert reports[-1][-1] == 0.0
+    assert "steps are not captured" in caplog.text
+    assert finished(start("another", dropout=0.1))[-1][-1] == 1.0
+
+
+def test_after_a_capture_that_failed_the_device_draws_and_allocates_as_before():
+    x = torch.randn(64, 64, device="cuda")
+
+    def waits():
+        return (nn.functional.dropout(x, 0.5).sum().cpu(),)
+
+    def draws():
+        return (nn.functional.dropout(x, 0.5),)
+
+    torch.manual_seed(1)
+    (expected,) = draws()
+    with pytest.raises(NotCapturableError):
+        Graph(waits, new_pool(x.device))
+    torch.manual_seed(1)
+    assert torch.equal(draws()[0], expected)
+    graph = Graph(draws, new_pool(x.device))
+    torch.manual_seed(1)
+    assert torch.equal(graph.replay()[0], expected)
+    with pytest.raises(torch.OutOfMemoryError):
+        torch.empty(2**50, device="cuda")
+    torch.cuda.empty_cache()
