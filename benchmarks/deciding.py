@@ -1,6 +1,6 @@
 """What a large study costs its driver: each decision, memory, a resume, and how this grows.
 
-    python benchmarks/deciding.py [--trials 1000 10000] [--repeats 30] [--quick] [--json FILE]
+    python benchmarks/deciding.py [--trials 1000,10000] [--repeats 30] [--quick] [--json FILE]
 
 The studies are made, not run: every trial has 9 reports, on curves that fall towards an end which
 its configuration sets. A tenth of the trials were trained in full, the latest ones wait at the
@@ -22,9 +22,6 @@ The calls of functions are counted beside the times, since they are the same on 
 the driver's own growth is measured: what it takes to load a study from a database and to build its
 brain, and a simulated study in which nothing is trained, by tenths of its trials. The memory of a
 trial is that of a simulated one with a single report, with the sampler at random.
-
-The limits are those that the project keeps to: 10 ms at up to 1,000 trials, and 20 ms at 10,000.
-With `--check` the command fails if the median of a decision is above its limit.
 """
 
 from __future__ import annotations
@@ -33,7 +30,6 @@ import os
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy is imported: decisions are timed on one core
 
-import argparse
 import bisect
 import cProfile
 import gc
@@ -67,7 +63,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from tables import show
+from tables import arguments, show, write
 
 EPOCHS = 27
 PAUSED_AT = tuple(range(1, 10))
@@ -77,10 +73,6 @@ WAITING = 400
 """The latest trials, of which those that are not complete wait at a rung."""
 FULL = 10
 """One trial in so many was trained in full, so that more may go on."""
-LIMITS = {1_000: 10.0, 10_000: 20.0}
-"""Milliseconds that a decision may take in a study of up to so many trials."""
-ONCE = ("resume", "fit")
-"""What is measured beside the decisions, and has no limit."""
 
 STUDY: dict[str, Any] = {
     "study": "deciding",
@@ -267,12 +259,11 @@ def rows_of(trials: int, repeats: int) -> Iterator[dict[str, Any]]:
     decisions = Decisions(MadeStudy(trials))
     once = {"resume": decisions.resume_ms, "fit": decisions.fitting()}
     for name, took in once.items():
-        yield row(name, trials, [took], None)
-    limit = max(ms for most, ms in LIMITS.items() if most <= max(trials, min(LIMITS)))
+        yield row(name, trials, [took])
     for name, decide in decisions.kinds().items():
         decide()  # the first one reads what the others keep
         times = [decide() for _ in range(repeats)]
-        yield row(name, trials, times, limit, calls_of(decide))
+        yield row(name, trials, times, calls_of(decide))
 
 
 def calls_of(decide: Callable[[], float]) -> int:
@@ -282,16 +273,13 @@ def calls_of(decide: Callable[[], float]) -> int:
     return sum(entry.callcount for entry in profile.getstats())  # type: ignore[attr-defined]
 
 
-def row(
-    name: str, trials: int, times: list[float], limit: float | None, calls: int | None = None
-) -> dict[str, Any]:
+def row(name: str, trials: int, times: list[float], calls: int | None = None) -> dict[str, Any]:
     """A row of the table."""
     return {
         "decision": name,
         "trials": trials,
         "median_ms": statistics.median(times),
         "slowest_ms": max(times),
-        "limit_ms": limit,
         "calls": calls,
         "repeats": len(times),
     }
@@ -381,29 +369,19 @@ def growth_row(name: str, trials: int, ms: float | None, size: float | None) -> 
 
 def main() -> None:
     """Measure all decisions in studies of several sizes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    given = arguments(
+        __doc__,
+        {"trials": [1_000], "repeats": 10, "course": 2_000},
+        trials=[1_000, 10_000],
+        repeats=30,
+        course=10_000,
     )
-    parser.add_argument("--trials", type=int, nargs="+", default=[1_000, 10_000])
-    parser.add_argument("--repeats", type=int, default=30)
-    parser.add_argument("--course", type=int, default=10_000, help="trials of the simulated study")
-    parser.add_argument("--quick", action="store_true", help="ten repeats, smaller studies")
-    parser.add_argument("--check", action="store_true", help="fail above a limit")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    repeats = 10 if arguments.quick else arguments.repeats
-    rows = [row for trials in arguments.trials for row in rows_of(trials, repeats)]
-    show("What a decision takes, on one core", rows, arguments.json)
-    course = 2_000 if arguments.quick else arguments.course
-    largest = min(arguments.trials) if arguments.quick else max(arguments.trials)
-    growth = [resumed(largest), *tenths(course), remembered(course // 4)]
-    beside = arguments.json and arguments.json.with_suffix(".growth.json")
-    show("How a study's driver grows", growth, beside)
-    if arguments.check:
-        slow = [row for row in rows if row["limit_ms"] and row["median_ms"] > row["limit_ms"]]
-        if slow:
-            names = ", ".join(f"{row['decision']} at {row['trials']}" for row in slow)
-            raise SystemExit(f"above the limit: {names}")
+    rows = [row for trials in given.trials for row in rows_of(trials, given.repeats)]
+    show("What a decision takes, on one core", rows, None)
+    course = given.course
+    growth = [resumed(max(given.trials)), *tenths(course), remembered(course // 4)]
+    show("How a study's driver grows", growth, None)
+    write([*rows, *growth], given.json)
 
 
 if __name__ == "__main__":

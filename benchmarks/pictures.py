@@ -15,7 +15,6 @@ shows that the command works.
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import re
@@ -33,6 +32,8 @@ import numpy as np
 import yaml
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
+
+from tables import arguments
 
 ROOT = Path(__file__).parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -184,30 +185,24 @@ def last_gap(is_blank: np.ndarray, most: int) -> int:
 
 def main() -> None:
     """Search, and draw what there is to see."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="FOLDER")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER")
-    parser.add_argument("--quick", action="store_true", help="four short trials")
-    arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    given = arguments(__doc__, {}, out=ROOT / "docs", keep=Path)
+    given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = (arguments.keep or Path(temporary)).resolve()
+        folder = (given.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         is_new = not (folder / "hpsearch.db").exists()
-        studying = search(folder, arguments.quick) if is_new else None
+        studying = search(folder, given.quick) if is_new else None
         while studying is not None and not (folder / "hpsearch.db").exists():
             time.sleep(1.0)
         if studying is not None:
             time.sleep(BEGIN_S)
         with dashboard(folder) as address:
-            picture = running_study(address, 2 if arguments.quick else LIVE_AT)
-            save(picture, arguments.out / "dashboard.png")
+            picture = running_study(address, 2 if given.quick else LIVE_AT)
+            save(picture, given.out / "dashboard.png")
         if studying is not None:
             end(studying)
         end(started(folder, "report", "spiral", "-o", "report.html", "--force"))
-        save(top_of_report(folder / "report.html"), arguments.out / "report.png")
+        save(top_of_report(folder / "report.html"), given.out / "report.png")
 
 
 if __name__ == "__main__":
