@@ -119,4 +119,4 @@ def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     hooks = [" ".join([hook["entry"], *hook.get("args", [])]) for hook in repository["hooks"]]
     assert hooks == checks
-    assert size.endswith("density.py")  # it fails nothing
+    assert size.endswith("density.py")  # a limit is looked at before a merge, not before a commit
