@@ -27,6 +27,7 @@ import typer
 from hpsearch.cli.main import app
 from tables import arguments, show
 
+ROOT = Path(__file__).parents[1]
 BRANCHES = (
     ast.If,
     ast.For,
@@ -121,7 +122,7 @@ def measure(folder: Path) -> dict[str, Any]:
     """The figures of all Python files below a folder, without tests."""
     figures = Figures()
     for path in sorted(folder.rglob("*.py")):
-        if "test" not in path.as_posix():
+        if "test" not in path.relative_to(folder).as_posix():
             figures.add(path)
     return figures.row(folder.name)
 
@@ -237,11 +238,10 @@ def main() -> None:
         SystemExit: One is past its limit.
     """
     given = arguments(__doc__, {}, "folders")
-    root = Path(__file__).parents[1]
-    folders: Iterable[Path] = map(Path, given.folders or [root / "hpsearch", root / "trials"])
+    folders: Iterable[Path] = map(Path, given.folders or [ROOT / "hpsearch", ROOT / "trials"])
     show("How full the lines are", [measure(folder) for folder in folders], given.json)
     print(learned())
-    rows = beside_limits(standing(root))
+    rows = beside_limits(standing(ROOT))
     show("\nLimits", rows, None)
     over = [row["what"] for row in rows if row[""]]
     if over:

@@ -73,12 +73,13 @@ def test_the_fullest_room_counts_with_all_that_is_in_it(
 
 @pytest.mark.parametrize("lowered", [None, "lines of tests", "words of documentation"])
 def test_the_check_fails_past_a_limit_and_names_it(
-    density: Any, monkeypatch: pytest.MonkeyPatch, lowered: str | None
+    density: Any, project: Path, monkeypatch: pytest.MonkeyPatch, lowered: str | None
 ) -> None:
     limits = {what: density.Limit(1e9, 0) for what in density.LIMITS}
     if lowered is not None:
-        limits[lowered] = density.Limit(1, 0)
+        limits[lowered] = density.Limit(0, 0)
     monkeypatch.setattr(density, "LIMITS", limits)
+    monkeypatch.setattr(density, "ROOT", project)
     monkeypatch.setattr(sys, "argv", ["density.py"])
     if lowered is None:
         density.main()
