@@ -171,21 +171,30 @@ def finished(source: Source, terms: Terms) -> History:
     return simulate(spec, task.curves(), terms.workers)
 
 
-def told(terms: Terms, study: Study, sources: Sources) -> list[EarlierStudy]:
-    """What the earlier studies of a study tell it."""
+def earlier_ones(terms: Terms, study: Study, rng: np.random.Generator) -> list[Source]:
+    """The earlier studies that a study knows."""
     if study.case not in EARLIER:
         return []
-    tasks = _tasks(terms, study.family)
-    names = [name for name in tasks if name != study.task]
-    rng = np.random.default_rng(derived_seed("sources", study.task, study.seed))
+    names = [name for name in _tasks(terms, study.family) if name != study.task]
     rng.shuffle(names)
-    space = parameters(tasks[study.task].space)
+    names = names[: 1 if study.case == "one" else terms.sources]
+    return [(study.family, name, study.seed) for name in names]
+
+
+def told(terms: Terms, study: Study, sources: Sources) -> list[EarlierStudy]:
+    """What the earlier studies of a study tell it."""
+    rng = _draw(study)
+    space = parameters(_tasks(terms, study.family)[study.task].space)
     found = []
-    for name in names[: 1 if study.case == "one" else terms.sources]:
-        earlier = earlier_study_of(sources[study.family, name, study.seed], space)
+    for source in earlier_ones(terms, study, rng):
+        earlier = earlier_study_of(sources[source], space)
         if earlier is not None:
             found.append(_changed(earlier, study.case, rng))
     return found
+
+
+def _draw(study: Study) -> np.random.Generator:
+    return np.random.default_rng(derived_seed("sources", study.task, study.seed))
 
 
 def _changed(earlier: EarlierStudy, case: str, rng: np.random.Generator) -> EarlierStudy:
@@ -226,10 +235,9 @@ def run_all(
     by_task: Sequence[Sequence[Study]], terms: Terms, jobs: int
 ) -> Iterator[tuple[Study, list[float]]]:
     """Run the earlier studies, and then those of each task as soon as a process is free."""
-    wanted = {}
-    for study in (study for studies in by_task for study in studies if study.case in EARLIER):
-        for name in _tasks(terms, study.family):
-            wanted[study.family, name, study.seed] = True
+    wanted: dict[Source, None] = {}
+    for study in (study for studies in by_task for study in studies):
+        wanted |= dict.fromkeys(earlier_ones(terms, study, _draw(study)))
     with ProcessPoolExecutor(jobs) as pool:
         histories = pool.map(partial(finished, terms=terms), wanted)
         sources = dict(zip(wanted, histories, strict=True))
