@@ -287,7 +287,7 @@ def main() -> None:
     """Run the studies, and print the table."""
     given = tables.arguments(
         __doc__,
-        {"seeds": 2, "trials": 10, "sources": 2, "confidences": ["medium"]},
+        {"seeds": 1, "trials": 6, "sources": 2, "confidences": ["medium"]},
         about=("priors", "earlier"),
         data=Path,
         tasks=Path,
