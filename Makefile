@@ -2,7 +2,7 @@
 # make test      tests of every kind, in some minutes: without those marked thorough, and with fewer random examples
 # make test-all  every test, with all examples
 # make test-processors  what trains, once more as other processors compute, and with two threads
-# make check     lint, types, import contracts, and the size of the product
+# make check     lint, types, import contracts, and the limits of size
 # make docs      the documentation as a site, in build/docs
 PYTHON ?= python3
 VENV := .venv

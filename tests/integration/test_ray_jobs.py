@@ -41,7 +41,7 @@ space: {x: {type: float, low: 0.0, high: 1.0}}
 objective: {metric: loss, direction: minimize}
 budget: {trials: 1, per_trial: {epochs: 2}}
 search: {sampler: random, pruner: none}
-resources: {workers: 1, cpu: 1, gpu: 0}
+resources: {workers: 1, cpu: 1, gpu: 0, stop_grace: 2s}
 """
 
 
