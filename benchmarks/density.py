@@ -58,8 +58,8 @@ class Limit(NamedTuple):
 
 LIMITS = {
     "lines of product": Limit(63_100, 50_000),
-    "lines of benchmarks": Limit(7_600, 7_000),
-    "lines of tests": Limit(63_300, 47_000),
+    "lines of benchmarks": Limit(7_400, 7_000),
+    "lines of tests": Limit(63_400, 47_000),
     "words of documentation": Limit(42_000, 42_000),
     "names in hpsearch/": Limit(15, 11),
     "names in trials/": Limit(14, 8),
