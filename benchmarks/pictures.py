@@ -19,12 +19,13 @@ import io
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,6 @@ COLOURS = 128
 MOST_BYTES = 200_000
 PHONE, LIVE_HEIGHT = 390, 1440
 BETWEEN = (128, 132, 140)
-BEGIN_S = 5.0
-"""After which a study is in its database."""
 WAIT_MS = 120_000.0
 """How long a page may take to show what is waited for."""
 LIVE_AT = 34
@@ -88,6 +87,15 @@ def search(folder: Path, is_quick: bool) -> subprocess.Popen[str]:
     study = {**example, **(QUICK if is_quick else CHANGES)}
     (folder / "study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     return started(folder, "run", "study.yaml", "--quiet")
+
+
+def has_begun(database: Path) -> bool:
+    """True once a study is in its database."""
+    if not database.exists():
+        return False
+    with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.Error):
+        return connection.execute("SELECT id FROM studies").fetchone() is not None
+    return False  # it is being made
 
 
 @contextmanager
@@ -192,10 +200,8 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         is_new = not (folder / "hpsearch.db").exists()
         studying = search(folder, given.quick) if is_new else None
-        while studying is not None and not (folder / "hpsearch.db").exists():
+        while studying is not None and not has_begun(folder / "hpsearch.db"):
             time.sleep(1.0)
-        if studying is not None:
-            time.sleep(BEGIN_S)
         with dashboard(folder) as address:
             picture = running_study(address, 2 if given.quick else LIVE_AT)
             save(picture, given.out / "dashboard.png")
