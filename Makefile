@@ -2,7 +2,7 @@
 # make test      tests of every kind, in some minutes: without those marked thorough, and with fewer random examples
 # make test-all  every test, with all examples
 # make test-processors  what trains, once more as other processors compute, and with two threads
-# make check     lint, types, import contracts, and the size of the product
+# make check     lint, types, import contracts, and the limits of size
 # make docs      the documentation as a site, in build/docs
 PYTHON ?= python3
 VENV := .venv
@@ -27,8 +27,8 @@ PARTS := --no-print-directory --jobs 2 --keep-going computing starting
 # passed with those of this machine; here torch, oneDNN and MKL are held to AVX2, where the machine
 # has more, and to the baseline.
 TRAINS := $(addprefix tests/unit/trials/,adapters loop tasks)
-PROGRAMS := tests/unit/trials/tasks/command
-PROCESSORS := $(PYTEST) $(SHARED_OUT) --quick --ignore $(PROGRAMS) $(TRAINS)
+COMPUTES_NOTHING := $(addprefix --ignore tests/unit/trials/tasks/,command datasets function tabular/test_remarks.py)
+PROCESSORS := $(PYTEST) $(SHARED_OUT) --quick $(COMPUTES_NOTHING) $(TRAINS)
 AVX2 := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=AVX2
 HAS_MORE_THAN_AVX2 := $(BIN)/python -c 'import torch; assert torch.backends.cpu.get_cpu_capability() != "AVX2"' 2>/dev/null
 BASELINE := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE

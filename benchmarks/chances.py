@@ -2,7 +2,7 @@
 
     python benchmarks/chances.py [--tasks FILE] [--data DIR] [--family lcbench,taskset,recorded|all]
                                  [--split develop|report|all] [--trials 10,16] [--workers 2,8]
-                                 [--seeds 2] [--picture FILE] [--json FILE] [--quick]
+                                 [--seeds 2] [--json FILE] [--quick]
 
 Studies run as in `anytime.py`, whose tasks and halves these are. At twelve moments of each, the
 search gives every paused trial a chance to end better than the leader. Such looks are
@@ -11,14 +11,11 @@ the study, in its first half, and late. The truth is the curve's end, also of tr
 there.
 
 The second table has the 90% intervals of trials that are not complete: how many of the true ends
-lie beyond each side, of which a twentieth should. --picture draws the first table (it needs
-matplotlib: pip install ".[benchmarks]").
+lie beyond each side, of which a twentieth should.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +37,7 @@ from races import ours
 from races.curves import METRIC, Task
 from races.race import Terms, moments
 from races.schedule import SPLITS, split, tasks_of
-from tables import show
+from tables import arguments, show, write
 from trials.contract import Diverged
 
 BINS = (0.0, 0.01, 0.03, 0.07, 0.15, 0.3, 0.5, 1.0)
@@ -168,61 +165,32 @@ def interval_rows(intervals: Sequence[Interval]) -> list[dict[str, Any]]:
     return rows
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """A reliability diagram: what came by what was stated, a line for each family and half."""
-    from matplotlib import pyplot as plt
-
-    figure, panels = plt.subplots(1, 2, figsize=(9, 4.2), sharey=True, layout="constrained")
-    for panel, half in zip(panels, ("early", "late"), strict=True):
-        panel.plot([0.001, 1], [0.001, 1], color="0.7", linewidth=1)
-        for family in dict.fromkeys(row["family"] for row in rows):
-            points = [r for r in rows if r["family"] == family and r["half"] == half]
-            stated = [max(point["stated"], 0.001) for point in points]
-            came = [max(point["came"], 0.001) for point in points]
-            width = 2.5 if family == "all" else 1.2
-            panel.plot(stated, came, marker="o", markersize=4, linewidth=width, label=family)
-        panel.set(xscale="log", yscale="log", xlim=(0.001, 1), ylim=(0.001, 1), title=half)
-        panel.set_xlabel("stated probability to beat the leader")
-    panels[0].set_ylabel("share that did")
-    panels[0].legend(frameon=False)
-    figure.savefig(path, dpi=110)
-
-
 def main() -> None:
     """Run the studies and print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    add = parser.add_argument
-    add("--tasks", type=Path, metavar="FILE", help="JSON file with the tasks")
-    add("--data", type=Path, metavar="DIR", help="folder with the tables")
-    add("--family", default="all", help="some of lcbench, taskset, recorded, or all")
-    add("--split", choices=SPLITS, default="all", help="a half of each family")
-    add("--trials", default="10,16", help="budgets, in mean full trials")
-    add("--workers", default="2,8", help="trials in parallel")
-    add("--seeds", type=int, default=2, help="number of seeds, from 0")
-    add("--picture", type=Path, metavar="FILE", help="file for the diagram")
-    add("--json", type=Path, metavar="FILE", help="file for the rows")
-    add("--quick", action="store_true", help="two recorded workloads, one seed, one budget")
-    given = parser.parse_args()
-    if given.quick:
-        given.family, given.seeds, given.trials, given.workers = "recorded", 1, "10", "2"
-    tasks = split(
-        tasks_of(given.family.split(","), given.tasks, given.data, "accuracy"), given.split
+    given = arguments(
+        __doc__,
+        {"family": ["recorded"], "seeds": 1, "trials": [10], "workers": [2]},
+        tasks=Path,
+        data=Path,
+        family=["all"],
+        split=SPLITS,
+        trials=[10, 16],
+        workers=[2, 8],
+        seeds=2,
     )
+    tasks = split(tasks_of(given.family, given.tasks, given.data), given.split)
     tasks = tasks[:2] if given.quick else tasks
     seen = Seen([], [])
     for task in tasks:
-        for trials in map(int, given.trials.split(",")):
-            for workers in map(int, given.workers.split(",")):
+        for trials in given.trials:
+            for workers in given.workers:
                 for seed in range(given.seeds):
                     watch_study(task, Terms(trials, workers), seed, seen)
     chances, intervals = chance_rows(seen.looks), interval_rows(seen.intervals)
     show("The probability to beat the leader: stated, and how often it came", chances, None)
     print()
     show("True ends beyond the sides of 90% intervals (0.05 each is right)", intervals, None)
-    if given.picture is not None:
-        draw(chances, given.picture)
-    if given.json is not None:
-        given.json.write_text(json.dumps({"rows": [*chances, *intervals]}, indent=2) + "\n")
+    write([*chances, *intervals], given.json)
 
 
 if __name__ == "__main__":

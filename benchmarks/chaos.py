@@ -1,6 +1,6 @@
 """Disrupt a real study at random moments, and verify that nothing is lost and nothing is repeated.
 
-    python benchmarks/chaos.py --kills 100 --seed 1 --storage sqlite --storage postgresql
+    python benchmarks/chaos.py --kills 100 --seed 1 --storage sqlite,postgresql
 
 A study with one worker trains for real, on a Ray cluster of three nodes, with real checkpoints. At
 random moments parts of it are killed, stopped, cut off, filled up or damaged, each kind in turn in
@@ -13,18 +13,20 @@ study. If a study ends before all disruptions have been made, another one follow
 ends because its budget is spent, and must not exceed it. The exit code is 1 if any of this does not
 hold.
 
-`--storage` is `sqlite` or `postgresql` for a temporary database, or the URL of another one. A few
-kinds need a temporary database or the right to mount a disk; otherwise they are left out, with a
-message.
+`--storage` is `sqlite` or `postgresql` for a temporary database, or the URL of another. `--kind`
+names some kinds, with commas. Results are not compared with more than one of `--workers`, and
+`--patience` multiplies all timeouts, for a busy machine. `--quick` is a smaller study, disrupted
+sooner, without a tight budget. A few kinds need a temporary database or the right to mount a disk;
+otherwise they are left out, with a message.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,30 +53,16 @@ class Tally:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    options = tables.arguments(
+        __doc__,
+        {},
+        kills=100,
+        seed=0,
+        storage=["sqlite"],
+        kind=list(KINDS),
+        workers=1,
+        patience=1,
     )
-    parser.add_argument("--kills", type=int, default=100, help="disruptions for each storage")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--storage", action="append", help="sqlite, postgresql or a URL; may be repeated"
-    )
-    parser.add_argument(
-        "--kind", action="append", choices=list(KINDS), help="only these kinds; may be repeated"
-    )
-    parser.add_argument(
-        "--workers", type=int, default=1, help="with more than one, results are not compared"
-    )
-    parser.add_argument(
-        "--patience", type=int, default=1, help="multiplies all timeouts, for a busy machine"
-    )
-    parser.add_argument("--json", type=Path, help="also write the table to this file")
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="a smaller study, disrupted sooner, without a tight budget",
-    )
-    options = parser.parse_args()
     rows, failed = [], False
     with tempfile.TemporaryDirectory(prefix="chaos-") as name:
         folder = Path(name)
@@ -84,7 +72,7 @@ def main() -> None:
         nodes = Nodes(options.workers, options.patience)
         try:
             undisturbed = _undisturbed(file, folder) if options.workers == 1 else None
-            for storage in options.storage or ["sqlite"]:
+            for storage in options.storage:
                 for row in _campaign(options, storage, folder, file, nodes, undisturbed):
                     rows.append(row)
                     failed |= bool(row["problems"])
@@ -109,7 +97,7 @@ def _undisturbed(file: Path, folder: Path) -> Results:
 
 
 def _campaign(
-    options: argparse.Namespace,
+    options: Namespace,
     storage: str,
     folder: Path,
     file: Path,
@@ -122,7 +110,7 @@ def _campaign(
     world = World(storage, folder / label, nodes)
     try:
         kinds, without = possible(world)
-        kinds = [kind for kind in kinds if options.kind is None or kind in options.kind]
+        kinds = [kind for kind in kinds if kind in options.kind]
         tallies = {kind: Tally() for kind in kinds}
         ends = Tally()
         schedule = _schedule(kinds, options.kills, draw)
@@ -154,7 +142,7 @@ def _campaign(
 
 
 def _tight_budget(
-    options: argparse.Namespace, world: World, label: str, file: Path, draw: random.Random
+    options: Namespace, world: World, label: str, file: Path, draw: random.Random
 ) -> Tally:
     """Disrupt a study that ends because its budget is spent; it must not spend more."""
     study = Struck(
@@ -194,7 +182,7 @@ def _strike_while_it_runs(
     schedule: list[str],
     tallies: dict[str, Tally],
     draw: random.Random,
-    options: argparse.Namespace,
+    options: Namespace,
 ) -> None:
     study.wait_for_progress()
     while schedule and not study.finished:

@@ -27,10 +27,7 @@ good, over the root of two, with a random sign.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +47,7 @@ from hpsearch.study_file.models import Confirm, StudySpec
 from hpsearch.study_file.reading import parse
 from races.curves import Recorded, recorded_tasks
 from races.schedule import SPLITS, split
+from tables import arguments, show, standard_error, write
 
 EPOCHS = 9
 SECONDS_PER_EPOCH = 10.0
@@ -59,11 +57,6 @@ WORKERS = 4
 CONFIRM = {"top": 3, "seeds": 3}
 NOISES = (0.05, 0.1, 0.2, 0.4)
 """Standard deviations of the noise. That of random configurations' true values is about 0.2."""
-
-HEADINGS = (
-    "noise   raw winner      confirmed       gain           stated too good by  winner's 90%"
-    "  all 90%  repeats"
-)
 
 
 @dataclass(frozen=True)
@@ -186,7 +179,7 @@ def compare(
 
 def mean_and_error(values: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
     """The mean, and its standard error."""
-    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
+    return float(values.mean()), standard_error(list(map(float, values)))
 
 
 # ------------------------------------------------------------------------ recorded second seeds
@@ -269,64 +262,45 @@ def held(task: Recorded, seed: int, seeds: int) -> tuple[list[bool], list[bool]]
     return winner, ties
 
 
-def recorded_rows(studies: int) -> list[dict[str, Any]]:
+def recorded_rows(studies: int, most: int | None) -> list[dict[str, Any]]:
     """For each half and number of repeats, the shares of intervals that hold: the means over
-    workloads, and those of each."""
+    workloads, of which a number may be the most in each half."""
     rows = []
-    for half in SPLITS[:2]:
+    for half in SPLITS[1:]:
         tasks = [t for t in split(recorded_tasks(), half) if any(len(r) > 1 for r in t._file.runs)]
         for seeds in (0, 3, 5):
-            row: dict[str, Any] = {"half": half, "repeats": seeds, "workloads": {}}
-            for task in tasks:
+            row: dict[str, Any] = {"half": half, "repeats": seeds}
+            of_workloads = []
+            for task in tasks[:most]:
                 found = [held(task, seed, seeds) for seed in range(studies)]
                 shares = {}
                 for name, part in (("winner", 0), ("ties", 1)):
                     hits = [hit for each in found for hit in each[part]]
                     shares[name] = fmean(hits) if hits else math.nan
-                row["workloads"][task.name] = shares
+                of_workloads.append(shares)
             for name in ("winner", "ties"):
-                known = [shares[name] for shares in row["workloads"].values()]
+                known = [shares[name] for shares in of_workloads]
                 known = [share for share in known if not math.isnan(share)]
                 row[name] = fmean(known) if known else math.nan
             rows.append(row)
-            print(f"{half:8}  {seeds:7}  {row['winner']:6.1%}  {row['ties']:6.1%}", flush=True)
     return rows
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--studies",
-        type=int,
-        default=200,
-        help="studies of each kind at each noise level (default 200)",
-    )
-    parser.add_argument("--json", type=Path, help="also write all numbers to this file")
-    parser.add_argument("--quick", action="store_true", help="few studies, within some minutes")
-    arguments = parser.parse_args()
-    if arguments.quick:
-        arguments.studies = 4
-    rows = []
+    given = arguments(__doc__, {"studies": 2}, studies=200)
     each = f"{FULL_TRIALS} full trials on {WORKERS} workers"
-    print(f"{arguments.studies} studies per line, each of {each}; {CONFIRM}")
-    print(HEADINGS)
-    for noise in NOISES:
-        row = compare(noise, arguments.studies)
-        rows.append(row)
-        told = "  ".join(
-            f"{row[name][0]:6.3f} ± {row[name][1]:.3f}" for name in ("raw", "confirmed", "gain")
-        )
-        flatters = f"{row['raw_flatters']:5.2f} / {row['confirmed_flatters']:5.2f}"
-        covered = f"{row['winner_covered']:11.1%}  {row['covered']:6.1%}"
-        print(f"{noise:5.2f}  {told}  {flatters:>17}  {covered}  {row['repeats']:7.1f}")
-        sys.stdout.flush()
-    print("half      repeats  winner    ties  (90% intervals that hold one more training)")
-    rows += recorded_rows(max(4, arguments.studies // 8))
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(rows, indent=1))
+    title = f"{given.studies} studies per line, each of {each}; {CONFIRM}"
+    rows = [compare(noise, given.studies) for noise in (NOISES[:1] if given.quick else NOISES)]
+    show(title, [{name: _text(value) for name, value in row.items()} for row in rows], None)
+    recorded = recorded_rows(max(2, given.studies // 8), 1 if given.quick else None)
+    show("90% intervals that hold one more training", recorded, None)
+    write([*rows, *recorded], given.json)
+
+
+def _text(value: float | tuple[float, float]) -> float | str:
+    """A number, or a mean with its error."""
+    return f"{value[0]:.3f} ± {value[1]:.3f}" if isinstance(value, tuple) else value
 
 
 if __name__ == "__main__":

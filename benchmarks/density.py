@@ -1,32 +1,33 @@
-"""How much there is to read and to learn, and how full the lines are, folder by folder.
+"""How much there is to read and to learn, and how full the lines are, beside the limits.
 
     python benchmarks/density.py [FOLDER ...] [--json FILE]
 
-`make check` prints this, so that growth is seen: lines, code lines (without blank ones, comments
-and docstrings) and files of the product, the commands and options of the command line, and the
-words of the documentation.
+`make check` prints this and fails past a limit: lines of the product, of benchmarks and of tests,
+words of the documentation, names at the top of both packages, and how full the lines are in the
+fullest room. A limit is not raised; whoever needs more than it allows takes something else away, or
+writes the reason into a decision. Where a figure has not come down to its aim, the limit is today's
+figure, rounded up, and is lowered with it.
 
 Code is easy to read if each line has one thought. Well-written libraries have 1.1 to 1.5
 expressions and 0.12 to 0.24 branches per code line, and 1 to 16 comprehensions in 1,000 lines.
-These figures are a guide, not limits: breaking a line does not make a thought simpler.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import collections
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
 from hpsearch.cli.main import app
-from tables import show
+from tables import arguments, show
 
+ROOT = Path(__file__).parents[1]
 BRANCHES = (
     ast.If,
     ast.For,
@@ -44,8 +45,27 @@ SHORTEST = 6
 """Functions with fewer code lines are left out of the means: their figures are too extreme."""
 WIDEST = 100
 MANY_ARGUMENTS = 6
-MOST_WORDS = 42_000
-"""The limit of the documentation: README.md, CONTRIBUTING.md and the pages of docs/."""
+FEWEST = 10
+"""A room with fewer functions that count has no density."""
+
+
+class Limit(NamedTuple):
+    """The most that a figure may be, and what it should come to."""
+
+    most: float
+    aim: float
+
+
+LIMITS = {
+    "lines of product": Limit(63_100, 50_000),
+    "lines of benchmarks": Limit(7_400, 7_000),
+    "lines of tests": Limit(63_400, 47_000),
+    "words of documentation": Limit(42_000, 42_000),
+    "names in hpsearch/": Limit(15, 11),
+    "names in trials/": Limit(14, 8),
+    "expressions a line, fullest room": Limit(2.25, 1.65),
+}
+"""Documentation is README.md, CONTRIBUTING.md and the pages of docs/."""
 
 
 @dataclass
@@ -102,7 +122,7 @@ def measure(folder: Path) -> dict[str, Any]:
     """The figures of all Python files below a folder, without tests."""
     figures = Figures()
     for path in sorted(folder.rglob("*.py")):
-        if "test" not in path.as_posix():
+        if "test" not in path.relative_to(folder).as_posix():
             figures.add(path)
     return figures.row(folder.name)
 
@@ -114,11 +134,53 @@ def learned() -> str:
     return f"hpsearch has {len(commands)} commands with {len(options)} options."
 
 
-def documented(root: Path) -> str:
-    """A sentence on how many words the documentation has, as `wc -w` counts them."""
+def standing(root: Path) -> dict[str, float]:
+    """Today's figure for each limit, of the project in a folder."""
     pages = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*.md")]
-    words = sum(len(page.read_text(encoding="utf-8").split()) for page in pages)
-    return f"The documentation has {words:,} words in {len(pages)} pages; at most {MOST_WORDS:,}."
+    packages = [root / "hpsearch", root / "trials"]
+    rooms = [room for package in packages for room in _names(package)]
+    fullest = max(rooms, key=_expressions)
+    print(f"The fullest room is {fullest.relative_to(root)}.")
+    return {
+        "lines of product": sum(_lines(package) for package in packages),
+        "lines of benchmarks": _lines(root / "benchmarks"),
+        "lines of tests": _lines(root / "tests"),
+        "words of documentation": sum(len(each.read_text("utf-8").split()) for each in pages),
+        "names in hpsearch/": len(_names(packages[0])),
+        "names in trials/": len(_names(packages[1])),
+        "expressions a line, fullest room": round(_expressions(fullest), 2),
+    }
+
+
+def beside_limits(figures: dict[str, float]) -> list[dict[str, Any]]:
+    """A row for each limit; one that is exceeded says so."""
+    rows = []
+    for what, limit in LIMITS.items():
+        row = {"what": what, "today": figures[what], "limit": limit.most, "aim": limit.aim}
+        is_over = figures[what] > limit.most
+        rows.append({**row, "": "TOO MUCH" if is_over else ""})
+    return rows
+
+
+def _names(package: Path) -> list[Path]:
+    """The rooms of a package: its folders and modules that do not begin with an underscore."""
+    inside = [each.parent for each in package.glob("*/__init__.py")]
+    return sorted([*inside, *(each for each in package.glob("*.py") if each.name[0] != "_")])
+
+
+def _lines(folder: Path) -> int:
+    """The lines of all Python files below a folder."""
+    return sum(len(each.read_text("utf-8").splitlines()) for each in folder.rglob("*.py"))
+
+
+def _expressions(room: Path) -> float:
+    """The expressions a code line of a room, a mean over its functions."""
+    figures = Figures()
+    for path in [room] if room.is_file() else room.rglob("*.py"):
+        figures.add(path)
+    if len(figures.expressions) < FEWEST:
+        return 0.0
+    return statistics.mean(figures.expressions)
 
 
 def _commands(command: Any) -> Iterator[Any]:
@@ -170,18 +232,20 @@ def _code_lines(function: Function, rows: list[str]) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--quick", action="store_true", help="no effect; this benchmark takes seconds"
-    )
-    given = parser.parse_args()
-    here = Path(__file__).parents[1]
-    folders = given.folders or [here / "hpsearch", here / "trials"]
+    """Print all figures.
+
+    Raises:
+        SystemExit: One is past its limit.
+    """
+    given = arguments(__doc__, {}, "folders")
+    folders: Iterable[Path] = map(Path, given.folders or [ROOT / "hpsearch", ROOT / "trials"])
     show("How full the lines are", [measure(folder) for folder in folders], given.json)
     print(learned())
-    print(documented(here))
+    rows = beside_limits(standing(ROOT))
+    show("\nLimits", rows, None)
+    over = [row["what"] for row in rows if row[""]]
+    if over:
+        raise SystemExit(f"past the limit: {', '.join(over)}; see benchmarks/density.py")
 
 
 if __name__ == "__main__":

@@ -10,18 +10,16 @@ that gathers a whole batch at once from the same arrays.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from tables import show
+from tables import arguments, show
 from trials.data.batching import Ints, Sequences
 from trials.data.feed import Feed
 from trials.data.order import BatchOrder
@@ -142,33 +140,21 @@ def waits_ms(batches: Batches, data: Stored, steps: int, step_s: float) -> tuple
 
 def main() -> None:
     """Measure the contenders in turn, and print medians."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--step-ms", type=float, default=5.0, help="duration of the stand-in for a step"
-    )
-    parser.add_argument("--quick", action="store_true", help="one repeat of 20 steps")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    steps, repeats = (20, 1) if arguments.quick else (arguments.steps, arguments.repeats)
+    given = arguments(__doc__, {"steps": 20, "repeats": 1}, steps=300, repeats=3, step_ms=5.0)
     residence = Residence(torch.device("cpu"), resident=False)
     rows = []
     for name, data in (("texts", texts(residence)), ("images", images(residence))):
         found: dict[str, list[tuple[float, float]]] = {contender: [] for contender in CONTENDERS}
-        for _ in range(repeats):
+        for _ in range(given.repeats):
             for contender, batches in CONTENDERS.items():
-                found[contender].append(waits_ms(batches, data, steps, arguments.step_ms / 1000))
+                found[contender].append(waits_ms(batches, data, given.steps, given.step_ms / 1000))
         for contender, waits in found.items():
             first, others = (statistics.median(each) for each in zip(*waits, strict=True))
             rows.append(
                 {"data": name, "gathered by": contender, "first_wait_ms": first, "wait_ms": others}
             )
-    show(
-        f"Waiting time for a batch, {steps} steps of {arguments.step_ms:g} ms", rows, arguments.json
-    )
+    title = f"Waiting time for a batch, {given.steps} steps of {given.step_ms:g} ms"
+    show(title, rows, given.json)
 
 
 if __name__ == "__main__":

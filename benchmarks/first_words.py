@@ -13,7 +13,6 @@ left out.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -26,7 +25,7 @@ from typing import Any
 
 import yaml
 
-from tables import show
+from tables import arguments, show
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 HEARD, ORDERED = "the driver has heard something", "proposal and commit"
@@ -126,21 +125,13 @@ def start_ups(database: str) -> list[float]:
 
 def main() -> None:
     """Measure one run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--trials", type=int, default=12)
-    parser.add_argument("--quick", action="store_true", help="four trials")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--here", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.here:
-        database, began = arguments.here
-        run_here("houses.yaml", database, float(began))
+    if sys.argv[1:2] == ["--here"]:
+        run_here("houses.yaml", sys.argv[2], float(sys.argv[3]))
         return
+    given = arguments(__doc__, {"trials": 4}, trials=12)
     with tempfile.TemporaryDirectory(prefix="first-words-") as folder:
-        rows = measured(4 if arguments.quick else arguments.trials, Path(folder))
-    show("From hpsearch run to the first step", rows, arguments.json)
+        rows = measured(given.trials, Path(folder))
+    show("From hpsearch run to the first step", rows, given.json)
 
 
 if __name__ == "__main__":

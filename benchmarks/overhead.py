@@ -21,7 +21,6 @@ memory in MB, and the time as a multiple of hpsearch's.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -36,7 +35,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tables import show
+from tables import arguments, show
 
 REPORTS = 5
 WARM_UP = 10
@@ -310,43 +309,34 @@ def _median(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
-
-
 def main() -> None:
     """Measure all contenders in turn, and print medians and ratios."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--trials", type=_numbers, default=[1000, 10_000], metavar="N,N")
-    parser.add_argument("--slots", type=_numbers, default=[2, 32], metavar="N,N")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--samplers", default="random,tpe,curve_gp")
-    parser.add_argument("--contenders", default=",".join(CONTENDERS))
-    parser.add_argument("--storage", default="", metavar="URL")
-    parser.add_argument(
-        "--quick", action="store_true", help="one repeat of 60 trials on two slots, without Optuna"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        measure(Load(*json.loads(arguments.one)))
+    if sys.argv[1:2] == ["--one"]:
+        measure(Load(*json.loads(sys.argv[2])))
         return
-    contenders = arguments.contenders.split(",")
-    if arguments.quick:
-        arguments.trials, arguments.slots, arguments.repeats = [60], [2], 1
-        arguments.samplers = "random,tpe"
-        contenders = [each for each in contenders if each != "optuna"]
+    quick = {
+        "trials": [60],
+        "slots": [2],
+        "repeats": 1,
+        "samplers": ["random", "tpe"],
+        "contenders": ["hpsearch", "ray tune"],
+    }
+    given = arguments(
+        __doc__,
+        quick,
+        trials=[1000, 10_000],
+        slots=[2, 32],
+        repeats=3,
+        samplers=["random", "tpe", "curve_gp"],
+        contenders=list(CONTENDERS),
+        storage="",
+    )
     loads = [
-        Load("", sampler, trials, slots, arguments.storage)
-        for trials, slots, sampler in product(
-            arguments.trials, arguments.slots, arguments.samplers.split(",")
-        )
+        Load("", sampler, trials, slots, given.storage)
+        for trials, slots, sampler in product(given.trials, given.slots, given.samplers)
     ]
-    rows = list(rows_of(contenders, loads, arguments.repeats))
-    show("Overhead of a null trial with five reports", rows, arguments.json)
+    rows = list(rows_of(given.contenders, loads, given.repeats))
+    show("Overhead of a null trial with five reports", rows, given.json)
 
 
 if __name__ == "__main__":

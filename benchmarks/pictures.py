@@ -15,17 +15,17 @@ shows that the command works.
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ import numpy as np
 import yaml
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
+
+from tables import arguments
 
 ROOT = Path(__file__).parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -45,8 +47,6 @@ COLOURS = 128
 MOST_BYTES = 200_000
 PHONE, LIVE_HEIGHT = 390, 1440
 BETWEEN = (128, 132, 140)
-BEGIN_S = 5.0
-"""After which a study is in its database."""
 WAIT_MS = 120_000.0
 """How long a page may take to show what is waited for."""
 LIVE_AT = 34
@@ -87,6 +87,15 @@ def search(folder: Path, is_quick: bool) -> subprocess.Popen[str]:
     study = {**example, **(QUICK if is_quick else CHANGES)}
     (folder / "study.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     return started(folder, "run", "study.yaml", "--quiet")
+
+
+def has_begun(database: Path) -> bool:
+    """True once a study is in its database."""
+    if not database.exists():
+        return False
+    with closing(sqlite3.connect(database)) as connection, suppress(sqlite3.Error):
+        return connection.execute("SELECT id FROM studies").fetchone() is not None
+    return False  # it is being made
 
 
 @contextmanager
@@ -184,30 +193,22 @@ def last_gap(is_blank: np.ndarray, most: int) -> int:
 
 def main() -> None:
     """Search, and draw what there is to see."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", metavar="FOLDER")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER")
-    parser.add_argument("--quick", action="store_true", help="four short trials")
-    arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    given = arguments(__doc__, {}, out=ROOT / "docs", keep=Path)
+    given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = (arguments.keep or Path(temporary)).resolve()
+        folder = (given.keep or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         is_new = not (folder / "hpsearch.db").exists()
-        studying = search(folder, arguments.quick) if is_new else None
-        while studying is not None and not (folder / "hpsearch.db").exists():
+        studying = search(folder, given.quick) if is_new else None
+        while studying is not None and not has_begun(folder / "hpsearch.db"):
             time.sleep(1.0)
-        if studying is not None:
-            time.sleep(BEGIN_S)
         with dashboard(folder) as address:
-            picture = running_study(address, 2 if arguments.quick else LIVE_AT)
-            save(picture, arguments.out / "dashboard.png")
+            picture = running_study(address, 2 if given.quick else LIVE_AT)
+            save(picture, given.out / "dashboard.png")
         if studying is not None:
             end(studying)
         end(started(folder, "report", "spiral", "-o", "report.html", "--force"))
-        save(top_of_report(folder / "report.html"), arguments.out / "report.png")
+        save(top_of_report(folder / "report.html"), given.out / "report.png")
 
 
 if __name__ == "__main__":

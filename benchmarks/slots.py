@@ -16,12 +16,12 @@ and their latency.
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import math
 import statistics
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -42,7 +42,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from tables import show
+from tables import arguments, show
 
 REPORTS = 10
 REPORT_S = 3.0
@@ -236,42 +236,38 @@ def on_ray(spec: StudySpec, folder: Path) -> Iterator[Executor]:
             yield executor
 
 
-def measured(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def measured(given: Namespace, folder: Path) -> dict[str, Any]:
     """The row of the table."""
-    slots = arguments.slots
-    spec = spec_of(folder, slots, arguments.sampler)
-    store = TimedStore.open(arguments.storage or f"sqlite:///{folder}/study.db")
+    slots = given.slots
+    spec = spec_of(folder, slots, given.sampler)
+    store = TimedStore.open(given.storage or f"sqlite:///{folder}/study.db")
     store.commits_ms = []
-    meter = Meter(store, slots, arguments.seconds)
+    meter = Meter(store, slots, given.seconds)
     simulated = nullcontext(RealTime(spec, slots))
-    with closing(store), on_ray(spec, folder) if arguments.ray else simulated as executor:
+    with closing(store), on_ray(spec, folder) if given.ray else simulated as executor:
         history = create_study(store, spec, str(folder))
         lease = store.acquire(history.study.id, "slots", spec.resources.lease_s)
         study = build_study(history, spec)
         driver = Driver(study, executor, store, lease, meter.watch, resources=spec.resources)
         meter.driver, meter.executor = driver, executor
         driver.run()
-    return {"slots": f"{slots} {'on Ray' if arguments.ray else 'simulated'}", **meter.row(study)}
+    return {"slots": f"{slots} {'on Ray' if given.ray else 'simulated'}", **meter.row(study)}
 
 
 def main() -> None:
     """Measure one driver."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    given = arguments(
+        __doc__,
+        {"seconds": 20.0},
+        slots=1000,
+        seconds=180.0,
+        sampler="random",
+        storage="",
+        ray=False,
     )
-    parser.add_argument("--slots", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=180.0)
-    parser.add_argument("--sampler", default="random")
-    parser.add_argument("--storage", default="", metavar="URL")
-    parser.add_argument("--ray", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="measure for 20 seconds")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    if arguments.quick:
-        arguments.seconds = 20.0
     with tempfile.TemporaryDirectory(prefix="slots-") as folder:
-        row = measured(arguments, Path(folder))
-    show("A driver's slots, trials of 30 s with ten reports", [row], arguments.json)
+        row = measured(given, Path(folder))
+    show("A driver's slots, trials of 30 s with ten reports", [row], given.json)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ same trials as it loads into an SQLite file in so many seconds, 600 unless `--qu
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -35,11 +34,9 @@ from sqlalchemy import Connection, Table, create_engine, event, func, insert, li
 from sqlalchemy.engine import Engine
 
 from hpsearch.store.connecting.url import parse_url
-from tables import show
+from tables import arguments, show
 
 REPORTS = 10
-REPEATS = 5
-"""Times that each command runs."""
 
 SPEC = """
 study: study-0
@@ -224,7 +221,7 @@ def _page(url: str) -> None:
 
 def measured(url: str, name: str, words: list[str], repeats: int) -> dict[str, Any]:
     """A row of the table: medians over runs of a command."""
-    call = [sys.executable, __file__, "--url", url, "--run", *words]
+    call = [sys.executable, __file__, "--run", url, *words]
     walls, processors, asked = [], [], []
     for _ in range(repeats):
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -298,44 +295,38 @@ def _peer_row(name: str, wall_s: float) -> dict[str, Any]:
 
 def main() -> None:
     """Fill the databases, and print what commands take on each."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--studies", type=int, default=200)
-    parser.add_argument("--trials", type=int, default=5000, help="of each study")
-    parser.add_argument("--quick", action="store_true", help="4 studies of 500 trials, one run")
-    parser.add_argument("--postgresql", metavar="URL")
-    parser.add_argument("--database", type=Path, metavar="FILE")
-    parser.add_argument("--peer", type=float, metavar="SECONDS", default=600.0)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--url", help=argparse.SUPPRESS)
-    parser.add_argument("--run", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.run:
-        in_this_process(arguments.url, arguments.run)
+    if sys.argv[1:2] == ["--run"]:
+        in_this_process(sys.argv[2], sys.argv[3:])
         return
-    studies, trials, repeats = arguments.studies, arguments.trials, REPEATS
-    peer_s = arguments.peer
-    if arguments.quick:
-        studies, trials, repeats, peer_s = 4, 500, 1, min(peer_s, 5.0)
+    given = arguments(
+        __doc__,
+        {"studies": 4, "trials": 500, "peer": 5.0, "repeats": 1},
+        studies=200,
+        trials=5000,
+        repeats=5,
+        postgresql=str,
+        database=Path,
+        peer=600.0,
+    )
+    studies, trials = given.studies, given.trials
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        file = arguments.database or Path(folder) / "hpsearch.db"
+        file = given.database or Path(folder) / "hpsearch.db"
         urls = {"sqlite": f"sqlite:///{file.absolute()}"}
-        if arguments.postgresql:
-            urls["postgresql"] = arguments.postgresql
+        if given.postgresql:
+            urls["postgresql"] = given.postgresql
         for database, url in urls.items():
             if not _is_filled(url):
                 fill(url, studies, trials)
             for name, words in {**COMMANDS, PAGE: [PAGE]}.items():
-                rows.append({"database": database, **measured(url, name, words, repeats)})
+                rows.append({"database": database, **measured(url, name, words, given.repeats)})
             print(f"{database}: {report_ms(url):.2f} ms for the commit of a report", flush=True)
-        if peer_s > 0:
-            rows += with_optuna(peer_s, studies * trials, Path(folder))
+        if given.peer > 0:
+            rows += with_optuna(given.peer, studies * trials, Path(folder))
     title = (
         f"{studies:,} studies of {trials:,} trials with {REPORTS} reports, {os.cpu_count()} cores"
     )
-    show(title, rows, arguments.json)
+    show(title, rows, given.json)
 
 
 if __name__ == "__main__":

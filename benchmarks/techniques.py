@@ -11,7 +11,6 @@ batches, seeding, measuring itself).
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -24,7 +23,7 @@ import torch
 
 from loop import device, make_job
 from loops.contenders import Floor, Hpsearch, Job, Outcome
-from tables import show
+from tables import arguments, show
 from trials.data import residence
 
 WARM_UP = 2
@@ -73,23 +72,17 @@ def ms_a_sample(train: Callable[[Callable[[], None]], Outcome], job: Job, sample
 
 def main() -> None:
     """Measure the variants in turn, and print medians."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    given = arguments(
+        __doc__,
+        {"samples": 256, "repeats": 1, "model": None},
+        data=Path,
+        model=Path,
+        samples=256,
+        repeats=3,
     )
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="a folder with train.csv and test.csv"
-    )
-    parser.add_argument("--model", type=Path, metavar="PATH", help="a pretrained model's folder")
-    parser.add_argument("--samples", type=int, default=256, help="number of training texts")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--quick", action="store_true", help="one repeat on 256 texts, from scratch only"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    arguments = parser.parse_args()
-    samples, repeats = (256, 1) if arguments.quick else (arguments.samples, arguments.repeats)
+    samples, repeats = given.samples, given.repeats
     with tempfile.TemporaryDirectory() as name:
-        make_job(Path(name), arguments.data, None if arguments.quick else arguments.model, samples)
+        make_job(Path(name), given.data, given.model, samples)
         job = Job(Path(name), device())
         contenders = variants(job)
         found: dict[str, list[float]] = {variant: [] for variant in contenders}
@@ -108,7 +101,7 @@ def main() -> None:
         }
         for variant, times in found.items()
     ]
-    show(f"One epoch over {samples} texts", rows, arguments.json)
+    show(f"One epoch over {samples} texts", rows, given.json)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 this project's own recordings.
 
 LCBench (Zimmer et al. 2021, through YAHPO Gym): neural networks on tabular data, 7 hyperparameters,
-52 epochs. The share of errors on the validation data is minimised, as in YAHPO Gym's own suites, or
-optionally the validation cross-entropy. Time is the running maximum of the surrogate's time output.
+52 epochs. The share of errors on the validation data is minimised, as in YAHPO Gym's own suites.
+Time is the running maximum of the surrogate's time output.
 
 TaskSet (Metz et al. 2020, through DyHPO): 1,000 settings of Adam with 8 hyperparameters on
 recurrent text classifiers, with 51 points of the validation loss, each of which costs the same. All
@@ -101,6 +101,20 @@ class Task(Protocol):
         """The curves for one race."""
 
 
+class Scaled:
+    """The scale of a task whose final values are known."""
+
+    _final: Floats
+
+    @property
+    def best(self) -> float:
+        return float(self._final.min())
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self._final))
+
+
 def parameters(space: Mapping[str, Mapping[str, Any]]) -> dict[str, Parameter]:
     """A space as the program reads it from a study file."""
     return {
@@ -135,19 +149,16 @@ LCBENCH_SPACE: dict[str, dict[str, Any]] = {
 """In the order of the surrogate's inputs, after the epoch."""
 
 EPOCHS = 52
-TIME, ACCURACY, CROSS_ENTROPY = 0, 1, 2
-"""Columns of the surrogate's output."""
-LCBENCH_METRICS = {"accuracy": ACCURACY, "cross_entropy": CROSS_ENTROPY}
-"""Metrics to search for. For the accuracy, in percent, the share of errors is minimised."""
+TIME, ACCURACY = 0, 1
+"""Columns of the surrogate's output; the accuracy is in percent."""
 
 
 class LCBenchCurves:
     """The surrogate for one task. Every configuration is computed once, as a whole curve."""
 
-    def __init__(self, folder: Path, encoded: int, metric: str) -> None:
+    def __init__(self, folder: Path, encoded: int) -> None:
         self._session = _session(folder)
         self._encoded = encoded
-        self._metric = LCBENCH_METRICS[metric]
         self._known: dict[tuple[Any, ...], Curve] = {}
 
     def compute(self, configurations: list[dict[str, Any]]) -> list[Curve]:
@@ -163,8 +174,7 @@ class LCBenchCurves:
         (output,) = self._session.run(None, {"x_cat": category, "x_cont": continuous})
         curves = output.reshape(len(rows), EPOCHS, -1).astype(float)
         seconds = np.maximum.accumulate(np.maximum(curves[:, :, TIME], 0.0), axis=1)
-        measured = curves[:, :, self._metric]
-        losses = 1 - measured / 100 if self._metric == ACCURACY else measured
+        losses = 1 - curves[:, :, ACCURACY] / 100
         return [
             Curve(levels, {METRIC: loss}, time) for loss, time in zip(losses, seconds, strict=True)
         ]
@@ -194,12 +204,11 @@ def _session(folder: Path) -> Any:
 
 
 @dataclass(frozen=True)
-class LCBench:
+class LCBench(Scaled):
     """A task of LCBench, named by its OpenML number."""
 
     folder: Path
     name: str
-    metric: str
     family: str = "lcbench"
     unit: str = "epochs"
     total: int = EPOCHS
@@ -211,7 +220,7 @@ class LCBench:
     def curves(self) -> LCBenchCurves:
         """The curves for one race."""
         encoding = json.loads((self.folder / "encoding.json").read_text())["OpenML_task_id"]
-        return LCBenchCurves(self.folder, encoding[self.name], self.metric)
+        return LCBenchCurves(self.folder, encoding[self.name])
 
     @cached_property
     def _random(self) -> list[Curve]:
@@ -223,14 +232,6 @@ class LCBench:
     @cached_property
     def _final(self) -> Floats:
         return np.array([curve.metrics[METRIC][-1] for curve in self._random])
-
-    @property
-    def best(self) -> float:
-        return float(self._final.min())
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self._final))
 
     @property
     def full_seconds(self) -> float:
@@ -245,7 +246,7 @@ class LCBench:
 
 
 @dataclass(frozen=True)
-class TaskSet:
+class TaskSet(Scaled):
     """A table of TaskSet, named by its file."""
 
     folder: Path
@@ -314,14 +315,6 @@ class TaskSet:
         return np.where(np.isnan(self._losses[:, -1]), self.penalty, self._losses[:, -1])
 
     @property
-    def best(self) -> float:
-        return float(self._final.min())
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self._final))
-
-    @property
     def full_seconds(self) -> float:
         return MINUTE * self.total
 
@@ -330,7 +323,7 @@ class TaskSet:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recorded(Scaled):
     """A workload whose training was recorded, named by its study file.
 
     Its resource counts reports, whatever unit the study's budget has.
@@ -404,14 +397,6 @@ class Recorded:
         return np.where(np.isnan(final), self.penalty, np.minimum(final, self.penalty))
 
     @property
-    def best(self) -> float:
-        return float(self._final.min())
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self._final))
-
-    @property
     def full_seconds(self) -> float:
         whole = [curve.seconds[-1] for curve in self._curves if curve.is_finite]
         return float(np.mean(whole))
@@ -423,7 +408,7 @@ def recorded_tasks(folder: Path = RECORDED) -> list[Recorded]:
     return [Recorded(folder, table.stem) for table in tables if table.with_suffix(".yaml").exists()]
 
 
-def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> list[Task]:
+def tasks_in(file: Path | None, data: Path | None, family: str) -> list[Task]:
     """The tasks to race on.
 
     Args:
@@ -433,7 +418,6 @@ def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> 
             has neither.
         family: lcbench, taskset or recorded. TaskSet's tables and recorded workloads are those in
             the file, or else all.
-        metric: The metric to search for on LCBench, one of `LCBENCH_METRICS`.
 
     Raises:
         SystemExit: A task is in no family, or there are no tasks.
@@ -456,7 +440,7 @@ def tasks_in(file: Path | None, data: Path | None, family: str, metric: str) -> 
             )
     tasks: list[Task] = []
     if family == "lcbench":
-        tasks += [LCBench(lcbench, name, metric) for name in wanted if name in known]
+        tasks += [LCBench(lcbench, name) for name in wanted if name in known]
     if family == "taskset":
         tasks += [TaskSet(taskset, name) for name in [n for n in wanted if n in tables] or tables]
     if family == "recorded":

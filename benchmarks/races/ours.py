@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +13,6 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import Changes, History
-from hpsearch.domain.records import Trial
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.ranking.selection import rank
 from hpsearch.simulation import running as simulation
@@ -54,15 +53,15 @@ class Stopwatch:
 
     def on_event(self, event: ev.Event, now: float) -> list[ev.Command]:
         """As the brain does, with the time measured."""
-        began = time.process_time()
-        commands = self._study.on_event(event, now)
-        self.asked_s += time.process_time() - began
-        return commands
+        return self._timed(self._study.on_event, event, now)
 
     def on_tick(self, now: float) -> list[ev.Command]:
         """As the brain does, with the time measured."""
+        return self._timed(self._study.on_tick, now)
+
+    def _timed(self, decide: Callable[..., list[ev.Command]], *facts: Any) -> list[ev.Command]:
         began = time.process_time()
-        commands = self._study.on_tick(now)
+        commands = decide(*facts)
         self.asked_s += time.process_time() - began
         return commands
 
@@ -96,7 +95,6 @@ def race(
     def look(study: Study, until: float) -> None:
         while len(result.regret) < len(looks) and until >= looks[len(result.regret)]:
             result.regret.append(judge.of(recommended(study)))
-            result.seen.append(_regret_of_best_seen(study.history.trials, judge))
 
     def watch(study: Study, changes: Changes, now: float) -> None:
         look(study, now)
@@ -111,9 +109,3 @@ def race(
     result.decisions = sum(len(trial.attempts) for trial in history.trials)
     look(cast(Study, stopwatch), looks[-1])  # it may end early, if no trial can win any more
     return result
-
-
-def _regret_of_best_seen(trials: Sequence[Trial], judge: Judge) -> float:
-    reports = [report for trial in trials for report in trial.reports.values()]
-    seen = [report.value for report in reports if report.value is not None]
-    return judge.regret(min(seen)) if seen else 1.0

@@ -2,127 +2,122 @@
 
 from __future__ import annotations
 
-import importlib
+import logging
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
+import numpy as np
+import optuna
+from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+
 from hpsearch.search.rungs import Verdict
-from races.curves import Task, random_configurations
-from races.race import Contender, Job, Terms
-from races.remote_peers import Program, RemotePeer
+from hpsearch.study_file.space import distribution_of
+from races.curves import METRIC, Task, parameters
+from races.race import Contender, Job
+
+RESOURCE = "epoch"
+NO_TIME = datetime(2000, 1, 1)
+"""Syne Tune's trials have a creation time, which is not used here."""
 
 
-class OneEpochThenTop:
-    """Random configurations for one level each on half the budget, then the best in full."""
+class OptunaPeer:
+    """A sampler of Optuna; every trial is trained in full."""
 
-    def __init__(self, task: Task, seed: int, terms: Terms) -> None:
-        drawn = random_configurations(task.space, terms.trials * task.total // 2, seed)
-        curves, half = task.curves(), terms.trials * task.full_seconds / 2
-        used = accumulate(curves.seconds(params, 1) for params in drawn)
-        self._configurations = [
-            params for params, seconds in zip(drawn, used, strict=True) if seconds <= half
-        ]
-        self._started = 0
-        self._first: dict[int, float] = {}
+    def __init__(self, task: Task, sampler: BaseSampler) -> None:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._study = optuna.create_study(sampler=sampler)
+        space = parameters(task.space)
+        self._space = {name: distribution_of(parameter) for name, parameter in space.items()}
+        self._running: dict[int, optuna.Trial] = {}
 
-    def ask(self) -> Job | None:
-        """A new configuration, or else the best one that has not continued."""
-        if self._started < len(self._configurations):
-            self._started += 1
-            return Job(self._started - 1, self._configurations[self._started - 1])
-        if not self._first:
-            return None
-        best = min(self._first, key=lambda trial: self._first[trial])
-        del self._first[best]
-        return Job(best, self._configurations[best])
+    def ask(self) -> Job:
+        """The sampler's next proposal."""
+        trial = self._study.ask(self._space)
+        self._running[trial.number] = trial
+        return Job(trial.number, trial.params)
 
     def report(self, trial: int, resource: int, value: float) -> Verdict:
-        """Pause every trial after the first level."""
-        if resource > 1:
-            return Verdict.CONTINUE
-        self._first[trial] = value
-        return Verdict.PAUSE
+        """Go on."""
+        return Verdict.CONTINUE
 
     def finish(self, trial: int, resource: int, value: float) -> None:
-        """Learn nothing from it."""
+        """Tell the study that the trial is complete."""
+        self._study.tell(self._running.pop(trial), value)
 
 
-def _of(module: str, name: str) -> Callable[[Task, int, Terms], Contender]:
-    """A peer whose package is imported only when it takes part in a race."""
+class SyneTunePeer:
+    """ASHA of Syne Tune from the first level, called as its `Tuner` does, with default arguments.
+    In its current release this is the stopping variant."""
 
-    def make(task: Task, seed: int, terms: Terms) -> Contender:
+    def __init__(self, task: Task, seed: int) -> None:
         try:
-            peers: Any = importlib.import_module(module)
+            from syne_tune.backend.trial_status import Trial
+            from syne_tune.optimizer import baselines
+            from syne_tune.optimizer.scheduler import SchedulerDecision
         except ModuleNotFoundError as error:
-            raise SystemExit(
-                f"{name} needs the package {error.name}: pip install '.[benchmarks]'"
-            ) from error
-        contender: Contender = getattr(peers, name)(task, seed)
-        return contender
+            raise SystemExit(f"{error}: pip install '.[benchmarks]'") from error
 
-    return make
+        logging.getLogger("syne_tune").setLevel(logging.ERROR)
+        np.random.seed(seed)
+        self._trial, self._continue = Trial, SchedulerDecision.CONTINUE
+        self._scheduler = baselines.ASHA(
+            _domains(task.space),
+            metric=METRIC,
+            time_attr=RESOURCE,
+            max_t=task.total,
+            grace_period=1,
+            random_seed=seed,
+        )
+        self._trials: list[Any] = []
+
+    def ask(self) -> Job:
+        """The scheduler's next suggestion."""
+        suggestion = self._scheduler.suggest()
+        assert suggestion is not None, "a space of numbers is never exhausted"
+        assert suggestion.spawn_new_trial_id, "none of these schedulers pauses trials"
+        trial = self._trial(len(self._trials), dict(suggestion.config or {}), NO_TIME)
+        self._trials.append(trial)
+        self._scheduler.on_trial_add(trial)
+        return Job(trial.trial_id, dict(trial.config))
+
+    def report(self, trial: int, resource: int, value: float) -> Verdict:
+        """The scheduler's decision."""
+        heard = {METRIC: value, RESOURCE: resource}
+        if self._scheduler.on_trial_result(self._trials[trial], heard) == self._continue:
+            return Verdict.CONTINUE
+        self._scheduler.on_trial_remove(self._trials[trial])
+        return Verdict.STOP
+
+    def finish(self, trial: int, resource: int, value: float) -> None:
+        """Tell the scheduler that the trial has ended, after its last result (as `Tuner` does)."""
+        if self.report(trial, resource, value) is Verdict.CONTINUE:
+            heard = {METRIC: value, RESOURCE: resource}
+            self._scheduler.on_trial_complete(self._trials[trial], heard)
 
 
-HERE: dict[str, Callable[[Task, int, Terms], Contender]] = {
-    "random": _of("races.optuna_peers", "random"),
-    "one-epoch": OneEpochThenTop,
-    "optuna-tpe": _of("races.optuna_peers", "tpe"),
-    "optuna-tpe-median": _of("races.optuna_peers", "tpe_median"),
-    "optuna-tpe-halving": _of("races.optuna_peers", "tpe_halving"),
-    "optuna-tpe-hyperband": _of("races.optuna_peers", "tpe_hyperband"),
-    "optuna-gp": _of("races.optuna_peers", "gp"),
-    "syne-asha": _of("races.syne_tune_peers", "asha"),
-    "syne-asha-3": _of("races.syne_tune_peers", "asha_from_3"),
-    "syne-asha-bore": _of("races.syne_tune_peers", "asha_bore"),
-    "syne-asha-cqr": _of("races.syne_tune_peers", "asha_cqr"),
-    "syne-bohb": _of("races.syne_tune_peers", "bohb"),
-    "syne-median": _of("races.syne_tune_peers", "median_stopping"),
-    "syne-cqr": _of("races.syne_tune_peers", "cqr"),
-    "syne-bore": _of("races.syne_tune_peers", "bore"),
-    "syne-evolution": _of("races.syne_tune_peers", "evolution"),
+def _domains(space: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A space of numbers and categories, in Syne Tune's terms."""
+    from syne_tune import config_space
+
+    make = {
+        ("float", False): config_space.uniform,
+        ("float", True): config_space.loguniform,
+        ("int", False): config_space.randint,
+        ("int", True): config_space.lograndint,
+    }
+    found = {}
+    for name, text in space.items():
+        if text["type"] == "categorical":
+            found[name] = config_space.choice(list(text["choices"]))
+        else:
+            found[name] = make[text["type"], text.get("log", False)](text["low"], text["high"])
+    return found
+
+
+PEERS: dict[str, Callable[[Task, int], Contender]] = {
+    "random": lambda task, seed: OptunaPeer(task, RandomSampler(seed=seed)),
+    "optuna-tpe": lambda task, seed: OptunaPeer(task, TPESampler(seed=seed)),
+    "syne-asha": SyneTunePeer,
 }
-"""Peers that run beside hpsearch, by name, each created from a task, a seed and the terms."""
-
-APART: dict[str, Program] = {
-    "neps-priorband": Program("neps", "run_neps.py"),
-    "smac-mf": Program("smac", "run_smac.py"),
-    "ax": Program("ax", "run_ax.py"),
-    "ax-early-stopping": Program("ax", "run_ax.py", ("--early-stopping",)),
-    "hebo": Program("hebo", "run_hebo.py"),
-}
-"""Peers that run in environments of their own, by name."""
-
-PEERS = (*HERE, *APART)
-"""The names of all peers."""
-
-SLOW = {
-    "optuna-gp",
-    "syne-asha-bore",
-    "syne-asha-cqr",
-    "syne-cqr",
-    "syne-bore",
-    "smac-mf",
-    "ax",
-    "ax-early-stopping",
-    "hebo",
-}
-"""Peers that take too long for every budget, number of workers and seed."""
-
-SLOW_TERMS = Terms(trials=40, workers=8)
-"""The races that slow peers take part in."""
-
-
-def contender(
-    name: str, task: Task, seed: int, terms: Terms, cache: Path
-) -> AbstractContextManager[Contender]:
-    """A peer for one race, as long as the context.
-
-    Args:
-        cache: The folder with the environments of peers that run apart.
-    """
-    if name in APART:
-        return RemotePeer(APART[name], cache, task, seed, terms)
-    return nullcontext(HERE[name](task, seed, terms))
+"""The peers by name, each created from a task and a seed."""

@@ -12,8 +12,7 @@ again it flatters early values, so peers are judged a second time by the configu
 value is the best.
 
 The recommendation is judged by its own final value: (value - best) / (median - best), at most 1,
-and 1 as long as there is no recommendation. "Best seen" is the same for the best value reported so
-far, at any resource.
+and 1 as long as there is no recommendation.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ from races.curves import METRIC, Task
 from trials.contract import Diverged
 
 FULL_TRIALS = 40
-"""The budget of a race that names none, and of every result that was written before races named
-it."""
+"""The budget of a race that names none."""
 
 MARKS = 100
 """How many moments of a race are judged, at equal intervals; the last is its end."""
@@ -57,11 +55,7 @@ class Job:
 
 
 class Contender(Protocol):
-    """A method with an ask-and-tell interface. Values are minimised.
-
-    A contender that decides in a process of its own has a method `processor_s` as well, which
-    returns the seconds of processor time that this process has used.
-    """
+    """A method with an ask-and-tell interface. Values are minimised."""
 
     def ask(self) -> Job | None:
         """The next job for a free worker; None to wait until something else happens."""
@@ -82,12 +76,8 @@ class Result:
     family: str
     seed: int
     workers: int
-    metric: str
-    """The metric that is searched for on LCBench."""
     regret: list[float] = field(default_factory=list)
     """The regret of the recommended configuration, at each mark."""
-    seen: list[float] = field(default_factory=list)
-    """The regret of the best value reported, at each mark."""
     latest: list[float] = field(default_factory=list)
     """The regret of the configuration with the best newest value, at each mark; of peers."""
     decisions: int = 0
@@ -154,7 +144,6 @@ class Race:
         self._judge = Judge(task, self._curves)
         self._result = result
         self._free = result.workers
-        self._processor_s = getattr(contender, "processor_s", time.process_time)
         self._coming: list[_Report] = []
         self._order = 0
         self._now = 0.0
@@ -171,9 +160,7 @@ class Race:
             while self._coming and self._coming[0].time <= moment:
                 self._happen(heapq.heappop(self._coming))
                 self._fill()
-            value, params = self._best
-            self._result.regret.append(self._judge.of(params))
-            self._result.seen.append(self._judge.regret(value))
+            self._result.regret.append(self._judge.of(self._best[1]))
             self._result.latest.append(self._judge.of(self._best_newest()))
         self._result.trials = len(self._reached)
         return self._result
@@ -186,9 +173,9 @@ class Race:
     def _fill(self) -> None:
         """Give jobs to free workers, as long as the contender has any."""
         while self._free:
-            began = self._processor_s()
+            began = time.process_time()
             job = self._contender.ask()
-            self._result.deciding_s += self._processor_s() - began
+            self._result.deciding_s += time.process_time() - began
             if job is None:
                 return
             self._result.decisions += 1
@@ -211,13 +198,13 @@ class Race:
         self._newest[job.trial] = value, job.params
         if value < self._best[0]:
             self._best = (value, job.params)
-        began = self._processor_s()
+        began = time.process_time()
         over = diverged or report.level == self._task.total
         if over:
             self._contender.finish(job.trial, report.level, value)
         else:
             over = self._contender.report(job.trial, report.level, value) is not Verdict.CONTINUE
-        self._result.deciding_s += self._processor_s() - began
+        self._result.deciding_s += time.process_time() - began
         if over:
             self._free += 1
         else:

@@ -1,77 +1,172 @@
-"""The tables of a set of races: how each method did, and where hpsearch misses its targets."""
+"""The tables of a set of races: regrets, paired differences from the yardsticks, mean ranks."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from races.race import Result, Terms
-from races.scores import (
-    OURS,
-    PERCENTS,
-    RANDOM,
-    Difference,
-    Field,
-    best_peer,
-    by_latest,
-    difference,
-    fields,
-    lost_tasks,
-    mean_curve,
-    mean_ranks,
-    place,
-    ranks_over_families,
-    reached,
-    standard_error,
-)
-from tables import show
+from races.race import MARKS, Result, Terms
+from tables import show, standard_error
 
-YARDSTICKS = {RANDOM: "random in full", "optuna-tpe": "TPE in full", "syne-asha": "ASHA"}
+PERCENTS = (5, 10, 25, 50, 100)
+"""The marks that tables show, in percent of the budget."""
+OURS = "hpsearch"
+YARDSTICKS = {"random": "random in full", "optuna-tpe": "TPE in full", "syne-asha": "ASHA"}
 """The methods that hpsearch must nowhere be behind."""
+CLEARLY = 2.0
+"""How many standard errors make a difference clear."""
+BEHIND, AHEAD = "BEHIND", "ahead"
+"""Mark clear differences, to the disadvantage and to the advantage of hpsearch."""
 
-BEHIND = "BEHIND"
-"""Marks a difference of more than twice its standard error, to the disadvantage of hpsearch."""
+
+@dataclass(frozen=True)
+class Field:
+    """The races of one family on the same terms: every method on the same tasks and seeds."""
+
+    family: str
+    terms: Terms
+    runs: Mapping[str, Sequence[Result]]
+    """The results of each method, in the order of the methods."""
+    incomplete: Mapping[str, int]
+    """How many races each method lacks that is left out because of it."""
+
+    @property
+    def title(self) -> str:
+        """A line on what is raced."""
+        some = next(iter(self.runs.values()), [])
+        tasks, seeds = {run.task for run in some}, {run.seed for run in some}
+        return (
+            f"{self.family}: {len(tasks)} tasks, {len(seeds)} seeds, "
+            f"{self.terms.trials} trials, {self.terms.workers} workers"
+        )
+
+
+def fields(results: Iterable[Result], methods: Sequence[str]) -> list[Field]:
+    """Results by family and terms, in the order of the results.
+
+    A method that lacks a race which another one has run would be compared on easier or harder
+    tasks, so it is left out.
+    """
+    groups: defaultdict[tuple[str, Terms], list[Result]] = defaultdict(list)
+    for result in results:
+        groups[result.family, result.terms].append(result)
+    return [_field(family, terms, runs, methods) for (family, terms), runs in groups.items()]
+
+
+def _field(family: str, terms: Terms, runs: list[Result], methods: Sequence[str]) -> Field:
+    wanted = {(run.task, run.seed) for run in runs}
+    complete: dict[str, list[Result]] = {}
+    incomplete: dict[str, int] = {}
+    for method in methods:
+        own = [run for run in runs if run.method == method]
+        lacking = len(wanted - {(run.task, run.seed) for run in own})
+        if not lacking:
+            complete[method] = own
+        elif own:
+            incomplete[method] = lacking
+    return Field(family, terms, complete, incomplete)
+
+
+def place(percent: int) -> int:
+    """The index of a percentage of the budget in a result's lists."""
+    return percent * MARKS // 100 - 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of paired differences between the regrets of two methods; above 0 if the first is
+    worse. Its standard error is not a number if there is a single pair."""
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        text = f"{self.mean:+.3f} ± {self.error:.3f}"
+        if self.mean > CLEARLY * self.error:
+            return f"{text} {BEHIND}"
+        return f"{text} {AHEAD}" if -self.mean > CLEARLY * self.error else text
+
+
+def difference(runs: Sequence[Result], others: Sequence[Result], percent: int) -> Difference:
+    """One method's regret minus another's, paired by task and seed, at a percentage.
+
+    The standard error takes the races as independent: it tells what other seeds would show on the
+    same tasks and, roughly, on others like them.
+    """
+    known = {(other.task, other.seed): other.regret[place(percent)] for other in others}
+    pairs = [run.regret[place(percent)] - known[run.task, run.seed] for run in runs]
+    return Difference(statistics.mean(pairs), standard_error(pairs))
+
+
+def by_latest(runs: Sequence[Result]) -> Sequence[Result]:
+    """The same races, judged by the configuration with the best newest value; as they are where
+    this is not known."""
+    return [replace(run, regret=run.latest or run.regret) for run in runs]
+
+
+def mean_ranks(results: Iterable[Result], methods: Sequence[str]) -> dict[str, dict[int, float]]:
+    """The mean rank of each method, from 1, at each percentage; equal regrets share their ranks."""
+    races: defaultdict[tuple[str, int], list[Result]] = defaultdict(list)
+    for result in results:
+        races[result.task, result.seed].append(result)
+    ranks: dict[str, dict[int, list[float]]] = {m: {p: [] for p in PERCENTS} for m in methods}
+    for runs in races.values():
+        for percent in PERCENTS:
+            values = {run.method: run.regret[place(percent)] for run in runs}
+            for method, value in values.items():
+                better = sum(other < value for other in values.values())
+                equal = sum(other == value for other in values.values())
+                ranks[method][percent].append(better + (equal + 1) / 2)
+    return {m: {p: statistics.mean(places) for p, places in of.items()} for m, of in ranks.items()}
+
+
+def ranks_over_families(of_families: Sequence[Field]) -> dict[str, dict[int, float]]:
+    """Mean ranks among the methods that every family has. Families count alike, however many tasks
+    they have."""
+    methods = [m for m in of_families[0].runs if all(m in field.runs for field in of_families)]
+    each = []
+    for field in of_families:
+        results = [run for method in methods for run in field.runs[method]]
+        each.append(mean_ranks(results, methods))
+    return {m: {p: statistics.mean(r[m][p] for r in each) for p in PERCENTS} for m in methods}
 
 
 def report(results: Sequence[Result], methods: Sequence[str]) -> None:
-    """Print the tables of each family, budget and number of workers, and then the targets."""
+    """Print the regrets of each family, budget and number of workers, and then the comparisons."""
     found = fields(results, methods)
     for field in found:
-        _print_field(field)
-    if any(method.startswith(OURS) for field in found for method in field.runs):
-        _print_targets(found)
-
-
-def _print_field(field: Field) -> None:
-    print(f"\n{field.title}\n")
-    for method, lacking in field.incomplete.items():
-        print(f"{method} is left out: it lacks {lacking} of these races\n")
-    if not field.runs:
-        return
-    title = "Regret of the recommendation ± standard error, by share of the budget"
-    show(title, _regrets(field), None)
-    print()
-    ranks = mean_ranks(field.results, list(field.runs))
-    rows = [{"method": m, **{f"{p}%": f"{of[p]:.2f}" for p in PERCENTS}} for m, of in ranks.items()]
-    show("Mean rank of the recommendation", rows, None)
-    print()
-    show("Regret of the best value seen", _seen(field), None)
-    latest = _latest(field)
-    if latest:
+        print(f"\n{field.title}\n")
+        for method, lacking in field.incomplete.items():
+            print(f"{method} is left out: it lacks {lacking} of these races\n")
+        if field.runs:
+            title = "Regret of the recommendation ± standard error, by share of the budget"
+            show(title, _regrets(field), None)
+    comparisons = _comparisons(found)
+    if comparisons:
+        print("\nComparisons\n")
+        title = "Regret of hpsearch minus that of a method ± standard error of paired differences"
+        show(title, comparisons, None)
+        cells = [str(row[f"{p}%"]) for row in comparisons for p in PERCENTS]
+        known = [cell for cell in cells if "nan" not in cell]  # a single race has no error
+        for word in (BEHIND, AHEAD):
+            count = sum(cell.endswith(word) for cell in known)
+            print(f"{word} by more than twice the standard error in {count} of {len(known)}")
+    ranks = _ranks(found)
+    if ranks:
         print()
-        show("Regret of peers that recommend the best newest value", latest, None)
+        show("Mean rank over all families, which count alike", ranks, None)
 
 
-def _regrets(field: Field) -> list[dict[str, object]]:
-    best = best_peer(field.runs)
+def _regrets(field: Field) -> list[dict[str, Any]]:
     rows = []
     for method, runs in field.runs.items():
-        row: dict[str, object] = {"method": method}
+        row: dict[str, Any] = {"method": method}
         for percent in PERCENTS:
-            row[f"{percent}%"] = _with_error([run.regret[place(percent)] for run in runs])
-        row["%_to_best_peer"] = None if best is None else reached(mean_curve(runs), best[1])
-        row["tasks_lost_to_random"] = _lost(field, method)
+            values = [run.regret[place(percent)] for run in runs]
+            row[f"{percent}%"] = f"{statistics.mean(values):.3f} ± {standard_error(values):.3f}"
         decisions = sum(run.decisions for run in runs)
         deciding_s = sum(run.deciding_s for run in runs)
         row["ms_a_decision"] = f"{1000 * deciding_s / max(decisions, 1):.1f}"
@@ -80,127 +175,44 @@ def _regrets(field: Field) -> list[dict[str, object]]:
     return rows
 
 
-def _lost(field: Field, method: str) -> str | None:
-    """In how many tasks a method ends worse than random search in full."""
-    if RANDOM not in field.runs or method == RANDOM:
-        return None
-    lost = lost_tasks(field.runs[method], field.runs[RANDOM])
-    return f"{lost.worse} of {lost.tasks}, {lost.clearly} clearly"
-
-
-def _seen(field: Field) -> list[dict[str, object]]:
-    rows = []
-    for method, runs in field.runs.items():
-        row: dict[str, object] = {"method": method}
-        for percent in PERCENTS:
-            row[f"{percent}%"] = _with_error([run.seen[place(percent)] for run in runs])
-        rows.append(row)
-    return rows
-
-
-def _latest(field: Field) -> list[dict[str, object]]:
-    rows = []
-    for method, runs in field.runs.items():
-        if all(run.latest for run in runs):
-            row: dict[str, object] = {"method": method}
-            for percent in PERCENTS:
-                row[f"{percent}%"] = _with_error([run.latest[place(percent)] for run in runs])
-            rows.append(row)
-    return rows
-
-
-def _with_error(values: Sequence[float]) -> str:
-    """The mean and its standard error over races."""
-    return f"{statistics.mean(values):.3f} ± {standard_error(values):.3f}"
-
-
-# --------------------------------------------------------------------------------- Targets
-
-
-def _print_targets(found: Sequence[Field]) -> None:
-    print("\nTargets")
-    comparisons = _comparisons(found)
-    if comparisons:
-        print()
-        title = (
-            "Regret of hpsearch minus that of a method ± standard error of the paired differences"
-        )
-        show(title, comparisons, None)
-        cells = [str(row[f"{p}%"]) for row in comparisons for p in PERCENTS]
-        known = [cell for cell in cells if "nan" not in cell]  # a single race has no error
-        behind = sum(cell.endswith(BEHIND) for cell in known)
-        print(f"{BEHIND} by more than twice the standard error in {behind} of {len(known)}")
-    print()
-    show("Mean rank over all families, which count alike", _ranks(found), None)
-    shares = _shares(found)
-    if shares:
-        print()
-        show("Share of the budget at which the best peer's final regret is reached", shares, None)
-
-
-def _heading(field: Field) -> dict[str, object]:
-    return {
-        "family": field.family,
-        "trials": str(field.terms.trials),
-        "workers": str(field.terms.workers),
-    }
-
-
-def _ours(field: Field) -> list[str]:
-    return [method for method in field.runs if method.startswith(OURS)]
-
-
-def _comparisons(found: Sequence[Field]) -> list[dict[str, object]]:
-    """A row for each yardstick in each field: is hpsearch behind it?"""
+def _comparisons(found: Sequence[Field]) -> list[dict[str, Any]]:
+    """A row for each yardstick in each field, by each rule: is hpsearch behind it?"""
     rows = []
     for field in found:
-        for method in _ours(field):
-            for peer, name in YARDSTICKS.items():
-                if peer not in field.runs:
-                    continue
-                theirs = field.runs[peer]
-                rules = {name: theirs}
-                if all(run.latest for run in theirs):
-                    rules[f"{name}, by newest values"] = by_latest(theirs)
-                for rule, runs in rules.items():
-                    row = {**_heading(field), "method": method, "against": rule}
-                    for percent in PERCENTS:
-                        pairs = difference(field.runs[method], runs, percent)
-                        row[f"{percent}%"] = _judged(pairs)
-                    rows.append(row)
+        head = {
+            "family": field.family,
+            "trials": str(field.terms.trials),
+            "workers": str(field.terms.workers),
+        }
+        for method in (each for each in field.runs if each.startswith(OURS)):
+            for against, theirs in _rules(field):
+                row = {**head, "method": method, "against": against}
+                for percent in PERCENTS:
+                    row[f"{percent}%"] = str(difference(field.runs[method], theirs, percent))
+                rows.append(row)
     return rows
 
 
-def _judged(pairs: Difference) -> str:
-    text = f"{pairs.mean:+.3f} ± {pairs.error:.3f}"
-    return f"{text} {BEHIND}" if pairs.is_clear else text
+def _rules(field: Field) -> Iterable[tuple[str, Sequence[Result]]]:
+    """The races of each yardstick, judged by what it showed best, and by what it showed last."""
+    for peer, name in YARDSTICKS.items():
+        runs = field.runs.get(peer, [])
+        if runs:
+            yield name, runs
+        if any(run.latest for run in runs):
+            yield f"{name}, by newest values", by_latest(runs)
 
 
-def _ranks(found: Sequence[Field]) -> list[dict[str, object]]:
+def _ranks(found: Sequence[Field]) -> list[dict[str, Any]]:
     by_terms: defaultdict[Terms, list[Field]] = defaultdict(list)
     for field in found:
         if field.runs:
             by_terms[field.terms].append(field)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for terms, of_families in by_terms.items():
         for method, ranks in ranks_over_families(of_families).items():
-            row: dict[str, object] = {"trials": str(terms.trials), "workers": str(terms.workers)}
+            row: dict[str, Any] = {"trials": str(terms.trials), "workers": str(terms.workers)}
             row |= {"families": str(len(of_families)), "method": method}
             row |= {f"{percent}%": f"{ranks[percent]:.2f}" for percent in PERCENTS}
-            rows.append(row)
-    return rows
-
-
-def _shares(found: Sequence[Field]) -> list[dict[str, object]]:
-    rows = []
-    for field in found:
-        best = best_peer(field.runs)
-        if best is None:
-            continue
-        for method in _ours(field):
-            share = reached(mean_curve(field.runs[method]), best[1])
-            row = {**_heading(field), "method": method, "best_peer": best[0]}
-            row["its_regret"] = f"{best[1]:.3f}"
-            row["reached_at"] = "never" if share is None else f"{share:.0f}%"
             rows.append(row)
     return rows

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hpsearch.simulation.curves import RecordedCurves
 from races.curves import RECORDED, LCBench, Task, tasks_in
-from races.peers import SLOW, SLOW_TERMS
 from races.race import Result, Terms
 
 FAMILIES = ("lcbench", "taskset", "recorded")
-SPLITS = ("develop", "report", "all")
+ALL = "all"
+SPLITS = (ALL, "develop", "report")
 
 TABLE_SHARE = 0.5
 """The largest budget on a table, in full trials, as a share of its configurations."""
@@ -29,31 +29,28 @@ class Entry:
     task: str
     seed: int
     terms: Terms
-    metric: str
-    """The metric that is searched for on LCBench."""
 
 
 def entry_of(result: Result) -> Entry:
     """The race that a result belongs to."""
-    return Entry(
-        result.method, result.family, result.task, result.seed, result.terms, result.metric
-    )
+    return Entry(result.method, result.family, result.task, result.seed, result.terms)
 
 
-def tasks_of(
-    families: Sequence[str], file: Path | None, data: Path | None, metric: str
-) -> list[Task]:
+def tasks_of(families: Sequence[str], file: Path | None, data: Path | None) -> list[Task]:
     """The tasks of some families, as `tasks_in` finds them; of all families, those that have any.
 
     Raises:
-        SystemExit: A family that was named has no tasks, or none of all has any.
+        SystemExit: A family is unknown, or has no tasks, or none of all has any.
     """
-    if "all" not in families:
-        return [task for family in families for task in tasks_in(file, data, family, metric)]
+    unknown = {*families} - {*FAMILIES, ALL}
+    if unknown:
+        raise SystemExit(f"unknown family {unknown.pop()}; known are {', '.join(FAMILIES)} and all")
+    if ALL not in families:
+        return [task for family in families for task in tasks_in(file, data, family)]
     tasks: list[Task] = []
     for family in FAMILIES:
         try:
-            tasks += tasks_in(file, data, family, metric)
+            tasks += tasks_in(file, data, family)
         except SystemExit as reason:
             missing = reason
             note(f"{family} is left out: {reason}")
@@ -69,22 +66,15 @@ def split(tasks: Sequence[Task], half: str) -> list[Task]:
     by looking at races on one half is reported on the other. Recorded workloads without a table
     have their turn as well, so that recording them moves no other one.
     """
-    if half == "all":
+    if half == ALL:
         return list(tasks)
     names: defaultdict[str, set[str]] = defaultdict(set)
     names["recorded"] = {study.stem for study in RECORDED.glob("*.yaml")}
     for task in tasks:
         names[task.family].add(task.name)
-    chosen = {family: sorted(known)[SPLITS.index(half) :: 2] for family, known in names.items()}
+    first = SPLITS.index(half) - 1
+    chosen = {family: sorted(known)[first::2] for family, known in names.items()}
     return [task for task in tasks if task.name in chosen[task.family]]
-
-
-def configurations(task: Task) -> int | None:
-    """How many configurations a task's table has; None if every configuration can be measured."""
-    if isinstance(task, LCBench):  # its model is loaded only by the processes that race
-        return None
-    curves = task.curves()
-    return len(curves.configurations) if isinstance(curves, RecordedCurves) else None
 
 
 def is_fair(task: Task, trials: int) -> bool:
@@ -95,43 +85,32 @@ def is_fair(task: Task, trials: int) -> bool:
     table. A method that stops trials early may still look at the whole table, and is then offered
     configurations again that it knows; how many trials each method started stands in the tables.
     """
-    size = configurations(task)
-    return size is None or trials <= TABLE_SHARE * size
+    if isinstance(task, LCBench):  # its model is loaded only by the processes that race
+        return True
+    curves = task.curves()
+    if not isinstance(curves, RecordedCurves):
+        return True
+    return trials <= TABLE_SHARE * len(curves.configurations)
 
 
 def races(
-    methods: Sequence[str],
-    tasks: Sequence[Task],
-    seeds: Iterable[int],
-    terms: Sequence[Terms],
-    metric: str,
+    methods: Sequence[str], tasks: Sequence[Task], seeds: Iterable[int], terms: Sequence[Terms]
 ) -> list[Entry]:
     """All races of a command, with a note on those that are left out."""
-    for each in sorted({one.trials for one in terms}):
-        too_small = [task.name for task in tasks if not is_fair(task, each)]
+    seeds = list(seeds)
+    fair: dict[int, list[Task]] = {}
+    for trials in sorted({each.trials for each in terms}):
+        fair[trials] = [task for task in tasks if is_fair(task, trials)]
+        too_small = [task.name for task in tasks if task not in fair[trials]]
         if too_small:
-            note(f"no races over {each} trials on small tables: {', '.join(too_small)}")
-    slow = [method for method in methods if method in SLOW]
-    if slow and any(each != SLOW_TERMS for each in terms):
-        only = f"{SLOW_TERMS.trials} trials and {SLOW_TERMS.workers} workers"
-        note(f"slow, so only in races of {only}: {', '.join(slow)}")
-    return list(_races(methods, tasks, list(seeds), terms, metric))
-
-
-def _races(
-    methods: Sequence[str],
-    tasks: Sequence[Task],
-    seeds: Sequence[int],
-    terms: Sequence[Terms],
-    metric: str,
-) -> Iterator[Entry]:
-    for each in terms:
-        fair = [task for task in tasks if is_fair(task, each.trials)]
-        able = [method for method in methods if method not in SLOW or each == SLOW_TERMS]
-        for seed in seeds:
-            for task in fair:
-                for method in able:
-                    yield Entry(method, task.family, task.name, seed, each, metric)
+            note(f"no races over {trials} trials on small tables: {', '.join(too_small)}")
+    return [
+        Entry(method, task.family, task.name, seed, each)
+        for each in terms
+        for seed in seeds
+        for task in fair[each.trials]
+        for method in methods
+    ]
 
 
 def note(text: str) -> None:

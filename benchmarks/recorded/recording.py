@@ -4,13 +4,10 @@ A workload is a study file. Its configurations are drawn from the study's seed a
 its number, so that they are the same however many are trained, and whenever. A run is one
 configuration with one seed. It is trained as a worker of a study trains an attempt, and its file is
 written when it has ended: a recording that is stopped loses the run under way.
-
-Processes that record the same workload share its runs: each locks the run that it trains.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import optuna
@@ -48,8 +45,6 @@ DIGITS = 6
 """Significant digits of a metric."""
 UNDER_WAY = ("diverged", "out_of_memory")
 """Failures that are a result; all others are mistakes of the recording."""
-SEEDS = 1000
-"""More than any configuration has."""
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -125,8 +120,7 @@ class Workload:
 
 
 class Recorder:
-    """Trains runs of one workload in this process, one after another. There is one in a process.
-    Close it after use.
+    """Trains runs of one workload in this process, one after another.
 
     Args:
         workload: The workload.
@@ -139,10 +133,9 @@ class Recorder:
         self._task: Task | None = None
         self._data: dict[str, Any] = {}
         self._warm = False
-        self._locks: IO[bytes] | None = None
 
-    def record(self, entry: Entry) -> dict[str, Any] | None:
-        """Train a run and write its file; None if it is there, or another process trains it.
+    def record(self, entry: Entry) -> dict[str, Any]:
+        """Train a run and write its file.
 
         Raises:
             RuntimeError: It failed in a way that is not a result.
@@ -150,29 +143,11 @@ class Recorder:
         workload = self._workload
         file = workload.run_file(entry)
         file.parent.mkdir(parents=True, exist_ok=True)
-        if not self._lock(entry) or file.exists():
-            return None
         run = self._train(entry)
         unfinished = file.with_suffix(".unfinished")
         unfinished.write_text(json.dumps(run))
         unfinished.replace(file)
         return run
-
-    def close(self) -> None:
-        """Give up the runs that this process has claimed."""
-        if self._locks is not None:
-            self._locks.close()
-
-    def _lock(self, entry: Entry) -> bool:
-        """Claim a run for this process, until its end: a byte of a file stands for it."""
-        if self._locks is None:
-            self._locks = (self._workload.runs / "locks").open("ab")
-        byte = entry.trial * SEEDS + entry.seed
-        try:
-            fcntl.lockf(self._locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-        except OSError:
-            return False
-        return True
 
     def _train(self, entry: Entry) -> dict[str, Any]:
         """The reports of a run, with how it ended."""

@@ -225,6 +225,7 @@ def test_a_driver_says_when_the_database_answers_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A file that another program keeps locked, and then no more."""
+    monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", "1")
     monkeypatch.setattr(waiting, "wait_s", lambda: 0.0)
     with closing(Store.open(sqlite_url)) as store:
         driver, _ = driver_of(store, tmp_path)

@@ -20,6 +20,7 @@ from optuna.storages import RDBStorage
 import hpsearch
 from hpsearch.bridges.optuna.storages import UNPOOLED
 from hpsearch.domain.history import History
+from hpsearch.running.study_run import requests
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from support.files.past_runs import command, imported
@@ -193,7 +194,10 @@ def test_optunas_own_tools_and_our_pictures_read_the_study(
     assert "[64, 64]" in page.read_text()
 
 
-def test_more_can_be_asked_for_on_the_command_line(database_url: str) -> None:
+def test_more_can_be_asked_for_on_the_command_line(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "WAIT_S", 0.0)  # the study hears of it when it is asked next
     with hpsearch.create(database_url, {**STUDY, "enqueue": []}) as study:
         trial = study.ask()
         assert trial is not None

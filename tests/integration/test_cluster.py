@@ -202,6 +202,7 @@ def test_a_node_that_is_killed_loses_its_attempts(nodes: Cluster, executor: RayE
     assert [event.slot for event in events if isinstance(event, ev.SlotDown)] == [slot]
 
 
+@pytest.mark.thorough
 def test_workers_keep_away_from_a_node_that_is_set_aside_and_come_back(
     nodes: Cluster, executor: RayExecutor
 ) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration.test_run_and_resume import Workplace
 from support.patience import PATIENCE_S
 
@@ -98,6 +100,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.thorough
 def test_a_command_with_torchrun_is_paused_and_continued_with_all_its_ranks(
     tmp_path: Path, shared_ray: Mapping[str, str]
 ) -> None:
@@ -121,6 +124,7 @@ def test_a_command_with_torchrun_is_paused_and_continued_with_all_its_ranks(
     assert {json.loads(metrics)["ranks"] for (metrics,) in reports} == {2.0}
 
 
+@pytest.mark.thorough
 def test_a_study_keeps_its_requirements_and_refuses_what_breaks_one(
     tmp_path: Path, shared_ray: Mapping[str, str]
 ) -> None:

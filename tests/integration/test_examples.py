@@ -76,6 +76,7 @@ def test_texts_of_a_csv_are_classified_from_scratch(workplace: Workplace) -> Non
     assert best[0]["value"] > 0.3, "the rarest of three classes"
 
 
+@pytest.mark.thorough
 def test_a_price_is_predicted_from_a_table_with_gaps(workplace: Workplace) -> None:
     make_data(workplace, "houses.py")
     table = pd.read_csv(workplace.folder / "houses.csv")

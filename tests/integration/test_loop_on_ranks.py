@@ -213,10 +213,11 @@ def trained(lab: Lab, trial: int, **more: Any) -> list[ev.Event]:
     ("rank", "forward"),
     [
         (1, 1),
-        pytest.param(0, 9, marks=pytest.mark.thorough),
-        pytest.param(1, 20, marks=pytest.mark.thorough),
+        (0, 9),
+        (1, 20),
     ],
 )
+@pytest.mark.thorough
 def test_a_killed_rank_costs_one_attempt(lab: Lab, rank: int, forward: int) -> None:
     lab.use(2)
     trial, processes = lab.new_trial(), lab.numbers()

@@ -367,7 +367,7 @@ def test_a_follower_that_hangs_is_replaced(make: Any, tmp_path: Path) -> None:
     wait_until(lambda: not psutil.pid_exists(process))
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [1, pytest.param(0, marks=pytest.mark.thorough)])
 def test_a_rank_that_raises_fails_its_trial_while_the_other_waits(make: Any, rank: int) -> None:
     executor, slot = make()
     executor.launch(launch(slot, raises=rank))
@@ -436,6 +436,7 @@ def test_a_trainer_of_trl_trains_on_all_ranks_and_continues(make: Any, tmp_path:
     assert notes_of(tmp_path, 0, "trained") == whole, "a pause costs nothing"
 
 
+@pytest.mark.thorough
 def test_a_trainer_of_lightning_trains_on_all_ranks_and_continues(
     make: Any, tmp_path: Path
 ) -> None:
@@ -457,6 +458,7 @@ def test_a_trainer_of_lightning_trains_on_all_ranks_and_continues(
     )
 
 
+@pytest.mark.thorough
 def test_a_loop_with_accelerate_trains_on_all_ranks_and_continues(
     make: Any, tmp_path: Path
 ) -> None:

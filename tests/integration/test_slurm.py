@@ -33,7 +33,7 @@ def train(params, trial):
 """
 STUDY = """
 study: naps
-task: {kind: "naps:train", args: {nap_s: 1.0}}
+task: {kind: "naps:train", args: {nap_s: NAP}}
 space: {x: {type: float, low: 0.0, high: 1.0}}
 objective: {metric: loss, direction: minimize}
 budget: {trials: TRIALS, per_trial: {epochs: 4}}
@@ -61,13 +61,15 @@ def slurm() -> Iterator[Slurm]:
 class Login:
     """A person on a login node, in a folder with a study."""
 
-    def __init__(self, folder: Path, slurm: Slurm, trials: int) -> None:
+    def __init__(self, folder: Path, slurm: Slurm, trials: int, nap_s: float = 1.0) -> None:
         self._folder = folder
         self._slurm = slurm
         self.trials = trials
         wait_until(lambda: not slurm.call("squeue", "-h"))  # the job of the test before has left
         (folder / "naps.py").write_text(TASK)
-        (folder / "study.yaml").write_text(STUDY.replace("TRIALS", str(trials)))
+        (folder / "study.yaml").write_text(
+            STUDY.replace("TRIALS", str(trials)).replace("NAP", str(nap_s))
+        )
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command of hpsearch."""
@@ -110,7 +112,7 @@ ENDED = "study naps has ended: all"
 def test_a_study_runs_on_all_nodes_of_a_job_and_cannot_be_submitted_twice(
     slurm: Slurm, tmp_path: Path
 ) -> None:
-    login = Login(tmp_path, slurm, trials=4)
+    login = Login(tmp_path, slurm, trials=4, nap_s=0.5)
     refused = login.run("submit", "study.yaml", "--partition", "none")
     assert refused.returncode == 2
     assert "invalid partition specified: none" in refused.stderr

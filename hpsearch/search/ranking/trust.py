@@ -12,7 +12,7 @@ scale of values. The formula knows of no selection but by the rung itself, and h
 as well.
 
 The interval holds nine times in ten: Fisher's z with Bonett and Wright's variance, its ends
-corrected like the correlation. `python benchmarks/trust.py` shows what intervals cover.
+corrected like the correlation.
 
 Sources: Thorndike, *Personnel Selection* (1949), case 2; Bonett and Wright, "Sample size
 requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65 (2000).

@@ -64,8 +64,7 @@ FARTHEST = 0.08
 """The farthest target below the best value, as a share of the distance to the middle one."""
 SAFE = 0.5
 """The least probability of survival of a candidate, as a share of the safest one's. Where only
-failures were seen, little is known and much is expected, and no factor would make up for that
-(measured: benchmarks/failing.py)."""
+failures were seen, little is known and much is expected, and no factor would make up for that."""
 
 
 class CurveGPSampler(BaseSampler):

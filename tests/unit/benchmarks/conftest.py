@@ -36,7 +36,7 @@ def several(bench: Any, data: Path) -> Any:
     """Tables of 60, 100 and 20 settings, as tasks."""
     _write_table(data, "middle", 60)
     _write_table(data, "tiny", 20)
-    return bench("races.curves").tasks_in(data / "tasks.json", data, "taskset", "accuracy")
+    return bench("races.curves").tasks_in(data / "tasks.json", data, "taskset")
 
 
 def _write_table(folder: Path, name: str, size: int) -> None:
@@ -56,5 +56,5 @@ def _write_table(folder: Path, name: str, size: int) -> None:
 @pytest.fixture
 def small(bench: Any, data: Path) -> Any:
     """The table as a task."""
-    (task,) = bench("races.curves").tasks_in(data / "tasks.json", data, "taskset", "accuracy")
+    (task,) = bench("races.curves").tasks_in(data / "tasks.json", data, "taskset")
     return task

@@ -64,7 +64,7 @@ def raced(
     bench: Any, task: Any, contender: Any, workers: int, minutes: list[float] | None = None
 ) -> Any:
     race = bench("races.race")
-    result = race.Result("scripted", task.name, task.family, 0, workers, "accuracy")
+    result = race.Result("scripted", task.name, task.family, 0, workers)
     looks = None if minutes is None else [60 * each for each in minutes]
     return race.Race(contender, task, result).run(looks)
 
@@ -98,7 +98,6 @@ def test_by_the_other_rule_the_trial_with_the_best_newest_value_is_recommended(
 def test_nothing_reported_is_worth_as_much_as_the_median(bench: Any, small: Any) -> None:
     result = raced(bench, small, Scripted(bench, small, wide=1), 1, [0.5, 2.0])
     assert result.regret[0] == 1.0
-    assert result.seen[0] == 1.0
     final = bench("races.race").Judge(small, small.curves()).of(settings(small, 0))
     assert result.regret[1] == pytest.approx(final)
 
@@ -118,18 +117,15 @@ def test_a_table_is_searched_as_one_minus_beta_and_cut_off_at_ten_initial_losses
 def test_a_task_that_is_nowhere_is_told(bench: Any, data: Path) -> None:
     (data / "tasks.json").write_text(json.dumps({"tasks": ["3945"]}))
     with pytest.raises(SystemExit, match="3945 is neither a task"):
-        bench("races.curves").tasks_in(data / "tasks.json", data, "lcbench", "accuracy")
+        bench("races.curves").tasks_in(data / "tasks.json", data, "lcbench")
 
 
-@pytest.mark.parametrize(
-    "name", ["random", "one-epoch", "optuna-tpe", "optuna-tpe-median", "optuna-tpe-hyperband"]
-)
+@pytest.mark.parametrize("name", ["random", "optuna-tpe"])
 def test_a_peer_gets_better_over_its_budget(bench: Any, small: Any, name: str) -> None:
     race = bench("races.race")
-    contender = bench("races.peers").HERE[name](small, 1, race.Terms(workers=4))
+    contender = bench("races.peers").PEERS[name](small, 1)
     result = raced(bench, small, contender, 4)
     assert len(result.regret) == race.MARKS
-    assert result.seen == sorted(result.seen, reverse=True)
     assert result.regret[-1] < 0.2
     assert result.decisions >= result.trials >= race.FULL_TRIALS
 
@@ -140,7 +136,7 @@ def test_ours_is_the_real_study_with_what_a_file_leaves_to_its_defaults(
 ) -> None:
     spec = bench("races.ours").study_file(small, bench("races.race").Terms(workers=4), 7, {})
     assert spec.search == type(spec.search)()
-    result = bench("races.race").Result("hpsearch", small.name, small.family, 0, 4, "accuracy")
+    result = bench("races.race").Result("hpsearch", small.name, small.family, 0, 4)
     bench("races.ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
     assert len(result.regret) == bench("races.race").MARKS
     assert result.regret[-1] < 0.2
@@ -157,7 +153,7 @@ def test_our_settings_are_written_behind_our_name(bench: Any) -> None:
 
 @pytest.mark.thorough
 def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: Path) -> None:
-    methods = ["hpsearch", "random", "optuna-tpe-halving"]
+    methods = ["hpsearch", "random", "optuna-tpe"]
     methods += ["syne-asha"] if importlib.util.find_spec("syne_tune") else []
     call = [sys.executable, str(BENCHMARKS / "anytime.py")]
     call += ["--tasks", str(data / "tasks.json"), "--data", str(data), "--family", "taskset"]
@@ -180,4 +176,4 @@ def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data: P
         title = f"taskset: 1 tasks, 1 seeds, {trials} trials, 8 workers"
         table = second.stdout.split(title)[1].splitlines()[4:]
         assert [line.split()[0] for line in table[: len(methods)]] == methods
-    assert "Targets" in second.stdout
+    assert "Comparisons" in second.stdout

@@ -14,9 +14,7 @@ BEFORE = {
     "family": "taskset",
     "seed": 0,
     "workers": 8,
-    "metric": "accuracy",
     "regret": [0.5] * 100,
-    "seen": [0.5] * 100,
     "decisions": 48,
     "deciding_s": 0.1,
     "trials": 48,
@@ -67,49 +65,36 @@ def test_a_budget_is_at_most_half_of_a_table(
     schedule: Any, several: Any, bench: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     terms = [bench("races.race").Terms(trials, 8) for trials in (10, 40)]
-    entries = schedule.races(["random"], several, [0], terms, "accuracy")
+    entries = schedule.races(["random"], several, [0], terms)
     raced = {(entry.task, entry.terms.trials) for entry in entries}
     assert raced == {("small", 10), ("small", 40), ("middle", 10), ("tiny", 10)}
     assert "no races over 40 trials on small tables: middle, tiny" in capsys.readouterr().err
 
 
-def test_slow_peers_race_over_40_trials_with_8_workers_only(
-    schedule: Any, small: Any, bench: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    terms = [
-        bench("races.race").Terms(trials, workers) for trials in (10, 40) for workers in (1, 8)
-    ]
-    entries = schedule.races(["random", "hebo"], [small], [0], terms, "accuracy")
-    slow = [entry.terms for entry in entries if entry.method == "hebo"]
-    assert slow == [bench("races.race").Terms(40, 8)]
-    assert len(entries) == 5
-    assert "slow, so only in races of 40 trials and 8 workers: hebo" in capsys.readouterr().err
-
-
 def test_of_all_families_those_without_tasks_are_left_out(
     schedule: Any, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = schedule.tasks_of(["all"], data / "tasks.json", data, "accuracy")
+    found = schedule.tasks_of(["all"], data / "tasks.json", data)
     assert "small" in [task.name for task in found]
     assert "lcbench is left out" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="no task of the family lcbench"):
-        schedule.tasks_of(["taskset", "lcbench"], data / "tasks.json", data, "accuracy")
+        schedule.tasks_of(["taskset", "lcbench"], data / "tasks.json", data)
 
 
 def test_all_tables_are_meant_if_no_file_names_some(bench: Any, several: Any, data: Path) -> None:
-    found = bench("races.curves").tasks_in(None, data, "taskset", "accuracy")
+    found = bench("races.curves").tasks_in(None, data, "taskset")
     assert [task.name for task in found] == [task.name for task in several]
     with pytest.raises(SystemExit, match="no task of the family taskset"):
-        bench("races.curves").tasks_in(None, None, "taskset", "accuracy")
+        bench("races.curves").tasks_in(None, None, "taskset")
 
 
 def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
     race = bench("races.race")
     spent = {}
     for budget in (10, 40):
-        result = race.Result("random", "small", "taskset", 0, 2, "accuracy", budget=budget)
-        with bench("races.peers").contender("random", small, 1, result.terms, Path()) as peer:
-            race.Race(peer, small, result).run()
+        result = race.Result("random", "small", "taskset", 0, 2, budget=budget)
+        peer = bench("races.peers").PEERS["random"](small, 1)
+        race.Race(peer, small, result).run()
         assert len(result.regret) == race.MARKS
         spent[budget] = result.trials
     assert 10 <= spent[10] <= 14
@@ -117,6 +102,6 @@ def test_a_larger_budget_is_spent(bench: Any, small: Any) -> None:
 
 
 def test_the_first_configuration_of_the_ranking_is_recommended(bench: Any, small: Any) -> None:
-    result = bench("races.race").Result("hpsearch", "small", "taskset", 0, 2, "accuracy", budget=3)
+    result = bench("races.race").Result("hpsearch", "small", "taskset", 0, 2, budget=3)
     bench("races.ours").race(small, 7, {"sampler": {"kind": "random"}}, result)
     assert result.regret[-1] < result.regret[0] == 1.0

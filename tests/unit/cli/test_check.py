@@ -353,6 +353,7 @@ def test_own_training_code_runs_to_its_first_report(
     assert left == {"checked_code.py", "study.yaml"}
 
 
+@pytest.mark.thorough
 def test_code_for_several_processes_is_tried_in_a_group_of_one(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

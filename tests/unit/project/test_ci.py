@@ -66,8 +66,9 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
     code, output, calls = run(project)
     assert code == 0
     names = [" ".join(call.split()[:2]) for call in calls]
-    assert names[:3] == ["make .venv/.ready", "make test", "make test-processors"]
-    assert Counter(names[3:]) == {
+    assert names[:2] == ["make .venv/.ready", "make test"]
+    assert Counter(names[2:]) == {
+        "make test-processors": 1,
         "check.sh": 1,
         "packages": 1,
         "make check": 1,
@@ -119,4 +120,4 @@ def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     hooks = [" ".join([hook["entry"], *hook.get("args", [])]) for hook in repository["hooks"]]
     assert hooks == checks
-    assert size.endswith("density.py")  # it fails nothing
+    assert size.endswith("density.py")  # a limit is looked at before a merge, not before a commit

@@ -56,6 +56,7 @@ def test_no_library_gives_more_than_its_share_or_less_than_half_of_it(built: Bui
     assert min(counts.values()) >= 250
 
 
+@pytest.mark.thorough
 def test_no_sentence_stands_twice_whatever_its_case_or_digits(built: Built) -> None:
     _, rows, _ = built
     keys = Counter(re.sub(r"\d+", "0", text.lower()) for text, _ in rows)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +78,9 @@ def small(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def train(bench: Any, workload: Any, configurations: int, repeats: int) -> pd.DataFrame:
     """Record, and write the table beside the study file."""
     entries = bench("record").missing(workload, configurations, repeats)
-    with closing(bench("recorded.recording").Recorder(workload, "cpu")) as recorder:
-        for entry in entries:
-            assert recorder.record(entry) is not None
+    recorder = bench("recorded.recording").Recorder(workload, "cpu")
+    for entry in entries:
+        recorder.record(entry)
     table = bench("recorded.recording").pack(workload, workload.file.with_suffix(".parquet"))
     assert isinstance(table, pd.DataFrame)
     return table
@@ -304,13 +302,12 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
     count = 12
     call = [sys.executable, str(BENCHMARKS / "record.py"), "table-diabetes"]
     call += ["--folder", str(tmp_path), "--tables", str(tmp_path)]
-    call += ["--configurations", str(count), "--second-seeds", "2", "--jobs", "2"]
+    call += ["--configurations", str(count), "--second-seeds", "2"]
     runs = tmp_path / "raw" / "table-diabetes"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(call, env=environment, stderr=subprocess.DEVNULL) as recording:
         wait_until(lambda: any(runs.glob("*.json")))
         recording.kill()
-    wait_until(lambda: is_free(runs / "locks"))
     before = {file: file.stat().st_mtime_ns for file in runs.glob("*.json")}
     assert 0 < len(before) < count
 
@@ -340,13 +337,3 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path:
     )
     assert simulated.returncode == ENDED, simulated.stderr
     assert json.loads(simulated.stdout)["configurations_used"] == count
-
-
-def is_free(locks: Path) -> bool:
-    """True if no process is training a run."""
-    with locks.open("ab") as file:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-    return True

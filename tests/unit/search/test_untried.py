@@ -11,6 +11,7 @@ from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.search import untried as listing
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.untried import MOST, Untried
 from hpsearch.store.optuna_storage.view import HistoryStorage
@@ -56,7 +57,10 @@ def test_numbers_without_a_grid_are_the_same_to_full_precision_only() -> None:
     assert not known.knows({"x": 0.1 + 1e-16})
 
 
-def test_a_space_that_few_of_very_many_configurations_fit_is_not_listed() -> None:
+def test_a_space_that_few_of_very_many_configurations_fit_is_not_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(listing, "MOST_LOOKS", 20_000)
     wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "abcde"}
     known, history = untried(wide, ["a + b + c + d + e < 9"])
     add(history, dict.fromkeys("abcde", 1))

@@ -50,6 +50,8 @@ which is the group."""
 WRITTEN_DATE = re.compile(
     r"\d[-/.]\d+[-/.]\d|\d:\d\d|[a-z]{3,}[ .,-]+\d|\d[ .-]+[a-z]{3,}", re.IGNORECASE
 )
+LONGEST = 100
+"""The most characters of a written number or date; the patterns take long on longer texts."""
 LEADING_ZERO = re.compile(r"0\d+")
 ROW_NAMES = re.compile(r"(unnamed: \d+|index|(.*[ _-])?(id|key|no|nr|uuid))", re.IGNORECASE)
 """Names of columns that number or name the rows."""
@@ -167,13 +169,14 @@ def _may_be_codes(texts: ColumnTexts) -> bool:
 def _form(texts: Sequence[str]) -> str | None:
     """The end of a sentence on texts that look like dates or numbers; None for any others."""
     needed = remarks.NEARLY_ALL * len(texts)
-    dated = pd.Series([text for text in texts if WRITTEN_DATE.search(text)], dtype=object)
+    short = [text for text in texts if len(text) <= LONGEST]
+    dated = pd.Series([text for text in short if WRITTEN_DATE.search(text)], dtype=object)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of forms that it must guess
         dates = pd.to_datetime(dated, format="mixed", errors="coerce", utc=True).notna().sum()
     if dates >= needed:
         return f"; they look like dates ({quoted(texts[0])}): write them as numbers, such as a year"
-    found = [match for text in texts if (match := WRITTEN_NUMBER.fullmatch(text.strip()))]
+    found = [match for text in short if (match := WRITTEN_NUMBER.fullmatch(text.strip()))]
     if len(found) >= needed and len({match[1] for match in found}) == 1:
         return f"; they look like numbers ({quoted(texts[0])}): write them plainly, as 1234.5"
     return None

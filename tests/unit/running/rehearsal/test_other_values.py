@@ -79,6 +79,7 @@ def own(name: str, library: str = "") -> str:
 ALL = "PARAMETERS WITHOUT EFFECT: 2 trials with different values of lr, mode have all reported loss"
 
 
+@pytest.mark.thorough
 def test_a_function_that_reads_no_parameter_is_named(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.patience import wait_until
 from support.running.command_runs import Python, Start, first_of, is_gone, reports_of, shell
 from trials.contract import ProgramFailed
+from trials.tasks.command import run as running
 
 FAMILY = """
 def note(): open("processes", "a").write(str(os.getpid()) + "\\n")
@@ -42,7 +43,10 @@ def processes_in(folder: Path) -> list[int]:
 
 
 @LINUX
-def test_all_descendants_end_with_the_attempt(start: Start, python: Python, tmp_path: Path) -> None:
+def test_all_descendants_end_with_the_attempt(
+    start: Start, python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "GRACE_S", 1.0)
     run = start(python(FAMILY + "while True: signal.pause()\n"))
     first_of(run)
     processes = processes_in(tmp_path)
