@@ -25,8 +25,7 @@ import yaml
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.samplers import view
-from hpsearch.simulation.executor import Curves
-from hpsearch.simulation.running import simulate
+from hpsearch.simulation.running import Curves, simulate
 from hpsearch.study_file.reading import parse
 from races.curves import METRIC, TaskSet
 from tables import show

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hpsearch.asking.trial import ReportVerdict
-from hpsearch.brain.attempts import Live
+from hpsearch.brain.attempts import RunningAttempt
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
@@ -88,7 +88,7 @@ class Transaction:
         """The attempts that run at its end."""
         if self.brain is None:
             return set()
-        return {(live.attempt.trial, live.attempt.number) for live in self.brain.live.values()}
+        return {(live.attempt.trial, live.attempt.number) for live in self.brain.running.values()}
 
     def close_if_finished(self) -> None:
         """Note the study's end once nothing runs and nothing more will."""
@@ -160,7 +160,7 @@ class Transaction:
         before = self.history.trials[number].reports.values()
         return all(each.value is None or value < sign * each.value for each in before)
 
-    def _watch_time(self, live: Live) -> None:
+    def _watch_time(self, live: RunningAttempt) -> None:
         brain, attempt = self._brain(), live.attempt
         limit_s = brain.spec.budget.per_trial.time_limit_s
         if limit_s is not None and self.now - attempt.started > limit_s:
@@ -168,7 +168,7 @@ class Transaction:
             key = (attempt.trial, attempt.number)
             brain.on_event(ev.Failed(*key, ErrorKind.TIMEOUT, text), self.now)
 
-    def _settled(self, live: Live, checkpoint: str | None) -> ReportVerdict:
+    def _settled(self, live: RunningAttempt, checkpoint: str | None) -> ReportVerdict:
         brain = self._brain()
         key = (live.attempt.trial, live.attempt.number)
         if self.stop_requested:
@@ -181,7 +181,7 @@ class Transaction:
         why = live.stopping or self._why(key[0]) or _ending_of(live.attempt)
         return ReportVerdict(False, why)
 
-    def _obey(self, live: Live, checkpoint: str | None) -> None:
+    def _obey(self, live: RunningAttempt, checkpoint: str | None) -> None:
         key = (live.attempt.trial, live.attempt.number)
         is_current = self._current(key) is not None
         if is_current and live.stopping is None:
@@ -192,11 +192,11 @@ class Transaction:
         elif live.slot.name in self._brain().slots:
             self._leave(live)
 
-    def _end_of(self, live: Live, event: ev.Event) -> None:
+    def _end_of(self, live: RunningAttempt, event: ev.Event) -> None:
         self._brain().on_event(event, self.now)
         self._leave(live)
 
-    def _leave(self, live: Live) -> None:
+    def _leave(self, live: RunningAttempt) -> None:
         live.slot.holds = None
         self._brain().on_event(ev.SlotDown(live.slot.name, "its trial has ended"), self.now)
 
@@ -229,10 +229,10 @@ class Transaction:
         known = trials[number].attempts if number < len(trials) else []
         return known[attempt - 1] if attempt <= len(known) else None
 
-    def _current(self, key: Key) -> Live | None:
+    def _current(self, key: Key) -> RunningAttempt | None:
         if self.brain is None:
             return None
-        live = self.brain.live.get(key[0])
+        live = self.brain.running.get(key[0])
         return live if live is not None and live.attempt.number == key[1] else None
 
     def _brain(self) -> Study:

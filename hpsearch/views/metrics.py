@@ -58,7 +58,7 @@ class StudyMetrics:
             self._decision.labels(name).observe(self.took.decision_s)
             self._commit.labels(name).observe(self.took.commit_s)
         self._slots.labels(name).set(len(study.slots))
-        self._busy.labels(name).set(len(study.live))
+        self._busy.labels(name).set(len(study.running))
         ledger = study.spending.ledger
         self._spent.labels(name).set(ledger.spent)
         if ledger.budget.gpu_hours is not None:

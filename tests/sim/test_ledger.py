@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from hpsearch.brain.budget.ledger import gpu_share
+from hpsearch.brain.ledger import gpu_share
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from support.studies.drawn import assert_same_books
 from support.studies.small import Bowl, Simulation, spec_with
 from support.thoroughness import examples

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from hpsearch.brain.budget.spending import MARGIN, Spending
+from hpsearch.brain.ledger import MARGIN, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt

@@ -17,16 +17,14 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.running.creation.study import create_study
-from hpsearch.running.creation.warm_start import MOST, earlier_studies
+from hpsearch.running.creation import MOST, create_study, earlier_studies
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.parts import build_study
 from hpsearch.search.curve_model.earlier import OPENINGS
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.samplers.curve_gp import DESIGN
-from hpsearch.simulation.executor import SimulatedExecutor
-from hpsearch.simulation.running import simulate
+from hpsearch.simulation.running import SimulatedExecutor, simulate
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from support.studies.small import Bowl, brain, spec_with

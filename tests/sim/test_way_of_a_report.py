@@ -20,10 +20,10 @@ import pytest
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.running.creation.study import create_study
+from hpsearch.running.creation import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

@@ -109,7 +109,7 @@ class SteadyClock:
 def due_of(study: Study) -> float | None:
     """The time at which the study must decide even if nothing happens: an attempt needs more budget
     then, or must stop. None if there is no such time."""
-    running = (live for live in study.live.values() if live.stopping is None)
+    running = (live for live in study.running.values() if live.stopping is None)
     return study.spending.due((live.attempt, live.slot.gpus) for live in running)
 
 

@@ -18,8 +18,8 @@ from typing import Any
 from hpsearch.adapters import loading
 from hpsearch.domain import events as ev
 from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.attempt_log import printing_into
 from hpsearch.running.executors.attempt.execution import Ending
-from hpsearch.running.executors.attempt.printing import printing_into
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.search.questions import first_value, other_value

@@ -35,12 +35,11 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.attempt_log import keep
 from hpsearch.running.executors.attempt.execution import RETIRED
-from hpsearch.running.executors.attempt.printing import keep
 from hpsearch.running.executors.cluster.ray_cluster import SILENT_S, HeadNode, ask_head
-from hpsearch.running.executors.ranks.follower import FollowerActor, Process
-from hpsearch.running.executors.ray_rooms import Rooms
-from hpsearch.running.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.running.executors.ranks import FollowerActor, Process
+from hpsearch.running.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, Rooms, WorkerActor
 from hpsearch.running.executors.shares import SETTLE_S, Shares
 from hpsearch.running.executors.slot_needs import SlotNeeds
 from hpsearch.running.executors.worker import Answer, LogPart, ReplaceWorker

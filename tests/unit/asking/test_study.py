@@ -38,7 +38,7 @@ from hpsearch.errors import (
     UserError,
 )
 from hpsearch.running.checkpoint_folders import Mark, StudyFolder
-from hpsearch.running.creation.study import spec_of
+from hpsearch.running.creation import spec_of
 from hpsearch.running.study_run.on_ray import StudyRun, settle_in
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.simulation.running import simulate
@@ -120,7 +120,7 @@ def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
 
     def noted_once(brain: Brain, now: float) -> list[Command]:
         if next(turns) == turn:
-            brain._noted = -math.inf
+            brain._expected_at = -math.inf
         return tick(brain, now)
 
     monkeypatch.setattr(Brain, "on_tick", noted_once)

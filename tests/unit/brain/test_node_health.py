@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpsearch.brain.node_health import FIRST_S, IN_A_ROW
+from hpsearch.brain.attempts import FIRST_S, IN_A_ROW
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind

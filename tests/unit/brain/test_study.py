@@ -609,7 +609,7 @@ def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
             if old.terminal:
                 assert t.state is old
             before[t.number] = t.state
-            assert (t.state is State.RUNNING) == (t.number in study.live)
+            assert (t.state is State.RUNNING) == (t.number in study.running)
             assert sum(a.ended is None for a in t.attempts) == (t.state is State.RUNNING)
             assert math.isclose(t.gpu_seconds, sum(a.gpu_seconds for a in t.attempts))
 

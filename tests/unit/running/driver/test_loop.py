@@ -19,11 +19,11 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Request, StudyState
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable
-from hpsearch.running.creation.study import create_study
+from hpsearch.running.creation import create_study
 from hpsearch.running.driver.journal import Journal
 from hpsearch.running.driver.loop import Driver, SteadyClock
-from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.running.study_run.parts import build_study
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
@@ -391,10 +391,10 @@ def test_a_signal_that_reaches_the_workers_before_the_driver_knows_of_it_costs_n
 
     def signalled(timeout_s: float) -> list[ev.Event]:
         events = poll(timeout_s)
-        if not driver.study.live:
+        if not driver.study.running:
             return events
         driver.request_stop()
-        keys = [(live.attempt.trial, live.attempt.number) for live in driver.study.live.values()]
+        keys = [(live.attempt.trial, live.attempt.number) for live in driver.study.running.values()]
         return [*events, *(ev.Stopped(*key, why="SIGTERM", signalled=True) for key in keys)]
 
     executor.poll = signalled  # type: ignore[method-assign]

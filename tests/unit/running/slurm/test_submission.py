@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.running.slurm.commands import queued
-from hpsearch.running.slurm.script import StudyJob
-from hpsearch.running.slurm.submission import submit
+from hpsearch.running.slurm.submission import StudyJob, queued, submit
 
 SBATCH = """
 echo "$*" >> {folder}/calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpsearch.running.study_run.workers import worker_config
+from hpsearch.running.study_run.parts import worker_config
 from hpsearch.study_file.reading import parse
 
 

@@ -18,9 +18,7 @@ from hpsearch.brain.requests import INTERRUPTED
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState
 from hpsearch.errors import ClusterLost, UserError
-from hpsearch.running.tracking import delivery
-from hpsearch.running.tracking.delivery import notifying, recipient_of
-from hpsearch.running.tracking.notices import GATHER_S, Notices
+from hpsearch.running.tracking.notices import GATHER_S, Notices, notifying, recipient_of
 from support.patience import PATIENCE_S
 from support.studies.small import Simulation, spec_with
 
@@ -196,7 +194,7 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(delivery, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
     server.hangs = trouble == "hangs"
     garbage = {
@@ -218,8 +216,8 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
 
 
 def test_nothing_waits_for_a_notice(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "TIMEOUT_S", 10 * PATIENCE_S)
-    monkeypatch.setattr(delivery, "END_S", PATIENCE_S)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.END_S", PATIENCE_S)
     server.hangs = True
     record = StudyRecord(1, "plain", "", state=StudyState.FINISHED, reason="done")
     with notifying("s", recipient_of(server.hook)) as notices:
@@ -246,7 +244,7 @@ def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_p
 def test_a_command_that_hangs_or_fails_is_told_of(
     command: str, words: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(delivery, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     with (
         caplog.at_level(logging.WARNING, "hpsearch"),
         notifying("s", recipient_of(command)) as notices,

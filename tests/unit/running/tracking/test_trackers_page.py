@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.running.tracking.delivery import notifying, recipient_of
-from hpsearch.running.tracking.notices import Event
+from hpsearch.running.tracking.notices import Event, notifying, recipient_of
 from hpsearch.running.tracking.processes import DISTRIBUTIONS
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker

@@ -22,8 +22,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.brain.agenda.confirmation import Confirmation
-from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.attempts import Attempts, RunningAttempt, Slot
+from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.headroom import Headroom
+from hpsearch.brain.ledger import Spending
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
@@ -36,7 +38,7 @@ from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
-AskedFor = tuple[Role, dict[str, Any]]
+FirstConfiguration = tuple[Role, dict[str, Any]]
 """A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
 ENQUEUED, and its parameters; missing ones are drawn."""
 
@@ -52,12 +54,14 @@ class Work:
     against: list[int] = field(default_factory=list)
 
 
-def asked_for(
+def first_configurations(
     spec: StudySpec, history: History, defaults: Mapping[str, Any] | None
-) -> list[AskedFor]:
+) -> list[FirstConfiguration]:
     """The configurations that a study tries first, in order: the task's defaults as the yardstick,
     then those of the study file and of the command line."""
-    found: list[AskedFor] = [] if defaults is None else [(Role.DEFAULT, dict(defaults))]
+    found: list[FirstConfiguration] = []
+    if defaults is not None:
+        found.append((Role.DEFAULT, dict(defaults)))
     for params in (*spec.enqueue, *history.study.enqueued):
         found.append((Role.ENQUEUED, dict(params)))
     return found
@@ -71,13 +75,17 @@ class Agenda:
         spec: StudySpec,
         history: History,
         searcher: Searcher,
+        spending: Spending,
+        attempts: Attempts,
         confirmation: Confirmation,
         progress: StudyProgress,
-        first: Sequence[AskedFor],
+        first: Sequence[FirstConfiguration],
     ) -> None:
         self._spec = spec
         self._history = history
         self._searcher = searcher
+        self._spending = spending
+        self._attempts = attempts
         self._confirmation = confirmation
         self._progress = progress
         self._first = first
@@ -112,9 +120,7 @@ class Agenda:
         if self._trials_used:
             most = self._spec.budget.trials
             raise UserError(f"all {most} trials of the budget have started", "raise the limit")
-        trial = self._add(now, Role.PROPOSED)
-        self._searched += 1
-        self._searcher.proposals.propose(trial, params)
+        trial = self._draw(now, Role.PROPOSED, params)
         self.put_back(trial)
         return trial
 
@@ -124,6 +130,31 @@ class Agenda:
         self._confirmation.keep_to(spec.budget)
         if self._progress.phase is Phase.CONFIRMING:
             self._wait_for_race(False)
+
+    def headroom(self, slot: Slot, now: float, *, last_call: bool = False) -> Headroom:
+        """The part of the budget for a slot, less what is kept back for repeats to come."""
+        self._confirmation.refresh()
+        spending = self._spending
+        return Headroom(
+            spending,
+            now,
+            slot.gpus,
+            len(self._attempts.slots),
+            slot.device,
+            kept=self._confirmation.to_come * spending.trial_total,
+            start_up=spending.start_ups.next(is_warm=slot.is_warm),
+            last_call=last_call,
+        )
+
+    def reserve(self, running: RunningAttempt, trial: Trial, stretch: float, now: float) -> bool:
+        """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
+        budget does not allow it."""
+        room = self.headroom(running.slot, now).under_way()
+        room = self._confirmation.room_for(trial, room)
+        before_repeats = stretch if room.kept else 0.0
+        if not room.affords(stretch, trial) or not room.in_time(before_repeats, trial):
+            return False
+        return self._spending.reserve(running.attempt, room.cost(stretch, trial))
 
     def follow(self, room: Headroom) -> None:
         """Move between searching and finishing, by what is left of the budget."""
@@ -243,9 +274,12 @@ class Agenda:
 
     def _search(self, room: Headroom) -> Work | None:
         """A promotion, or else a new trial."""
-        promotion = self._promotion(room)
+        promotion = _promoted(self._searcher.promotion(self._able(room)))
         if promotion is None and not room.reaches(self._total):
-            promotion = self._likeliest(room) or self._furthest(room)
+            # Where no new one can be trained in full, one that can only be trained further will do.
+            promotion = self._likeliest(room) or _promoted(
+                self._searcher.likeliest_to_win(lambda trial: self._can_go_on(trial, room))
+            )
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         can_start = room.can_start(self._searcher.first_stretch)
@@ -297,19 +331,9 @@ class Agenda:
         can_start = may_end and room.can_start(self._searcher.first_stretch)
         return self._new_trial(room.now) if can_start else None
 
-    def _promotion(self, room: Headroom) -> Work | None:
-        """The trial that its rung lets go on, if one can still be trained in full."""
-        return _promoted(self._searcher.promotion(self._able(room)))
-
     def _likeliest(self, room: Headroom) -> Work | None:
         """The paused trial that is likeliest to turn out the best and can be trained in full."""
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
-
-    def _furthest(self, room: Headroom) -> Work | None:
-        """The paused trial that is likeliest to turn out the best, even if it can only be trained
-        further: no new one can be trained in full, either."""
-        found = self._searcher.likeliest_to_win(lambda trial: self._can_go_on(trial, room))
-        return _promoted(found)
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:
         """A test of a paused trial: if it can still be trained in full, or where none can,
@@ -320,16 +344,20 @@ class Agenda:
 
     def _new_trial(self, now: float) -> Work:
         """A configuration that was asked for, or else one that the sampler draws."""
-        role, params = Role.SEARCH, None
-        why = f"drawn by {self._spec.search.sampler.kind}"
         if self._begun < len(self._first):
             role, params = self._first[self._begun]
             self._begun += 1
             why = "the task's default settings" if role is Role.DEFAULT else "asked for"
+            return Work(self._draw(now, role, params), DecisionKind.START, why)
+        why = f"drawn by {self._spec.search.sampler.kind}"
+        return Work(self._draw(now, Role.SEARCH, None), DecisionKind.START, why)
+
+    def _draw(self, now: float, role: Role, params: dict[str, Any] | None) -> Trial:
+        """A new trial; parameters that are not given are drawn."""
         trial = self._add(now, role)
         self._searched += 1
         self._searcher.proposals.propose(trial, params)
-        return Work(trial, DecisionKind.START, why)
+        return trial
 
     def _repeat(self, room: Headroom, leader: Trial | None) -> Work | None:
         """A leading configuration once more in full, on a fresh seed, if there is room for it."""

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hpsearch.brain.budget.ledger import gpu_share
-from hpsearch.brain.budget.spending import MARGIN, Spending, StartUp
+from hpsearch.brain.ledger import MARGIN, Spending, StartUp, gpu_share
 from hpsearch.domain.records import Trial
 
 MOST_KEPT = 1 / 3
@@ -62,11 +61,13 @@ class Headroom:
 
     def affords(self, stretch: float, trial: Trial | None = None) -> bool:
         """True if the worst case of a further stretch of training can be reserved now."""
-        spending = self.spending
+        left = self.spending.ledger.left(self.device)
+        return left is None or 0 < left >= self.cost(stretch, trial) + self._kept_gpu_seconds()
+
+    def cost(self, stretch: float, trial: Trial | None = None) -> float:
+        """The most GPU-seconds that a further stretch of training may take."""
         start_up_s = self.start_up.worst_s if self.begins else 0.0
-        need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s, self.device)
-        left = spending.ledger.left(self.device)
-        return left is None or 0 < left >= need + self._kept_gpu_seconds()
+        return self.spending.need(stretch, self.gpus, self.slots, trial, start_up_s, self.device)
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
         """True if this much training is expected to fit into what is left."""

@@ -13,8 +13,10 @@ belongs there, or to the driver where this machine does not have the study's fol
 from __future__ import annotations
 
 import ctypes
+import json
 import logging
 import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -26,8 +28,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
+from hpsearch.domain import events as ev
+from hpsearch.running.executors.worker_config import WorkerConfig
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import EARLIER, LogFile
+from trials.descriptions.command import COMMAND
 
 LOOK_S = 0.2  # how often the size of a log is looked at
 SEND_S = 30.0  # how often a log that has grown is sent to the store that it belongs to
@@ -181,3 +186,42 @@ def _flush() -> None:
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     _libc.fflush(None)  # what libraries in C have printed
+
+
+def note_beginning(log: LogFile, order: ev.Launch, device: str) -> None:
+    """Note the place and the parameters of an attempt that begins."""
+    where = f"on {platform.node()}, {device}, process {os.getpid()}"
+    log.note(f"trial {order.trial}, attempt {order.attempt} begins {where}")
+    log.note(f"parameters: {json.dumps(dict(order.params), default=str)}")
+    if order.resume_from:
+        log.note(f"continues from {order.resume_from}")
+
+
+def note_end(
+    log: LogFile,
+    config: WorkerConfig,
+    reached: float | None,
+    ending: ev.Finished | ev.Stopped | ev.Failed,
+    left: str | None = None,
+) -> None:
+    """Note the end of an attempt, whose last report was at the resource `reached`, and what was
+    `left` of it. Only its study knows the reason of a stop."""
+    if left is not None:
+        log.note(left)
+    at = "before its first report"
+    if reached is not None:
+        at = f"after its report at {reached:g} {config.budget.unit.value}"
+    match ending:
+        case ev.Finished():
+            log.note(f"ended {at}: {ending.why}")
+        case ev.Stopped():
+            why = "" if ending.why is None else f", {ending.why}"
+            saved = "it has no checkpoint"
+            if ending.checkpoint is not None:
+                saved = f"its state is saved in {ending.checkpoint}"
+            log.note(f"told to stop {at}{why}; {saved}")
+        case ev.Failed():
+            # The last lines of a command are in its log already.
+            is_new = ending.details and config.task.get("kind") != COMMAND.kind
+            details = f"\n{ending.details.rstrip()}" if is_new else ""
+            log.note(f"failed {at}, {ending.kind.value}: {ending.text}{details}")

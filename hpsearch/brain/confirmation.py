@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -45,18 +45,18 @@ class Confirmation:
     Args:
         expect: Records what is expected of trials by now. The leaders are found by that, so it must
             not be older for one trial than for another.
-        asked_for: The number of configurations that are tried before the sampler draws any.
+        first: The number of configurations that are tried before the sampler draws any.
     """
 
     def __init__(
-        self, spec: StudySpec, history: History, expect: Callable[[], None], asked_for: int = 0
+        self, spec: StudySpec, history: History, expect: Callable[[], None], first: int = 0
     ) -> None:
         confirm = spec.search.confirm
         self._top = 0 if confirm is None else confirm.top
         self._seeds = 0 if confirm is None else confirm.seeds
         self._history = history
         self._expect = expect
-        self._asked_for = asked_for
+        self._first_count = first
         self._direction = history.study.directions[0]
         self.keep_to(spec.budget)
         self._contenders = Contenders([], self._direction)
@@ -72,7 +72,7 @@ class Confirmation:
         """Promise the repeats of a budget; a larger one promises its own."""
         limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
         self._limited = any(limit is not None for limit in limits)
-        self._given: tuple[float | None, ...] = (budget.trials, *limits, self._asked_for)
+        self._given: tuple[float | None, ...] = (budget.trials, *limits, self._first_count)
         race = self._history.study.race
         under_way = race is not None and race.given == self._given
         self._first = race.first if race and under_way else len(self._history.trials)

@@ -9,9 +9,13 @@ import pytest
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
-from hpsearch.running.reproduction.comparison import Comparison, changes
-from hpsearch.running.reproduction.recorded import RecordedTraining, recorded_training
-from hpsearch.running.reproduction.repetition import Repeated
+from hpsearch.running.reproduction import (
+    Comparison,
+    RecordedTraining,
+    Repeated,
+    changes,
+    recorded_training,
+)
 from hpsearch.store.reading.queries import TrialDetail, TrialRow
 from trials.contract import Report
 
