@@ -206,7 +206,6 @@ class AskedStudy:
         self._act(trial, lambda transaction: transaction.end(event))
 
     def _act(self, trial: AskedTrial, act: Callable[[Transaction], ReportVerdict]) -> ReportVerdict:
-        """Act on a trial in a transaction; let it go where that ends it."""
         try:
             verdict = self._session.take(act)
         except AttemptLost as error:

@@ -48,8 +48,7 @@ class Work:
     """A trial to launch, with the decision to record for it."""
 
     trial: Trial
-    kind: DecisionKind
-    """START, PROMOTE or RETRY."""
+    kind: DecisionKind  # START, PROMOTE or RETRY
     why: str
     against: list[int] = field(default_factory=list)
 
@@ -256,7 +255,6 @@ class Agenda:
     # ---------------------------------------------------------------------------- the kinds of work
 
     def _from_queue(self, room: Headroom) -> Work | None:
-        """The first queued trial that there is room for."""
         for number in self._queue:
             trial = self._history.trials[number]
             if not self._can_go_on(trial, room):
@@ -273,7 +271,6 @@ class Agenda:
         return None
 
     def _search(self, room: Headroom) -> Work | None:
-        """A promotion, or else a new trial."""
         promotion = _promoted(self._searcher.promotion(self._able(room)))
         if promotion is None and not room.reaches(self._total):
             # Where no new one can be trained in full, one that can only be trained further will do.
@@ -286,7 +283,6 @@ class Agenda:
         return self._new_trial(room.now) if can_start else None
 
     def _finish(self, room: Headroom, running: int) -> Work | None:
-        """A paused trial that may win, or else the first repeats."""
         promotion = self._likeliest(room)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
@@ -302,7 +298,6 @@ class Agenda:
         return self._repeat(room, leader)
 
     def _race(self, room: Headroom) -> Work | None:
-        """A repeat that is due, or else a use of the rest of the budget."""
         due = self._repeat(room, self._confirmation.leader_to_repeat())
         if due is not None or not room.is_limited:
             return due
@@ -317,7 +312,6 @@ class Agenda:
         return None
 
     def _wait_for_race(self, waits: bool) -> None:
-        """Let the search wait for the race, or go on."""
         self._progress.move(Phase.CONFIRMING if waits else Phase.SEARCHING)
         self._confirmation.note(begun=waits)
 
@@ -343,7 +337,6 @@ class Agenda:
         return lambda trial: self._can_finish(trial, room)
 
     def _new_trial(self, now: float) -> Work:
-        """A configuration that was asked for, or else one that the sampler draws."""
         if self._begun < len(self._first):
             role, params = self._first[self._begun]
             self._begun += 1
@@ -353,7 +346,6 @@ class Agenda:
         return Work(self._draw(now, Role.SEARCH, None), DecisionKind.START, why)
 
     def _draw(self, now: float, role: Role, params: dict[str, Any] | None) -> Trial:
-        """A new trial; parameters that are not given are drawn."""
         trial = self._add(now, role)
         self._searched += 1
         self._searcher.proposals.propose(trial, params)

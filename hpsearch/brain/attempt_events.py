@@ -63,7 +63,6 @@ class AttemptEvents:
     def _reported(
         self, running: RunningAttempt, trial: Trial, event: ev.Reported, now: float
     ) -> None:
-        """Record and assess a report, and let its trial go on or end its attempt."""
         problem = lacking(self.spec, event)
         if problem is not None:
             self._stop_as_failed(running, trial, ErrorKind.ERROR, problem, now)
@@ -101,7 +100,6 @@ class AttemptEvents:
     def _continue(
         self, running: RunningAttempt, trial: Trial, assessment: Assessment, now: float
     ) -> None:
-        """Let a trial continue to where it is next judged, if the budget allows it."""
         judgement = assessment.judgement
         if judgement.against:
             self.log.decide(trial, DecisionKind.CONTINUE, judgement.why, now, judgement.against)
@@ -121,7 +119,6 @@ class AttemptEvents:
         event: ev.Reported,
         now: float,
     ) -> None:
-        """End an attempt because others are ahead: its trial pauses at a rung, or is pruned."""
         judgement = assessment.judgement
         state = State.PAUSED if judgement.verdict is Verdict.PAUSE else State.PRUNED
         self._conclude(running, trial, state, judgement.why, now, judgement.against)
@@ -157,7 +154,6 @@ class AttemptEvents:
         self.attempts.send(ev.Stop(*running.key))
 
     def _ended(self, running: RunningAttempt, trial: Trial, event: LastEvent, now: float) -> None:
-        """End an attempt by its last event: its trial has ended too, or waits for another one."""
         match event:
             case ev.Finished():
                 self._finished(running, trial, event, now)
@@ -216,7 +212,6 @@ class AttemptEvents:
         now: float,
         against: Sequence[int] = (),
     ) -> None:
-        """End an attempt and make its trial complete, pruned or paused."""
         self.log.decide(trial, DECISIONS[state], why, now, against)
         self.attempts.end(running, Outcome(state.value), now)
         self.log.move(trial, state, ended=now if state.terminal else None)
@@ -224,7 +219,6 @@ class AttemptEvents:
             self.log.ends(trial)
 
     def _lost(self, running: RunningAttempt, trial: Trial, why: str, now: float) -> None:
-        """Let a trial whose worker died try again, up to `retries` times."""
         self.attempts.end(running, Outcome.LOST, now, why)
         if self._blames_node(running, trial, why, now):
             return
@@ -240,7 +234,6 @@ class AttemptEvents:
     def _fail(
         self, running: RunningAttempt, trial: Trial, kind: ErrorKind, text: str, now: float
     ) -> None:
-        """Fail a trial, for a reason that is the trial's own, or its node's."""
         self.attempts.end(running, Outcome.FAILED, now, text)
         if kind.of_configuration or not self._blames_node(running, trial, text, now):
             self._give_up(trial, kind, text, now)
@@ -265,7 +258,6 @@ class AttemptEvents:
         return True
 
     def _give_up(self, trial: Trial, kind: ErrorKind, text: str, now: float) -> None:
-        """Fail a trial whose attempt has ended."""
         self.log.decide(trial, DecisionKind.FAIL, f"{kind}: {text}", now)
         trial.error_kind = kind
         trial.error_text = text

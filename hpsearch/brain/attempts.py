@@ -38,12 +38,10 @@ class Slot:
     node: str
     device: str
     gpus: float
-    holds: Key | None = None
-    """The attempt it works on, current or being stopped."""
+    holds: Key | None = None  # the attempt it works on, current or being stopped
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
-    place: str = ""
-    """The id of its node; empty where work cannot be kept from it."""
+    place: str = ""  # the id of its node; empty where work cannot be kept from it
     answered: float | None = None
     """The time at which it last had nothing to report; None where slots do not say so."""
 
@@ -54,16 +52,11 @@ class RunningAttempt:
 
     attempt: Attempt
     slot: Slot
-    until: float
-    """The resource up to which it may train before it waits for a command."""
-    resource: float
-    """The resource of its last report."""
-    heard: float
-    """The time of its last event."""
-    stopping: str | None = None
-    """The reason why it was asked to save and stop; None if it was not."""
-    away_s: float = 0.0
-    """The seconds of its time during which the driver was not listening."""
+    until: float  # the resource up to which it may train before it waits for a command
+    resource: float  # the resource of its last report
+    heard: float  # the time of its last event
+    stopping: str | None = None  # the reason why it was asked to save and stop; None if it was not
+    away_s: float = 0.0  # the seconds of its time during which the driver was not listening
 
     @property
     def key(self) -> Key:
@@ -104,8 +97,7 @@ class Attempts:
         self._spec = spec
         self._history = history
         self._spending = spending
-        self.slots: dict[str, Slot] = {}
-        """By name."""
+        self.slots: dict[str, Slot] = {}  # by name
         self.running: dict[int, RunningAttempt] = {}
         """The current attempts, by the number of their trial."""
         self._commands: list[ev.Command] = []
@@ -254,8 +246,7 @@ class NodeHealth:
         self._attempts = attempts
         self._failed: defaultdict[str, list[Trial]] = defaultdict(list)
         """The trials of the attempts that failed in a row, by node."""
-        self._times: Counter[str] = Counter()
-        """How often each node was set aside in a row."""
+        self._times: Counter[str] = Counter()  # how often each node was set aside in a row
         self._until: dict[str, float] = {}
 
     def worked(self, slot: Slot) -> None:

@@ -60,12 +60,10 @@ class Confirmation:
         self._direction = history.study.directions[0]
         self.keep_to(spec.budget)
         self._contenders = Contenders([], self._direction)
-        self._seen = 0
-        """The history's clock at which the contenders were last looked for."""
+        self._seen = 0  # the history's clock at which the contenders were last looked for
         sign = sign_of(self._direction)
         self._firsts = InOrder(history, lambda trial: first_of(trial, sign))
-        self._reported = 0
-        """The number of first reports that the contenders were found by."""
+        self._reported = 0  # the number of first reports that the contenders were found by
         self._complete = InOrder(history, lambda trial: _place_if_complete(trial, sign))
 
     def keep_to(self, budget: StudyBudget) -> None:
@@ -212,7 +210,6 @@ class Confirmation:
         return len(counting) >= self.runs
 
     def _racing(self) -> list[Trial]:
-        """The leaders that are still in the race, best first."""
         leaders = self._contenders.leaders(self._top)
         numbers = {leader.number for leader in leaders}
         out = self._out([repeat for repeat in self._repeats() if repeat.repeats in numbers])
@@ -239,5 +236,4 @@ def _place_if_complete(trial: Trial, sign: float) -> tuple[float, ...] | None:
 
 
 def _by_leader(repeats: Iterable[Trial]) -> Counter[int]:
-    """The number of repeats of each leader."""
     return Counter(repeat.repeats for repeat in repeats if repeat.repeats is not None)

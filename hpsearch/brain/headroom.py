@@ -29,14 +29,10 @@ class Headroom:
     now: float
     gpus: float
     slots: int
-    device: str | None = None
-    """The type of the slot's device; None for any."""
-    kept: float = 0.0
-    """Resource to keep back: of the repeats that are to confirm the winners."""
-    start_up: StartUp = field(default_factory=StartUp)
-    """The start-up of an attempt on the slot."""
-    begins: bool = True
-    """True for a new attempt, which has its start-up before it."""
+    device: str | None = None  # the type of the slot's device; None for any
+    kept: float = 0.0  # resource to keep back: of the repeats that are to confirm the winners
+    start_up: StartUp = field(default_factory=StartUp)  # the start-up of an attempt on the slot
+    begins: bool = True  # true for a new attempt, which has its start-up before it
     last_call: bool = False
     """True if none of the search ran before slots were given work just now: nothing will be given
     back of what is reserved."""
@@ -124,9 +120,7 @@ class Headroom:
 
     @property
     def _repeats(self) -> float:
-        """The number of repeats for which something is kept back."""
         return self.kept / self.spending.trial_total
 
     def _repeat_s(self, pace: float) -> float:
-        """Seconds that a repeat is expected to take."""
         return self.start_up.expected_s + self.spending.trial_total * pace

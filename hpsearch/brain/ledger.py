@@ -28,11 +28,9 @@ from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
 
-NOTE_S = 10.0
-"""Seconds between two records of the time worked."""
+NOTE_S = 10.0  # seconds between two records of the time worked
 
-Key = tuple[int, int]
-"""(trial, attempt)"""
+Key = tuple[int, int]  # (trial, attempt)
 
 
 def gpu_share(gpus: float) -> float:
@@ -44,14 +42,11 @@ def gpu_share(gpus: float) -> float:
 class Ledger:
     """The GPU-seconds that one study may spend, has spent and has reserved."""
 
-    budget: StudyBudget
-    """The limits and the prices."""
+    budget: StudyBudget  # the limits and the prices
     spent: float = 0.0
-    paid: float = 0.0
-    """Money, as far as a limit counts it (`StudyBudget.most_price_of`)."""
+    paid: float = 0.0  # money, as far as a limit counts it (`StudyBudget.most_price_of`)
     reserved: dict[Key, float] = field(default_factory=dict)
-    to_pay: dict[Key, float] = field(default_factory=dict)
-    """The money that is reserved."""
+    to_pay: dict[Key, float] = field(default_factory=dict)  # the money that is reserved
 
     @property
     def is_limited(self) -> bool:
@@ -80,7 +75,6 @@ class Ledger:
         return max(0.0, min(rests)) if rests else None
 
     def _price(self, device: str | None) -> float:
-        """Money for a GPU-second by which limits count; 0 if no price is stated."""
         return (self.budget.most_price_of(device) or 0.0) / 3600.0
 
     def hold(self, attempt: Attempt) -> None:
@@ -141,11 +135,9 @@ more of what is left, or stops."""
 STOPPING_S = 5.0
 """The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
 
-ROUNDING_S = 1e-6
-"""Seconds by which a clock may be too early at the moment for which it was set."""
+ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
 
-LATELY = 10
-"""The number of latest start-ups, of each kind of worker, that foretell the next one."""
+LATELY = 10  # the number of latest start-ups, of each kind of worker, that foretell the next one
 
 
 @dataclass(frozen=True)
@@ -160,10 +152,8 @@ class StartUps:
     """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
-        self._cold: deque[float] = deque(maxlen=LATELY)
-        """Of the first attempts on their workers."""
-        self._warm: deque[float] = deque(maxlen=LATELY)
-        """Of all others."""
+        self._cold: deque[float] = deque(maxlen=LATELY)  # of the first attempts on their workers
+        self._warm: deque[float] = deque(maxlen=LATELY)  # of all others
 
     def saw(self, seconds: float, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""

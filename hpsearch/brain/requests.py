@@ -27,8 +27,7 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
 from trials.settings import in_full
 
-INTERRUPTED = "interrupted"
-"""The reason for the end of a study whose driver got a signal."""
+INTERRUPTED = "interrupted"  # the reason for the end of a study whose driver got a signal
 STOPPED_BY = "stopped by "
 """The beginning of the reason where somebody asked for the end; their name follows."""
 
@@ -78,7 +77,6 @@ class Requests:
                 self.progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
 
     def _stop(self, request: Request, now: float) -> None:
-        """End a trial for good: what runs stops, what waits does not start."""
         trial = self._trial(request.content["trial"])
         if trial.state.terminal:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")

@@ -55,11 +55,9 @@ from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
-WATCH_EVERY_S = 1.0
-"""Seconds between two looks for attempts that are overdue."""
+WATCH_EVERY_S = 1.0  # seconds between two looks for attempts that are overdue
 
-EXPECT_EVERY_S = 5.0
-"""Seconds between two records of what is expected of trials."""
+EXPECT_EVERY_S = 5.0  # seconds between two records of what is expected of trials
 
 
 class Study:
@@ -122,7 +120,6 @@ class Study:
         return self._attempts.commands()
 
     def _on_attempt(self, event: ev.AttemptEvent, now: float) -> None:
-        """Handle an event of an attempt, current or not."""
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed | ev.Lost):
             self._attempts.leave_slot((event.trial, event.attempt))
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
@@ -181,12 +178,10 @@ class Study:
                 self._attempts.save_and_stop(running, "the study's budget is used up")
 
     def _reserve_more(self, running: RunningAttempt, now: float) -> bool:
-        """Reserve more for an attempt that has used up its reservation; False if none is left."""
         is_outgrown = self.spending.is_outgrown(running.attempt, now, running.slot.gpus)
         return not is_outgrown or self.spending.extend(running.attempt)
 
     def _fill_slots(self, now: float) -> None:
-        """Give free slots work; if there is none and nothing runs, the study ends."""
         if self.phase.leaves or self.waits_for_disk(now):
             return
         free = self._nodes.free_slots(now)
@@ -202,12 +197,10 @@ class Study:
 
     @property
     def _searches_running(self) -> int:
-        """The number of running trials that are not repeats."""
         repeats = sum(number in self.running for number in self.history.repeats)
         return len(self.running) - repeats
 
     def _launch(self, work: Work, slot: Slot, room: Headroom, now: float) -> None:
-        """Start an attempt on a slot, whose worst case can be afforded."""
         trial = work.trial
         cost = room.cost(self._searcher.stretch(trial), trial)
         self._attempts.launch(trial, slot, self._searcher.until(trial), cost, now)
@@ -218,7 +211,6 @@ class Study:
         self._log.move(trial, State.RUNNING)
 
     def _expect(self) -> None:
-        """Record what is expected of trials by now."""
         for trial, *expected in self._searcher.expectations():
             self._log.expects(trial, *expected)
         self._searcher.noted()
@@ -268,7 +260,6 @@ class Study:
                 self._progress.failed(trial.error_kind, trial.error_text or "")
 
     def _take_up(self, last_seen: float, elsewhere: Collection[Key]) -> None:
-        """Find what runs, and what waits in the queue."""
         for trial in self.history.trials:
             is_running = trial.state is State.RUNNING
             if is_running and (trial.number, len(trial.attempts)) in elsewhere:

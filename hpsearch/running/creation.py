@@ -106,7 +106,6 @@ def _revision(folder: Path) -> str | None:
 
 
 def _fingerprint(spec: StudySpec) -> str | None:
-    """The SHA-256 of the files that the task names; None without such files."""
     files = [spec.base / name for name in _names(spec) if _is_file(spec.base / name)]
     if not files:
         return None

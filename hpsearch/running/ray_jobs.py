@@ -100,7 +100,6 @@ class JobServer:
 
 
 def _pack(folder: Path, package: Path) -> None:
-    """Pack the files of a study. Raises UserError if they are too large."""
     size = 0
     with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as packed:
         for path in _files(folder):

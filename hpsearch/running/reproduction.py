@@ -28,16 +28,12 @@ class RecordedTraining:
 
     parts: tuple[float, ...]
     """The resources at which it was continued from a checkpoint, rising; the first is 0."""
-    end: float
-    """The resource of its last report."""
-    reports: Mapping[float, Mapping[str, float]]
-    """Metrics, by resource."""
-    must_end: bool
-    """True if it ended by itself there: it used its budget, stopped early or failed."""
+    end: float  # the resource of its last report
+    reports: Mapping[float, Mapping[str, float]]  # metrics, by resource
+    must_end: bool  # true if it ended by itself there: it used its budget, stopped early or failed
     error: tuple[ErrorKind, str] | None
     """The kind and the text of its failure; None if it did not fail, or the machine did."""
-    thinned: bool = False
-    """True if reports before its end are no longer on record."""
+    thinned: bool = False  # true if reports before its end are no longer on record
 
 
 def recorded_training(detail: TrialDetail) -> RecordedTraining:
@@ -79,26 +75,21 @@ class Job:
     """A training to repeat."""
 
     task: Task
-    data: Any
-    """Prepared by the task."""
-    setup: Setup
-    """The setup of its first part, but for the folder."""
+    data: Any  # prepared by the task
+    setup: Setup  # the setup of its first part, but for the folder
     recorded: RecordedTraining
     problem_with: Callable[[Report], str | None]
     """Finds a fault of a report, in a sentence; None if there is none."""
-    should_stop: Callable[[], bool]
-    """Called after every step."""
+    should_stop: Callable[[], bool]  # called after every step
 
 
 @dataclass
 class Repeated:
     """The end of a repeated training."""
 
-    finished: str | None = None
-    """The reason why it ended by itself; None if it did not."""
+    finished: str | None = None  # the reason why it ended by itself; None if it did not
     failure: Failure | None = None
-    interrupted: bool = False
-    """True if it was asked to stop."""
+    interrupted: bool = False  # true if it was asked to stop
     unpaused: tuple[float, ...] = ()
     """The resources at which it should have been paused, but had no checkpoint."""
 
@@ -193,8 +184,7 @@ class Comparison:
         self._reached: set[float] = set()
         self.difference: str | None = None
         """The first difference, for people; None while there is none."""
-        self.reports = 0
-        """The number of reports that were the same."""
+        self.reports = 0  # the number of reports that were the same
 
     def add(self, report: Report) -> None:
         """Compare a report."""
@@ -227,7 +217,6 @@ class Comparison:
         self.difference = self.difference or what
 
     def _ending(self, repeated: Repeated) -> str | None:
-        """The difference between the two ends; None if there is none."""
         failure, error = repeated.failure, self._recorded.error
         if failure is None and error is not None:
             return f"the trial failed ({error[0].value}: {error[1]}), and this did not"

@@ -83,7 +83,6 @@ def _place(space: Space, params: Mapping[str, Any]) -> Floats:
 
 
 def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
-    """The place of a value in its range, from 0 to 1."""
     low, high = float(parameter.low), float(parameter.high)
     if low == high:
         return 0.5

@@ -27,8 +27,7 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from trials.contract import Budget, Diverged
 
-_Key = tuple[int, int]
-"""(trial, attempt)"""
+_Key = tuple[int, int]  # (trial, attempt)
 
 
 class Curves(Protocol):
@@ -43,8 +42,6 @@ class Curves(Protocol):
 
 @dataclass
 class _Run:
-    """An attempt in progress."""
-
     order: ev.Launch
     slot: str
     resource: float
@@ -63,8 +60,6 @@ class _Run:
 
 
 class _Moment(NamedTuple):
-    """The time of an event."""
-
     time: float
     number: int  # puts events at the same time in order
     run: _Run | None  # the run that reports or ends; None if a slot is lost
@@ -187,7 +182,6 @@ class SimulatedExecutor:
         heapq.heappush(self._happens, _Moment(time, self._count, run, level))
 
     def _train(self, run: _Run) -> None:
-        """Schedule a run's next report, or its end."""
         level = self._next_level(run)
         seconds = 0.0
         if level is not None:
@@ -198,7 +192,6 @@ class SimulatedExecutor:
         self._at(run.trained_until + seconds, run, level)
 
     def _happen(self, moment: _Moment) -> None:
-        """Move the clock to a moment, and make its events."""
         self.now = moment.time
         run = moment.run
         if run is None:
@@ -246,7 +239,6 @@ class SimulatedExecutor:
         return next(ahead, None)
 
     def _save(self, run: _Run) -> str | None:
-        """The name of a checkpoint of this moment; None if there is nothing to save."""
         if not run.resource:
             return None
         name = str(run.resource)
@@ -254,11 +246,9 @@ class SimulatedExecutor:
         return name
 
     def _remove(self, trial: int, checkpoint: str) -> None:
-        """Remove a checkpoint that no later attempt can need."""
         self.checkpoints.get(trial, set()).discard(checkpoint)
 
     def _resource_of(self, checkpoint: str) -> float:
-        """The resource at which a checkpoint was made."""
         return float(checkpoint)
 
     # ------------------------------------------------------------------------------------- slots

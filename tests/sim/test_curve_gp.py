@@ -16,9 +16,8 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.curves import MOST_ROWS, CurveReader, ShownCurve
 from hpsearch.search.curve_model.model import CurveModel
 from hpsearch.search.ranking.selection import rank
-from hpsearch.search.samplers import curve_gp
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import Bowl, brain, history_for, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y", "z")}
 BUDGET = {"trials": 30, "per_trial": {"epochs": 27}}
@@ -65,39 +64,6 @@ def best(history: History) -> float:
 
 # --------------------------------------------------------------------------------------------- the
 # same again
-
-
-@pytest.mark.thorough
-def test_the_same_seed_proposes_the_same() -> None:
-    one, other, third = (simulate(spec_for(seed=seed), Valley(), 2).trials for seed in (5, 5, 6))
-    assert [trial.params for trial in one] == [trial.params for trial in other]
-    assert [trial.params for trial in one] != [trial.params for trial in third]
-
-
-def test_a_study_that_is_taken_up_again_proposes_what_it_would_have() -> None:
-    spec = spec_for(search={"sampler": "curve_gp", "pruner": "none"})
-    history = Simulation(spec, curves=Valley(), workers=1).run().history
-    again = brain(spec, _copied(history, spec, 20))
-    trial = again.history.add_trial(Trial(20, State.QUEUED, {}))
-    again._searcher.proposals.propose(trial)
-    assert trial.params == history.trials[20].params
-
-
-def _copied(history: History, spec: Any, count: int) -> History:
-    """A history of the first trials, as it was before the next one was proposed."""
-    copied = history_for(spec)
-    for trial in history.trials[:count]:
-        copied.add_trial(trial)
-    searched = [brain(spec, copied)]  # its notes are those of this history: replay the fits
-    for number in range(curve_gp.DESIGN, count):
-        partial = history_for(spec)
-        partial.study = copied.study
-        for trial in history.trials[:number]:
-            partial.add_trial(trial)
-        replay = brain(spec, partial)
-        replay._searcher.proposals.propose(partial.add_trial(Trial(number, State.QUEUED, {})))
-    assert searched
-    return copied
 
 
 # -------------------------------------------------------------------------------------------------

@@ -139,16 +139,6 @@ def test_no_disturbed_study_differs_from_one_left_alone_in_what_it_finds_and_cha
         stores.pop().close()
 
 
-@pytest.mark.thorough
-def test_the_disturbed_studies_meet_every_end_of_a_driver(stores: list[DisturbedStore]) -> None:
-    ends: set[str] = set()
-    for seed in range(20):
-        study = disturbed(spec_of(), 1, stores)
-        study.run(random.Random(seed))
-        ends |= {session.how for session in study.sessions}
-    assert ends == {*ENDS, "finished"}
-
-
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("wall_offset", [-7200.0, 0.0, 7200.0])
 def test_fifteen_hours_without_a_driver_cost_nothing(

@@ -37,12 +37,6 @@ def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler: str
     assert late / (4 * TRIALS / 2) < 0.2
 
 
-@pytest.mark.thorough
-def test_random_search_goes_on_failing() -> None:
-    late = sum(failing(run("random", seed), 1) for seed in range(4))
-    assert late / (4 * TRIALS / 2) > 0.35
-
-
 def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible() -> None:
     spec = spec_with(
         budget={"trials": 12, "per_trial": {"epochs": 9}},

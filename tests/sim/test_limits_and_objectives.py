@@ -174,30 +174,6 @@ def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(
             assert one.gone_on == other.gone_on
 
 
-@pytest.mark.thorough
-def test_tpe_finds_a_better_front_than_random_search_though_trials_fail() -> None:
-    def front_of(sampler: str, seed: int) -> float:
-        search = {"sampler": sampler, "pruner": "none"}
-        budget = {"trials": 60, "per_trial": {"epochs": 9}}
-        spec = spec_with(seed=seed, space=SPACE, objective=SEVERAL, budget=budget, search=search)
-        return hypervolume(simulate(spec, Costly(), 2))
-
-    tpe, random = (
-        sum(front_of(sampler, seed) for seed in range(3)) for sampler in ("tpe", "random")
-    )
-    assert tpe > random
-
-
-def hypervolume(history: History) -> float:
-    """The area that the front dominates, up to a loss of 1 and down to a speed of 0."""
-    area, speed = 0.0, 0.0
-    for ranked in pareto_front(history.trials, history.study.directions):
-        loss, fast = ranked.trial.values or (1.0, 0.0)
-        area += max(0.0, fast - speed) * (1 - loss)
-        speed = max(speed, fast)
-    return area
-
-
 def test_limits_hold_for_several_objectives_too() -> None:
     spec = spec_with(
         space=SPACE,

@@ -16,8 +16,7 @@ from typing import Any
 from hpsearch.adapters.ray_tune.session import Session, here, trial_id
 from hpsearch.errors import UserError
 
-_DICTIONARY = "_dict_checkpoint.pt"
-"""The file of a dictionary that `save_checkpoint` returned."""
+_DICTIONARY = "_dict_checkpoint.pt"  # the file of a dictionary that `save_checkpoint` returned
 
 
 class Trainable:

@@ -191,7 +191,6 @@ class Driver:
         return events
 
     def _wait_s(self) -> float:
-        """The longest that the next poll may take, in seconds."""
         if self._stop_requested and self.study.phase is not Phase.INTERRUPTED:
             return 0.0
         due = due_of(self.study)

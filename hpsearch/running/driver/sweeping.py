@@ -39,8 +39,6 @@ log = logging.getLogger("hpsearch")
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The checkpoints that a trial keeps."""
-
     trial: int
     waits: bool = False  # true if it may continue
     checkpoint: str | None = None  # its newest on record; None if it keeps nothing

@@ -33,8 +33,7 @@ class AwaitedExecutor:
         self._head = thread.call(partial(HeadNode, self._patience_s), START_S)
         make = partial(RayExecutor, config, resources, self._head)
         self._executor = thread.call(make, watch=self._head.check)
-        self.gpus = self._executor.gpus
-        """The GPUs of a slot, of all its processes."""
+        self.gpus = self._executor.gpus  # the GPUs of a slot, of all its processes
 
     def launch(self, order: ev.Launch) -> None:
         self._orders.append(partial(self._executor.launch, order))

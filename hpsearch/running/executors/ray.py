@@ -166,7 +166,6 @@ class RayExecutor:
         return None if name is None else self._slots.get(name)
 
     def _data_for(self, order: ev.Launch) -> Box | None:
-        """A box with the reference to the prepared data; None if the task prepares none."""
         if self._task is None:
             return None
         params = self._config.params(order)

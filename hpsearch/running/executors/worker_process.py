@@ -22,12 +22,9 @@ from pathlib import Path
 from hpsearch.running.executors.cluster.guardian import guard
 from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
 
-MARK = "HPSEARCH_WORKER"
-"""The environment variable that marks what a worker has started."""
-SETTLE_S = 1.0
-"""The time that processes may take to end by themselves after their attempt."""
-KILL_S = 5.0
-"""The time in which those that were killed are waited for."""
+MARK = "HPSEARCH_WORKER"  # the environment variable that marks what a worker has started
+SETTLE_S = 1.0  # the time that processes may take to end by themselves after their attempt
+KILL_S = 5.0  # the time in which those that were killed are waited for
 _LOOK_S = 0.02
 _SHOWN = 10
 _SERVANTS = (b"resource_tracker", b"popen_loky", b"_inductor/compile_worker", b"wandb-core")

@@ -68,7 +68,6 @@ def rehearse(
 
 
 def _heaviest(spec: StudySpec) -> dict[str, Any]:
-    """Settings of a run: the fixed ones and a configuration that takes the most memory."""
     table = describe(spec.task["kind"]).settings
     wanted = space.defaults(spec.space, table) or {}
     for name in spec.space.keys() & HEAVY:

@@ -49,7 +49,6 @@ def place(
 
 
 def _answer(store: Store, number: int) -> Request:
-    """A request once it is answered, or after `WAIT_S`."""
     until = time.monotonic() + WAIT_S
     while True:
         request = store.find_request(number)

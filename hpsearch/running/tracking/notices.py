@@ -35,24 +35,19 @@ from hpsearch.errors import HpsearchError, UserError
 from hpsearch.running.tracking.secrets import without_secrets
 from hpsearch.search.ranking.selection import leading
 
-GATHER_S = 60.0
-"""The time between two notices of one kind, in seconds."""
-LOOK_S = 1.0
-"""The time between two looks for a new best."""
+GATHER_S = 60.0  # the time between two notices of one kind, in seconds
+LOOK_S = 1.0  # the time between two looks for a new best
 
-Notice = Mapping[str, Any]
-"""A document that is sent as JSON."""
+Notice = Mapping[str, Any]  # a document that is sent as JSON
 
 
 class Event(enum.StrEnum):
     """The subject of a notice."""
 
-    BEST = "best"
-    """Another configuration is ahead."""
+    BEST = "best"  # another configuration is ahead
     TROUBLE = "trouble"
     """The study gave up, workers were lost, the disk is full, or the driver failed."""
-    END = "end"
-    """The study has ended, or was interrupted."""
+    END = "end"  # the study has ended, or was interrupted
 
 
 class Notices:
@@ -65,16 +60,12 @@ class Notices:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name, self._deliver, self._clock = study, deliver, clock
-        self._study: Study | None = None
-        """As of the last tick."""
-        self._now = 0.0
-        """The time of the last tick, by the study's clock."""
-        self._best: Trial | None = None
-        """The trial that was ahead when that was last looked at."""
+        self._study: Study | None = None  # as of the last tick
+        self._now = 0.0  # the time of the last tick, by the study's clock
+        self._best: Trial | None = None  # the trial that was ahead when that was last looked at
         self._may_be_better = False
         self._look_at = 0.0
-        self._lost: list[str] = []
-        """Why attempts were lost that no notice has named yet."""
+        self._lost: list[str] = []  # why attempts were lost that no notice has named yet
         self._send_lost_at = 0.0
         self._waits_for_disk = False
 
@@ -124,7 +115,6 @@ class Notices:
         self._send(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
 
     def _send_best(self) -> bool:
-        """Send the leading configuration, if it is another one; return whether it is."""
         ahead = self._best_now()
         if ahead is None or (self._best is not None and ahead.number == self._best.number):
             return False
@@ -146,7 +136,6 @@ class Notices:
         self._deliver({**notice, **self._standing()})
 
     def _standing(self) -> dict[str, Any]:
-        """The standing of the study; empty before its first tick."""
         if self._study is None:
             return {}
         trials, spec, best = self._study.history.trials, self._study.spec, self._best_now()
@@ -167,7 +156,6 @@ class Notices:
         }
 
     def _best_text(self) -> str:
-        """The best trial as the end of a sentence, if there is one."""
         best = self._best_now()
         if best is None or self._study is None:
             return ""
@@ -176,7 +164,6 @@ class Notices:
         return f" - trial {best.number}: {value}, {params}"
 
     def _best_now(self) -> Trial | None:
-        """The best trial; None with several objectives, or before there is one."""
         study = self._study
         if study is None or len(study.spec.objectives) > 1:
             return None
@@ -188,10 +175,8 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-TIMEOUT_S = 10.0
-"""Seconds that one notice may take."""
-END_S = 15.0
-"""Seconds that the end of a study waits for notices that are still under way."""
+TIMEOUT_S = 10.0  # seconds that one notice may take
+END_S = 15.0  # seconds that the end of a study waits for notices that are still under way
 
 log = logging.getLogger("hpsearch")
 

@@ -26,8 +26,7 @@ from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import NamedTracker
 
-END_S = 30.0
-"""The seconds that the end of a study waits for its trackers, all together."""
+END_S = 30.0  # the seconds that the end of a study waits for its trackers, all together
 
 DISTRIBUTIONS = {
     "mlflow": ("mlflow-skinny", "mlflow"),
@@ -128,8 +127,6 @@ class Senders:
 
 
 class _Sender:
-    """One sender: its process, and a thread that reads its output."""
-
     def __init__(self, kind: str, order: Sending) -> None:
         self._kind, self._study = kind, order.study
         self._sent: str | None = None

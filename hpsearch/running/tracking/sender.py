@@ -33,12 +33,9 @@ from trials.checkpoints.folders import is_url
 from trials.foreign import in_words
 
 INTERVAL_S = 2.0  # the time between two sendings
-LONGEST_PAUSE_S = 60.0
-"""Pauses between attempts that fail double up to this."""
-GRACE_S = 45.0
-"""The seconds that a sender continues whose driver is gone."""
-NICENESS = 10
-"""A tracker must not take time from trainings."""
+LONGEST_PAUSE_S = 60.0  # pauses between attempts that fail double up to this
+GRACE_S = 45.0  # the seconds that a sender continues whose driver is gone
+NICENESS = 10  # a tracker must not take time from trainings
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,6 @@ def _send(order: Sending, ending: threading.Event, channel: _Channel) -> bool:
 
 
 def _keep_up(mirror: Mirror, ending: threading.Event, channel: _Channel) -> bool:
-    """Send what is new again and again, and once more at the end; return whether that worked."""
     pause_s = INTERVAL_S
     while True:
         is_last = ending.is_set()

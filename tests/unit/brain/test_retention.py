@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,6 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.brain import retention
-from hpsearch.brain.attempts import Slot
 from hpsearch.brain.retention import BEST, Retention, used_bytes
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import Role
@@ -344,20 +342,6 @@ def test_what_a_trial_has_written_into_its_working_directory_stays(tmp_path: Pat
     swept(str(tmp_path), watch=[ended(3), ended(4), ended(5)])
     assert {path.name for path in kept.iterdir()} == {WORKING, "weights"}
     assert trials_in(str(tmp_path)) == [3]
-
-
-def test_a_trial_that_a_worker_holds_is_waited_for(home: str) -> None:
-    study = brain(spec_with())
-    study.slots["w"] = Slot("w", "node", "cpu", 1.0, holds=(3, 1))
-    sweeper = Sweeper(StudyFolder(OURS, home))
-    sweeper.watch(study, changes_of(ended(3)), 0.0)
-    study.slots["w"].holds = None
-    held = threading.active_count()
-    assert trials_in(home) == [3, 4]
-    sweeper.watch(study, changes_of(), 1.0)
-    sweeper.close()
-    assert trials_in(home) == [4]
-    assert threading.active_count() < held
 
 
 def test_what_a_driver_that_died_had_not_removed_the_next_one_does(home: str) -> None:

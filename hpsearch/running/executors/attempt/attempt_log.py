@@ -113,8 +113,6 @@ class AttemptLog:
 
 
 class _Watched:
-    """The open logs of this process, and the thread that looks at them."""
-
     def __init__(self) -> None:
         self._logs: set[AttemptLog] = set()
         self._lock = threading.Lock()

@@ -24,10 +24,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-PAUSE_S = 0.05
-"""Between two looks."""
-LOOKS = 20
-"""Nothing may be found for so many looks, until the guardian takes it that all has ended."""
+PAUSE_S = 0.05  # between two looks
+LOOKS = 20  # nothing may be found for so many looks, until the guardian takes it that all has ended
 
 
 def guard(name: str, *, group: bool) -> str:
@@ -80,7 +78,6 @@ def _is_ours(process: str, mark: bytes, group: int) -> bool:
 
 
 def _facts(process: str) -> tuple[str, int, int]:
-    """The state of a process, its parent and its process group."""
     text = Path("/proc", process, "stat").read_text("utf-8", "replace")
     state, parent, group = text.rpartition(")")[2].split()[:3]
     return state, int(parent), int(group)

@@ -54,8 +54,7 @@ a warning is logged."""
 START_S = 120.0  # how long joining a cluster, or starting one, may take
 GOODBYE_S = 10.0  # how long leaving it may take
 
-SLOW_START = "timed out during startup"
-"""In Ray's error where this machine has too much else to do."""
+SLOW_START = "timed out during startup"  # in Ray's error where this machine has too much else to do
 
 SAVED = "everything up to the last reports is saved"
 
@@ -172,7 +171,6 @@ def _without_secrets() -> Iterator[None]:
 
 
 def _leave(thread: RayThread, mark: str | None) -> None:
-    """Leave the cluster, and end it if it is this process's own."""
     try:
         # A start that was given up is not waited for; it is left once it has come back.
         thread.call(ray.shutdown, 0.0 if thread.is_stuck else GOODBYE_S)

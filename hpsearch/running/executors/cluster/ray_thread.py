@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from hpsearch.errors import ClusterLost
 
-LOOK_S = 1.0
-"""How often a waiting thread looks whether it is to wait on."""
+LOOK_S = 1.0  # how often a waiting thread looks whether it is to wait on
 
 T = TypeVar("T")
 
