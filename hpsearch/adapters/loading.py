@@ -1,7 +1,5 @@
 """Builds the task that a study file states: adapted where it names a library, else as it is."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

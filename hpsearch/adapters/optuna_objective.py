@@ -21,8 +21,6 @@ is searched. The first call of `optimize` ends the script; what it was called wi
 `ScriptSearch`.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

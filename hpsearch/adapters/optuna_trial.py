@@ -8,8 +8,6 @@ The study itself may be on another machine. The trial's own record is here; the 
 asked for each time they are read. Nothing but the trial can be written to.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import sys

@@ -1,7 +1,5 @@
 """New and resumed studies to ask, and their study files."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterator, Mapping

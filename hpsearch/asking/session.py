@@ -6,8 +6,6 @@ written since its last one, it makes a new brain over the history. A process tha
 transaction has written nothing, and others do not wait for it: the next one finds that it has died.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

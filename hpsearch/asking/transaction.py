@@ -5,8 +5,6 @@ process that asked for a trial carries out its commands when it reports: so a st
 once, with the state of that report.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

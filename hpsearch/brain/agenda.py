@@ -15,8 +15,6 @@ A trial that was cut short comes first, in every phase. Then:
 `Headroom` says what is left of the budget. Work that does not fit into it stays where it is.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

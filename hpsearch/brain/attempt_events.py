@@ -1,7 +1,5 @@
 """The events of running attempts: what they report and ask for, and how they end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

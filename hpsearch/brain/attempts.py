@@ -9,8 +9,6 @@ The last node that works is never set aside. Failures of that row count against 
 nodes run them.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ can still use, and the race may begin again with the leaders that it finds. What
 goes to further repeats of those that are in the race.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice

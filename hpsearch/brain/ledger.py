@@ -15,8 +15,6 @@ of an attempt does not grow with the stretch: the first one on a worker imports 
 data, and later ones find them there. It is no part of the pace, and is reserved beside it.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable

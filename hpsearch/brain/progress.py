@@ -1,7 +1,5 @@
 """The phase of a study, and the reasons for which it ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hpsearch.domain.facts import ErrorKind

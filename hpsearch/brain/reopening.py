@@ -9,8 +9,6 @@ configuration itself was the reason: one that diverged or was too large would do
 that were lost until then count against no trial.
 """
 
-from __future__ import annotations
-
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import MOVES, State

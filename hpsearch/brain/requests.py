@@ -4,8 +4,6 @@ A trial that was asked for is added at once and waits for a slot, before anythin
 only be raised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

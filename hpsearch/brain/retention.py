@@ -12,8 +12,6 @@ and then trials that wait, the worst first. Running trials and the best one keep
 Where a record names no checkpoint, the driver removes the files of its trial.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import islice
 

@@ -29,8 +29,6 @@ The states of a trial are in `domain.lifecycle`. An attempt is charged when it e
 parts that are joined here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from typing import Any

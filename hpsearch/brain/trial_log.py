@@ -1,7 +1,5 @@
 """The record of a trial: its reports, moves, value, checkpoints and decisions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

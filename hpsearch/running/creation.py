@@ -1,7 +1,5 @@
 """New studies in the database, and the study files of those that are there."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import subprocess

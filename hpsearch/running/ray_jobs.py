@@ -1,8 +1,6 @@
 """Studies as jobs of a Ray cluster, by Ray's own job server. The head unpacks the folder of a study
 file, runs the driver and keeps its log, also when the one who submitted it is gone."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

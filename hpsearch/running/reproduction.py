@@ -1,7 +1,5 @@
 """The training of a trial as it is on record, as far as its results depend on it."""
 
-from __future__ import annotations
-
 import math
 import re
 import tempfile

@@ -6,8 +6,6 @@ on the scale of the space (linear or logarithmic), two different choices one apa
 absent one apart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ takes to get there. Time moves only in `poll`, to the next event; `clock` is the
 same orders give exactly the same events.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Collapsed trials in a whole study: they are stopped early, and a resumed study does the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any

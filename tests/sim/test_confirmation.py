@@ -1,7 +1,5 @@
 """Confirmation with real noise: who wins, what it costs, and what its intervals are worth."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The curve model as a sampler: the same from the same history, on any kind of space, and better
 than chance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Studies on slots of two types of GPU, of which one takes three times as long and costs less."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest

@@ -4,8 +4,6 @@ truly ran, and no more.
 What a study finds does not depend on any of it.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

@@ -7,8 +7,6 @@ never, and whole sessions fail for a reason that is mended afterwards. Budgets a
 holds after every tick and every driver stands in `drawn`; here is what holds in the end.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from contextlib import closing

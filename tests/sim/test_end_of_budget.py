@@ -1,7 +1,5 @@
 """How studies end: at each limit, with what can still win finished; how they continue with more."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

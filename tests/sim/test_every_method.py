@@ -1,8 +1,6 @@
 """Every sampler and pruner that a study file can name, on every kind of space and with arguments at
 their edges."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Expectations of complete trials: their results, those of outliers too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Failures are facts about a region: samplers are told, and the share of failing trials falls as a
 study continues."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 from optuna.trial import TrialState

@@ -1,8 +1,6 @@
 """Large studies: however many trials have ended, a driver looks at a few of them for each decision.
 Looks are counted, which does not depend on the machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ Workers start slowly and are lost, trials diverge, are pruned, time out and are 
 differ by orders of magnitude.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

@@ -1,8 +1,6 @@
 """Limits on what is reported, several objectives, and known-good configurations, through the brain
 and the database."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Optuna's pruners in a study, each with its arguments, through the brain on a virtual clock."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Studies whose parameters have priors: they begin near them, and forget the wrong ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from statistics import median
 from typing import Any

@@ -1,7 +1,5 @@
 """Who goes on in a whole study: slow starters, ties at the start, and the last paused trials."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Samplers, pruners and the model say nothing of their own, whatever the losses are."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What people ask of a study while it runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

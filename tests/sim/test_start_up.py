@@ -1,8 +1,6 @@
 """What an attempt takes before it trains is known beside its pace: short studies use their budget,
 and no study spends more."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.brain.ledger import MARGIN, Spending

@@ -1,7 +1,5 @@
 """A trial that paused is trained to its end because somebody wants that."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

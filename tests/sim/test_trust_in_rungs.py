@@ -1,7 +1,5 @@
 """What a database says of the rungs of its study."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Studies that start from the results of earlier ones: on the same curves, on others, and again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

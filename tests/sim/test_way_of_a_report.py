@@ -5,8 +5,6 @@ noted that leads from one room into another, while a study with one worker is dr
 clock, with a real database.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager

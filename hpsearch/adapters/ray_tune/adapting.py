@@ -3,8 +3,6 @@
 A config ``{"model": {"width": uniform(1, 8)}}`` is searched as the parameter ``model.width``.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import sys

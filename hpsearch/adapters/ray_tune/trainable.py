@@ -6,8 +6,6 @@ paused. A dictionary that `save_checkpoint` returns is kept as tensors and plain
 nothing is unpickled here.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from pathlib import Path

@@ -5,8 +5,6 @@ fenced by the driver's lease. A driver that dies between the two loses nothing: 
 the attempt in the database, ends it there, and continues the trial.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ still holds a trial that has ended, the sweeper waits for it. A trial that waits
 meanwhile: nothing newer than its checkpoint on record is touched.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@
 Commands go out together with the next poll, which follows at once: one call a tick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial

@@ -1,8 +1,6 @@
 """One attempt in a process of its own, up to its first report or a little further, as a study would
 begin it."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os

@@ -13,8 +13,6 @@ a Ray task and shared through the object store: each node has one copy, which it
 their memory. Actors are not detached: when a driver dies, its workers end too.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -5,8 +5,6 @@ carries. A poll takes along the driver's orders since the one before, and the re
 the database. Commands that come while a poll is out are sent at once, in a call of their own.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ nobody misses may be used beyond it; a study that holds more than its share whil
 of its own gives slots back, one at a time.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """The resources that one slot takes of a Ray cluster, and the slots that have room."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterable, Mapping

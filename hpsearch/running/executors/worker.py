@@ -6,8 +6,6 @@ trains. Everything expensive stays in the process: imported libraries, the task,
 and the pretrained weights that the task itself keeps.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """The configuration of workers: the facts that all attempts of a study share."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

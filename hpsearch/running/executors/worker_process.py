@@ -7,8 +7,6 @@ has adopted any that lost their parents. If the worker is killed, a guardian out
 group that the worker leads, and the programs in whose environment it is named.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """One training step and one evaluation step of a built-in task, with its heaviest configuration."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

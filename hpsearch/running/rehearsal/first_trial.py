@@ -1,8 +1,6 @@
 """One trial of any task, trained up to its first report in a process of its own; of tasks that are
 not built in, then others, to see what their parameters change and what they write."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -5,8 +5,6 @@ reports the same at first may have its effect later, so it trains on for a few s
 the first configuration.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace

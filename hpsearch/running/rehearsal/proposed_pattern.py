@@ -1,7 +1,5 @@
 """A `report:` pattern for the lines that a command has printed, where none was a report."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ Trials that run at once overwrite each other's files there, and a later one may 
 earlier one for its own.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Iterator

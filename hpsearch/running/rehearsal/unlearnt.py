@@ -1,7 +1,5 @@
 """A first report that is no better than guessing, where trials are compared that early."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

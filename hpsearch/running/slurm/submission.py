@@ -1,7 +1,5 @@
 """The script of a study's jobs: what SLURM is told, what is special to the study, and `job.sh`."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import shlex

@@ -1,7 +1,5 @@
 """The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass

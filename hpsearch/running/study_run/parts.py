@@ -1,7 +1,5 @@
 """The brain of a study, joined with its search."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpsearch.adapters import loading

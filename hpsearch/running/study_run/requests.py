@@ -1,7 +1,5 @@
 """Requests to a study that runs elsewhere, and their answers."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

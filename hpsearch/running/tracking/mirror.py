@@ -1,7 +1,5 @@
 """From the database to a tracker: everything committed that the tracker has not been sent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -4,8 +4,6 @@ New bests are gathered, and so are lost workers: of each kind there is at most o
 The end and other trouble are always sent at once.
 """
 
-from __future__ import annotations
-
 import base64
 import enum
 import functools

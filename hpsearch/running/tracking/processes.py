@@ -4,8 +4,6 @@ The driver only starts a tracker's process and, at the end, waits for it for a w
 failure of a tracker is reported on stderr, and the study continues.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Texts for people and logs, without the passwords in URLs and the environment."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -8,8 +8,6 @@ It is a process, and not a thread of the driver, because libraries of trackers h
 threads and processes and set signal handlers. It reads the database and never writes to it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import importlib
 import json

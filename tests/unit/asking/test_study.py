@@ -1,7 +1,5 @@
 """Trials are asked for, reported and told, by one process with a real SQLite file."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

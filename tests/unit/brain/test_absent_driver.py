@@ -1,7 +1,5 @@
 """Deadlines and charges of trials whose driver was away, or died."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

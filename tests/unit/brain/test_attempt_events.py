@@ -1,7 +1,5 @@
 """What attempts find out about their health is kept on their trials, and `show` prints it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

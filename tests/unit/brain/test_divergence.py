@@ -1,7 +1,5 @@
 """A report that is not finite after finite ones is divergence, whatever searches and prunes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes on which trials fail are set aside while others work, and tried again."""
 
-from __future__ import annotations
-
 from hpsearch.brain.attempts import FIRST_S, IN_A_ROW
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev

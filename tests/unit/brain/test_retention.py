@@ -1,7 +1,5 @@
 """Which checkpoints a study keeps, and how the others go."""
 
-from __future__ import annotations
-
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The brain, told what happens and asked what to do: no cluster, no database, no clock."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A trial's record beside its repetition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Reading recorded curves: what a table must have, and what its mistakes are called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

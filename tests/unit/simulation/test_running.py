@@ -1,7 +1,5 @@
 """A whole study on the virtual clock, through the real driver and a database in memory."""
 
-from __future__ import annotations
-
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State

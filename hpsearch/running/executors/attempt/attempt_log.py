@@ -10,8 +10,6 @@ One thread of the process looks at the log's size now and then, and sends it to 
 belongs there, or to the driver where this machine does not have the study's folder.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import logging

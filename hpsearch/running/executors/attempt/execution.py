@@ -1,7 +1,5 @@
 """The orders about one attempt, from the thread that takes them to the one that trains."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -1,7 +1,5 @@
 """The reports of an attempt that are recorded, where it makes very many."""
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_right
 from collections.abc import Callable

@@ -12,8 +12,6 @@ raylet, that one waits for a head which is gone, and no mark is left in it.
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import signal

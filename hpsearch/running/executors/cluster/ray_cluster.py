@@ -6,8 +6,6 @@ too long ends in order, and its study can be resumed. Trials continue meanwhile:
 driver do not need the head to talk to each other.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import logging

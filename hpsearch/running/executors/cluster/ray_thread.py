@@ -5,8 +5,6 @@ meanwhile. So the main thread hands its calls to another one. That one lives for
 Linux ends the processes of a Ray together with the thread that has started them.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

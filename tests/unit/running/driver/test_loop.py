@@ -1,8 +1,6 @@
 """The loop: what is decided is on record before it is ordered, and a driver that lost its study
 writes nothing."""
 
-from __future__ import annotations
-
 import itertools
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """What a trial has on the disk while it trains, waits and continues, and when it has ended; and who
 dies on the way."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

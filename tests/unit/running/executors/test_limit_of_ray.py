@@ -1,7 +1,5 @@
 """Ray's own limit for a head that is gone, which it reads once, on import."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A worker without a cluster: what it reports, and where its checkpoints go."""
 
-from __future__ import annotations
-
 import sys
 import time
 import types

@@ -1,7 +1,5 @@
 """A first report that shows that nothing is learnt yet, where trials are compared by it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

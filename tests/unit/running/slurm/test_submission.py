@@ -1,7 +1,5 @@
 """The files of a study, and the calls of sbatch, by a program that writes down its arguments."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

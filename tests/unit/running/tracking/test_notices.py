@@ -1,7 +1,5 @@
 """Notices: which there are, how few, to whom, and with no secret in any message."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """docs/trackers.md: its study file is right, its options are those there are, its command runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What a worker prints during an attempt is the attempt's log, whoever prints it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import uuid
