@@ -1,9 +1,9 @@
 """A process's part in a study that several processes ask: the brain, for one transaction at a time.
 
 A transaction keeps all other writers of the study out from its beginning. The process brings its
-copy of the history up to date, lets the brain decide, and writes the changes. Where others have
-written since its last one, it makes a new brain over the history. A process that dies in a
-transaction has written nothing, and others do not wait for it: the next one finds that it has died.
+copy of the history up to date, lets the brain decide, and writes the changes; where others have
+written since its last one, it makes a new brain. A process that dies in a transaction has written
+nothing: the next one finds that it has died.
 """
 
 import logging
@@ -172,7 +172,7 @@ class AskingSession:
             self._brain = transaction.brain = brain
         transaction.brain.worked(study.active_seconds + worked_s, transaction.now)
         transaction.active_s = study.active_seconds + worked_s
-        transaction.bury()
+        transaction.end_attempts_of_the_dead()
 
     def _answer_requests(self, connection: Connection, transaction: Transaction) -> None:
         if transaction.brain is None:

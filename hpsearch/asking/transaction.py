@@ -58,7 +58,7 @@ class Transaction:
             until = max(beat.heard for beat in self.beats)
         return max(0.0, until - self.last_seen)
 
-    def bury(self) -> None:
+    def end_attempts_of_the_dead(self) -> None:
         """Take the attempts of dead processes from the brain."""
         assert self.brain is not None
         for beat in self.dead:

@@ -2,15 +2,12 @@
 
 A trial that was cut short comes first, in every phase. Then:
 
-- While the study is *searching*, a promotion, and then a new configuration. When too little of the
-  budget is left to train a new one in full, paused trials that may still turn out the best go
-  before it: first those that can be trained in full, then the others, as far as the budget lasts.
-- While it is *finishing*, because all configurations have been tried or a new one would not even
-  reach the highest rung, paused trials that may still win and can be trained in full. Where no
-  trial can be trained in full, the most promising ones go as far as the budget lasts. Slots that
-  are left begin to confirm the leaders, where the study file asks for that.
-- While it is *confirming*, repeats of the leaders on fresh seeds (`confirmation`). What is left of
-  a budget of time or money after that goes to the search again, or else to further repeats.
+- *searching*: a promotion, and then a new configuration. When too little is left to train a new one
+  in full, paused trials that may still turn out the best go before it.
+- *finishing*, as all configurations have been tried or a new one would not even reach the highest
+  rung: paused trials that may still win. Slots that are left begin to confirm the leaders.
+- *confirming*: repeats of the leaders on fresh seeds (`confirmation`). The rest of a budget of time
+  or money goes to the search again, or else to further repeats.
 
 `Headroom` says what is left of the budget. Work that does not fit into it stays where it is.
 """

@@ -1,20 +1,16 @@
 """The race of the leading configurations, repeated until it is clear which one is best.
 
 The leaders are the first of the complete trials that have learnt something and may be the best
-(`ranking.contenders`). A trial that leads and is paused is first trained in full, which costs less
-than a repeat. Repeats train in full, on fresh seeds. The next repeat goes to the leader with the
-fewest that is still in the race. A leader is out once the probability that it is better than the
-first one has fallen below 5% (`repeats.BEHIND`), and back in if later runs say so. The remaining
-repeats of a leader that is out go to the others. This is racing (Maron and Moore 1994; Birattari et
-al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as one that its
-leader has, so that free slots can work in parallel.
+(`ranking.contenders`). The next repeat, on a fresh seed, goes to the leader with the fewest that is
+still in the race. A leader is out once the probability that it is better than the first one has
+fallen below 5% (`repeats.BEHIND`), and back in if later runs say so: racing (Maron and Moore 1994;
+Birattari et al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as
+one that its leader has, so that free slots can work in parallel.
 
-While the last trials of the search still run, slots that it no longer needs begin with the leaders
-that are likely to stay among them. Once nothing of the search runs, the race has begun, and the
-search waits until all repeats that are due have been handed out. Where the budget is a number of
-trials, that is the end. Of a budget of GPU time, money or wall-clock time, the search takes what it
-can still use, and the race may begin again with the leaders that it finds. What is left after that
-goes to further repeats of those that are in the race.
+Slots that the end of the search no longer needs begin with the leaders that are likely to stay
+among them. Once nothing of the search runs, it waits until all repeats that are due have been
+handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use,
+and the race may begin again; the rest goes to further repeats of those that are in the race.
 """
 
 from collections import Counter

@@ -1,13 +1,10 @@
 """The budget that is left for one slot at one moment, and what still fits into it.
 
-Two questions are asked. Before anything starts, its worst case must fit into what the ledger has
-left. And near the end, only work that can still win is begun: work that is expected, at the pace of
-its trial or of all trials so far and with the start-up of an attempt on the slot, to get far enough
-before the GPU time, the money or the wall clock is used up.
-
-Where the leading configurations are to be confirmed, part of the budget is kept back from the
-search: what their repeats are expected to take, at most a third of the whole, and nothing once not
-even one of them would fit.
+Before anything starts, its worst case must fit into what the ledger has left. Near the end, only
+work that can still win is begun: it is expected, at the pace of its trial or of all trials so far,
+to get far enough before the GPU time, the money or the wall clock is used up. Where the leaders are
+to be confirmed, what their repeats are expected to take is kept back from the search: at most a
+third of the whole, and nothing once not even one of them would fit.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """The checkpoints that a study keeps: of running trials, and of the best ended and waiting ones.
 
-A trial that can no longer come back does not need its checkpoint any more: one that failed, was
-pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
-the trials at rungs may wait there; the others are pruned. Therefore the space that a study takes is
-bounded, however many trials it tries. Trials are in the order of
-`hpsearch.search.ranking.selection`.
-
-Where the study file limits the space (`checkpoints.max_gb`), weights of trials that ended go first,
-and then trials that wait, the worst first. Running trials and the best one keep theirs.
-
-Where a record names no checkpoint, the driver removes the files of its trial.
+A trial that failed, was pruned for good, repeated another one, or ended and was surpassed by `BEST`
+others does not need its checkpoint any more. Only the best of the trials at rungs may wait there;
+the others are pruned. So the space that a study takes is bounded. Trials are in the order of
+`hpsearch.search.ranking.selection`. Where the study file limits the space (`checkpoints.max_gb`),
+weights of trials that ended go first, and then trials that wait, the worst first. Running trials
+and the best one keep theirs. Where a record names no checkpoint, the driver removes the files.
 """
 
 from collections.abc import Iterable

@@ -13,7 +13,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
-from hpsearch.running.driver.loop import Took
+from hpsearch.running.driver.loop import TickTimes
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -24,7 +24,7 @@ class StudyMetrics:
 
     def __init__(self, study: str) -> None:
         self.url = ""
-        self.took = Took()
+        self.took = TickTimes()
         self.registry = CollectorRegistry()
         self._study = study
         self._best: dict[str, float] | None = None

@@ -44,7 +44,7 @@ def watched_by(*watches: Watch) -> Watch:
 
 
 @dataclass
-class Took:
+class TickTimes:
     """The seconds that a tick took to decide, and to write that to the database."""
 
     decision_s: float = 0.0
@@ -139,7 +139,7 @@ class Driver:
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
         self._is_asked = False  # true if requests wait in the database
-        self.took = Took()  # of the latest tick
+        self.took = TickTimes()  # of the latest tick
         self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
     def request_stop(self) -> None:

@@ -113,11 +113,11 @@ class RaySlot:
 
     actor: Any
     followers: list[Any]
-    room: PlacementGroup  # what it takes, reserved in Ray
+    group: PlacementGroup  # what it takes, reserved in Ray
     pending: Any
     """The call that is out: first `hello`, then one poll after another; None between two."""
     asked: float  # when that call was sent, by the monotonic clock
-    placed: bool = False  # true if its room has a place on a node
+    placed: bool = False  # true if its group has a place on a node
     ready: bool = False
     given_back: bool = False  # true if its room goes to another study once it has saved
     free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
@@ -180,8 +180,8 @@ class RaySlot:
 NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 
-class Rooms:
-    """Reserves rooms, and gives back those that slots have left.
+class PlacementGroups:
+    """Reserves groups, and gives back those that slots have left.
 
     Args:
         head: The head of the cluster.
@@ -196,7 +196,7 @@ class Rooms:
         self._left: list[PlacementGroup] = []
 
     def reserve(self) -> PlacementGroup | None:
-        """A new room, on nodes that are not set aside; None while the head is silent."""
+        """A new group, on nodes that are not set aside; None while the head is silent."""
         return ask_head(self._new, self.leave) if self._head.answers else None
 
     def _new(self) -> PlacementGroup:
@@ -208,18 +208,18 @@ class Rooms:
         aside = ", ".join(sorted(self._head.aside))
         return [{NODE_LABEL: f"!in({aside})"}] * self._processes if aside else None
 
-    def leave(self, room: PlacementGroup) -> None:
-        """Note that a room is not used any more."""
-        self._left.append(room)
+    def leave(self, group: PlacementGroup) -> None:
+        """Note that a group is not used any more."""
+        self._left.append(group)
 
     def give_back(self) -> None:
-        """Give back the rooms that were left. Ray does so itself at the driver's end."""
+        """Give back the groups that were left. Ray does so itself at the driver's end."""
         while self._left and self._head.answers:
             if ask_head(partial(_removed, self._left[0])) is None:
                 return
             del self._left[0]
 
 
-def _removed(room: PlacementGroup) -> PlacementGroup:
-    ray.util.remove_placement_group(room)
-    return room
+def _removed(group: PlacementGroup) -> PlacementGroup:
+    ray.util.remove_placement_group(group)
+    return group

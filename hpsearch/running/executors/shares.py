@@ -1,11 +1,10 @@
 """The share of a cluster that each of several studies has.
 
 Each driver writes into the cluster's own memory what its study holds, could use and is worth
-(`resources.priority`), under the id of its Ray job. The GPUs of all slots, or where slots have none
-their CPUs, are divided in proportion to the priorities; what one study cannot use goes to the
-others (weighted max-min fairness). A share is a whole number of slots, and at least one. Room that
-nobody misses may be used beyond it; a study that holds more than its share while another is short
-of its own gives slots back, one at a time.
+(`resources.priority`), under the id of its Ray job. Slots are divided in proportion to the
+priorities; what one study cannot use goes to the others (weighted max-min fairness). A share is at
+least one slot. Room that nobody misses may be used beyond it; a study that holds more than its
+share while another is short of its own gives slots back, one at a time.
 """
 
 import json

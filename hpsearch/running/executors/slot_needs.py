@@ -87,11 +87,11 @@ class SlotNeeds:
 
     def _bring_gpu(self) -> bool:
         log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")
-        room = ray.util.placement_group([{"CPU": self._cpu, "GPU": 1.0}])
+        group = ray.util.placement_group([{"CPU": self._cpu, "GPU": 1.0}])
         try:
-            return bool(room.wait(BRING_S))
+            return bool(group.wait(BRING_S))
         finally:
-            ray.util.remove_placement_group(room)
+            ray.util.remove_placement_group(group)
 
     def _refuse_too_large(self, nodes: Iterable[Mapping[str, float]]) -> None:
         if self.fitting(nodes):

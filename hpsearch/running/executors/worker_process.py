@@ -1,10 +1,9 @@
 """The process of a worker: what its training has started ends with it, and a notice to end reaches
 it.
 
-A training job may start processes of its own, for data or for several devices, which would keep
-memory and GPUs from others. Those that are left when an attempt ends are ended by its worker, which
-has adopted any that lost their parents. If the worker is killed, a guardian outside of it kills the
-group that the worker leads, and the programs in whose environment it is named.
+Processes that are left when an attempt ends are ended by its worker, which has adopted any that
+lost their parents. If the worker is killed, a guardian outside of it kills the group that it leads,
+and the programs in whose environment it is named.
 """
 
 import gc

@@ -1,10 +1,8 @@
 """The process that sends a study to one tracker: `python -m hpsearch.running.tracking.sender`.
 
 The first line of its input is a `Sending`. It sends what is committed until its input ends, then
-the rest, and ends too. Its output is one JSON object a line: `{"trouble": TEXT}` at the first
-failure, and `{"sent": TEXT}` at the end.
-
-It is a process, and not a thread of the driver, because libraries of trackers hang, crash, start
+the rest. Its output is one JSON object a line: `{"trouble": TEXT}` at the first failure, and
+`{"sent": TEXT}` at the end. It is a process, because libraries of trackers hang, crash, start
 threads and processes and set signal handlers. It reads the database and never writes to it.
 """
 

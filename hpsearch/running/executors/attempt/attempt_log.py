@@ -1,13 +1,10 @@
 """The output of a worker while it trains an attempt, as the log of that attempt.
 
-A worker trains one attempt at a time, so its output is the attempt's. For that time, the process's
-own file descriptors 1 and 2 are the log itself: the process and everything that it starts, in any
-language, print there without help of this program, and the file of a killed process has all that it
-had printed. A pipe would keep the last lines from it, and would block a library that prints while
-it holds Python's lock.
-
-One thread of the process looks at the log's size now and then, and sends it to a store if it
-belongs there, or to the driver where this machine does not have the study's folder.
+For that time, the process's own file descriptors 1 and 2 are the log itself: the process and all
+that it starts, in any language, print there, and the file of a killed process has all that it had
+printed. A pipe would keep the last lines, and block a library that prints while it holds Python's
+lock. A thread looks at the log's size now and then, and sends it to a store if it belongs there, or
+to the driver where this machine does not have the study's folder.
 """
 
 import ctypes

@@ -61,7 +61,7 @@ class Control:
         """True if training should return now; asked after every step."""
         return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
 
-    def wait_for_word(self, resource: float) -> None:
+    def wait_to_advance(self, resource: float) -> None:
         """Wait at a level until the attempt may train beyond it, or must stop."""
         self._wait(lambda: self.until > resource)
 
@@ -69,9 +69,9 @@ class Control:
         """Wait until a parameter has its value, or the attempt must stop."""
         self._wait(lambda: name in self.given)
 
-    def _wait(self, has_word: Callable[[], bool]) -> None:
+    def _wait(self, may_go_on: Callable[[], bool]) -> None:
         began = time.monotonic()
-        while not has_word() and not self.stop:
+        while not may_go_on() and not self.stop:
             self.changed.wait()
             self.changed.clear()
         waited_s = time.monotonic() - began
@@ -237,7 +237,7 @@ class Execution:
                 break  # interrupted between reports
             if last.resource >= total:
                 control.until = math.inf  # its last report is made: let it end by itself
-            control.wait_for_word(last.resource)
+            control.wait_to_advance(last.resource)
         if not control.stop:
             return self._timed_out()
         return self._stopped(runner, checkpoint)

@@ -1,13 +1,10 @@
-"""Kills what a process has started, once that process has ended.
+"""Kills what a process has started, once that process has ended, whatever has ended it.
 
     python -I -S guardian.py PROCESS MARK GROUP
 
-It outlives the process, whatever ends that one. What the process has started is known by a mark in
-its environment, which the programs that it starts have inherited, and by its process group, which
-is killed if GROUP is not 0.
-
-A Ray kills its own processes, but not an agent of a node that was just about to begin: without its
-raylet, that one waits for a head which is gone, and no mark is left in it.
+What the process has started is known by a mark in its environment, which the programs that it
+starts have inherited, and by its process group, which is killed if GROUP is not 0. An agent of a
+Ray node that was just about to begin has no mark left in it: without its raylet it is killed too.
 
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """

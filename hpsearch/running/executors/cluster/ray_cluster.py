@@ -199,9 +199,9 @@ class HeadNode:
         self._patience_s = patience_s
         self._own = ray.get_runtime_context().get_node_id()
         self.awaited: dict[str, PlacementGroup] = {}
-        """Rooms of which `placed` is to tell whether they have their place, by name."""
+        """Placement groups of which `placed` is to say if they have their place, by name."""
         self.placed: frozenset[str] = frozenset()
-        """The names of the rooms that have their place on a node."""
+        """The names of the placement groups that have their place on a node."""
         self.avoided: dict[str, float] = {}
         """Until when each node is set aside, by its id and the monotonic clock."""
         self.exchange: Callable[[], None] = lambda: None
@@ -216,9 +216,9 @@ class HeadNode:
     def _follow(self) -> None:
         while not self._closed.is_set():
             try:
-                # In this order: what a room with a place takes is not counted as free.
-                rooms = list(self.awaited.items())
-                placed = frozenset(name for name, room in rooms if _is_placed(room))
+                # In this order: what a group with a place takes is not counted as free.
+                groups = list(self.awaited.items())
+                placed = frozenset(name for name, group in groups if _is_placed(group))
                 nodes = _ask()
                 self.exchange()
             except RayError as error:
@@ -349,8 +349,8 @@ def ask_head(
         return None
 
 
-def _is_placed(room: PlacementGroup) -> bool:
-    return bool(placement_group_table(room).get("state") == "CREATED")
+def _is_placed(group: PlacementGroup) -> bool:
+    return bool(placement_group_table(group).get("state") == "CREATED")
 
 
 ANSWER_S = 5.0  # how long an address is given to accept a connection
