@@ -157,7 +157,7 @@ class AskingSession:
         return not beat.live or owners.is_dead(beat.owner)
 
     def _bring_in_the_brain(self, transaction: Transaction) -> None:
-        """Let the brain take part, unless the study is over, and end the attempts of the dead."""
+        """Let the brain take part, unless the study is over, and end attempts of dead processes."""
         study = self._history.study
         if study.state is not StudyState.RUNNING:
             self._brain = transaction.brain = None
@@ -172,7 +172,7 @@ class AskingSession:
             self._brain = transaction.brain = brain
         transaction.brain.worked(study.active_seconds + worked_s, transaction.now)
         transaction.active_s = study.active_seconds + worked_s
-        transaction.end_attempts_of_the_dead()
+        transaction.end_lost_attempts()
 
     def _answer_requests(self, connection: Connection, transaction: Transaction) -> None:
         if transaction.brain is None:

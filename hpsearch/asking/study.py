@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 
 from hpsearch.asking.session import AskingSession, Pulse
@@ -60,13 +59,12 @@ class AskedStudy:
         """
         self._refuse_closed()
         while self.ended is None:
-            found = self._session.take(self._looked_for)
-            if found.trial is not None:
-                return found.trial
-            self.ended = found.ended
+            trial, self.ended, running, revision = self._session.take(self._looked_for)
+            if trial is not None:
+                return trial
             if self.ended is None:
-                self._refuse_waiting_for_itself(found.running)
-                self._wait_for_news(found.revision)
+                self._refuse_waiting_for_itself(running)
+                self._wait_for_news(revision)
         return None
 
     def tell(
@@ -144,8 +142,8 @@ class AskedStudy:
     ) -> None:
         if kind is None:
             self.close()
-            return
-        self.close(f"its process was interrupted by {_text_of('error', error or kind())}")
+        else:
+            self.close(f"its process was interrupted by {_text_of('error', error or kind())}")
 
     def __del__(self) -> None:
         # Nobody can report its trials any more: this process hands them out again, or others do
@@ -160,11 +158,14 @@ class AskedStudy:
 
     # -------------------------------------------------------------------------- in a transaction
 
-    def _looked_for(self, transaction: Transaction) -> _Found:
+    def _looked_for(
+        self, transaction: Transaction
+    ) -> tuple[AskedTrial | None, str | None, set[Key], int]:
+        """A trial, or the reason why there will be none; what runs, and the study's revision."""
         order = transaction.hand_out(shown(self._session.owner), socket.gethostname())
         trial = None if order is None else self._made(transaction, order)
         ended = None if trial is not None else self._ended_by_now(transaction)
-        return _Found(trial, ended, transaction.running(), transaction.revision)
+        return trial, ended, transaction.running(), transaction.revision
 
     def _ended_by_now(self, transaction: Transaction) -> str | None:
         """The reason why there will be no trial any more; None if there may be one."""
@@ -271,14 +272,6 @@ class AskedStudy:
             raise UserError(
                 f"study {self.name} was closed", "ask, report and tell inside the `with` block"
             )
-
-
-@dataclass(frozen=True)
-class _Found:
-    trial: AskedTrial | None
-    ended: str | None  # why there will be no trial any more; None if there may be one
-    running: set[Key]
-    revision: int  # the study's, before the look
 
 
 def _text_of(name: str, why: object) -> str:

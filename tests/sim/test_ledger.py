@@ -21,7 +21,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome
 from hpsearch.simulation.running import SimulatedExecutor
 from support.studies.drawn import assert_same_books
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 from support.thoroughness import examples
 
 HISTORIES = examples(600)
@@ -165,9 +165,7 @@ def test_whoever_takes_a_study_up_plans_with_the_same_costs_as_the_driver_before
 @pytest.mark.parametrize("share", [0.25, 1.0, 8.0])
 def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share: float) -> None:
     spec = spec_with(
-        budget={"gpu_hours": 0.6 * share, "per_trial": {"epochs": 9}},
-        search={"sampler": "random", "pruner": "none"},
-        resources={"gpu": share},
+        budget=budget_of(gpu_hours=0.6 * share), search=search_by(), resources={"gpu": share}
     )
     whole = Simulation(spec, gpus=share).run()
     cut = Simulation(spec, gpus=share)

@@ -14,7 +14,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.errors import SpecError
 from hpsearch.search.samplers.curve_gp import DESIGN
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, brain, history_for, spec_with
+from support.studies.small import Bowl, brain, budget_of, history_for, search_by, spec_with
 
 RATE = {"type": "float", "low": 1e-6, "high": 1.0, "log": True}
 SHARE = {"type": "float", "low": 0.0, "high": 1.0}
@@ -54,7 +54,7 @@ def study(space: Mapping[str, Any], **changes: Any) -> Any:
     usual = {
         "space": dict(space),
         "search": {"sampler": "curve_gp"},
-        "budget": {"trials": TRIALS, "per_trial": {"epochs": 27}},
+        "budget": budget_of(TRIALS, 27),
     }
     return spec_with(**{**usual, **changes})
 
@@ -165,7 +165,7 @@ def test_the_same_seed_proposes_the_same(prior: Mapping[str, float] | None) -> N
 def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(
     prior: Mapping[str, float] | None, count: int
 ) -> None:
-    spec = valley(prior, search={"sampler": "curve_gp", "pruner": "none"})
+    spec = valley(prior, search=search_by("curve_gp"))
     history = simulate(spec, Valley(), 1)
     again = history_for(spec)
     for trial in history.trials[:count]:

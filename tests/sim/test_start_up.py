@@ -7,7 +7,7 @@ from hpsearch.brain.ledger import MARGIN, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt
-from support.studies.small import Bowl, Simulation, brain, spec_with
+from support.studies.small import Bowl, Simulation, brain, budget_of, spec_with
 
 COLD_S = 20.0
 TRAINS_S = 2.0
@@ -74,9 +74,7 @@ def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved() -> None:
 
 
 def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
-    spec = spec_with(
-        budget={"gpu_hours": 1.0, "per_trial": {"epochs": 9}}, search={"pruner": "median"}
-    )
+    spec = spec_with(budget=budget_of(gpu_hours=1.0), search={"pruner": "median"})
     study = brain(spec)
     study.begin(0.0)
     study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
@@ -116,7 +114,7 @@ def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -
 
 
 def test_a_report_gives_back_what_the_rest_does_not_need_at_its_pace() -> None:
-    budget = {"gpu_hours": 1.0, "per_trial": {"epochs": 9}}
+    budget = budget_of(gpu_hours=1.0)
     spec = spec_with(budget=budget, search={"pruner": "none"})
     study = brain(spec)
     study.begin(0.0)

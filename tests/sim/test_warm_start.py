@@ -25,7 +25,7 @@ from hpsearch.search.samplers.curve_gp import DESIGN
 from hpsearch.simulation.running import SimulatedExecutor, simulate
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from support.studies.small import Bowl, brain, spec_with
+from support.studies.small import Bowl, brain, budget_of, spec_with
 
 NAMES = ("x", "y", "z", "v")
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in NAMES}
@@ -53,7 +53,7 @@ def spec_for(seed: int = 0, trials: int = 24, **changes: Any) -> Any:
     usual = {
         "study": "new",
         "space": SPACE,
-        "budget": {"trials": trials, "per_trial": {"epochs": 27}},
+        "budget": budget_of(trials, 27),
         "seed": seed,
         "search": {"sampler": "curve_gp"},
     }

@@ -33,6 +33,17 @@ PLAIN: dict[str, Any] = {
 }
 
 
+def budget_of(trials: int | None = None, epochs: int = 9, **limits: Any) -> dict[str, Any]:
+    """The part of a study file on its budget."""
+    most = {} if trials is None else {"trials": trials}
+    return {**most, **limits, "per_trial": {"epochs": epochs}}
+
+
+def search_by(sampler: str = "random", pruner: Any = "none", **more: Any) -> dict[str, Any]:
+    """The part of a study file on its search."""
+    return {"sampler": sampler, "pruner": pruner, **more}
+
+
 def spec_with(*, base: Path = Path("/nowhere"), **changes: Any) -> StudySpec:
     """The plain study with some sections replaced, as of a file in a folder."""
     return parse(yaml.safe_dump({**PLAIN, **changes}), base=base)

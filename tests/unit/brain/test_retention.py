@@ -22,7 +22,7 @@ from hpsearch.running.checkpoint_folders import Mark, StudyFolder, trials_in
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.search.ranking.pareto import foremost
 from hpsearch.search.ranking.selection import rank
-from support.studies.small import Simulation, brain, history_for, spec_with
+from support.studies.small import Simulation, brain, budget_of, history_for, search_by, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder
 from trials.checkpoints.manifests import Label
@@ -85,7 +85,7 @@ def test_what_may_come_back_keeps_its_checkpoint() -> None:
 
 def test_so_many_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "WAITING", 5)
-    study = Simulation(spec_with(budget={"trials": 60, "per_trial": {"epochs": 9}}))
+    study = Simulation(spec_with(budget=budget_of(60)))
     most = 0
     while not study.study.finished:
         study.tick()
@@ -230,11 +230,7 @@ def test_those_that_a_study_ended_without_are_dropped_after_losers() -> None:
 
 def test_of_several_objectives_nothing_that_nothing_beats_is_dropped() -> None:
     directions = [{"metric": metric, "direction": "minimize"} for metric in ("loss", "size")]
-    spec = spec_with(
-        checkpoints={"max_gb": 0.1},
-        objective=directions,
-        search={"sampler": "random", "pruner": "none"},
-    )
+    spec = spec_with(checkpoints={"max_gb": 0.1}, objective=directions, search=search_by())
     history = history_for(spec)
     for number, values in enumerate(([1.0, 3.0], [2.0, 2.0], [3.0, 1.0], [3.0, 3.0])):
         trial = Trial(number, State.COMPLETE, {}, value=values[0], values=values)
@@ -256,7 +252,7 @@ def test_a_whole_study_stays_below_its_limit(
 ) -> None:
     """Every event tells sizes, as a worker's do: a gigabyte while it trains, half of that while it
     waits."""
-    spec = spec_with(budget={"trials": 60, "per_trial": {"epochs": 9}}, checkpoints={"max_gb": 8})
+    spec = spec_with(budget=budget_of(60), checkpoints={"max_gb": 8})
     study = Simulation(spec)
     poll = study.executor.poll
     sizes = Held(now=GIGABYTE, waiting=GIGABYTE // 2, ended=GIGABYTE // 5)
@@ -293,12 +289,7 @@ def ended(number: int, **more: Any) -> Trial:
 OURS = Mark("plain", "1")
 
 
-def swept(
-    folder: str,
-    *,
-    begin: Sequence[Trial] = (),
-    watch: Sequence[Trial] = (),
-) -> None:
+def swept(folder: str, *, begin: Sequence[Trial] = (), watch: Sequence[Trial] = ()) -> None:
     """A driver's life: it takes in a study, and one tick writes some trials."""
     sweeper = Sweeper(StudyFolder(OURS, folder))
     sweeper.begin(list(begin))

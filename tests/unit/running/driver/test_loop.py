@@ -27,7 +27,7 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from support.running.leases import let_pass
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, spec_with
 
 START = 1_000_000.0
 
@@ -80,7 +80,7 @@ class Witness(SimulatedExecutor):
 
 @pytest.fixture
 def spec() -> StudySpec:
-    return spec_with(budget={"trials": 12, "per_trial": {"epochs": 9}})
+    return spec_with(budget=budget_of(12))
 
 
 @pytest.fixture

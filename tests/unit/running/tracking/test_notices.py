@@ -18,7 +18,7 @@ from hpsearch.domain.records import Outcome, StudyRecord, StudyState
 from hpsearch.errors import ClusterLost, UserError
 from hpsearch.running.tracking.notices import GATHER_S, Notices, notifying, recipient_of
 from support.patience import PATIENCE_S
-from support.studies.small import Simulation, spec_with
+from support.studies.small import Simulation, budget_of, spec_with
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Told:
 
 def drive(told: Told, **options: Any) -> Simulation:
     """Drive a study, watched as by its driver; its last record is told too."""
-    simulation = Simulation(spec_with(budget={"trials": 20, "per_trial": {"epochs": 9}}), **options)
+    simulation = Simulation(spec_with(budget=budget_of(20)), **options)
     notices = Notices("plain", told.notices.append, told.clock)
     study = simulation.study
     while not study.finished:
@@ -187,10 +187,7 @@ def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
     "trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
 )
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
-    trouble: str,
-    server: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    trouble: str, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
