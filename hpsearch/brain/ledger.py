@@ -31,6 +31,19 @@ NOTE_S = 10.0  # seconds between two records of the time worked
 Key = tuple[int, int]  # (trial, attempt)
 
 
+MARGIN = 1.25
+"""The factor by which a trial may be slower than it was, or a new one than the slowest so far. More
+would be reserved for nothing, and slots would wait for it near the end; what is slower still takes
+more of what is left, or stops."""
+
+STOPPING_S = 5.0
+"""The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
+
+ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
+
+LATELY = 10  # the number of latest start-ups, of each kind of worker, that foretell the next one
+
+
 def gpu_share(gpus: float) -> float:
     """GPU-seconds that a slot costs per second."""
     return gpus if gpus > 0 else 1.0
@@ -123,19 +136,6 @@ class WorkingTime:
         self._noted = now
         self._history.study.active_seconds = self.so_far(now)
         self._history.touch_study()
-
-
-MARGIN = 1.25
-"""The factor by which a trial may be slower than it was, or a new one than the slowest so far. More
-would be reserved for nothing, and slots would wait for it near the end; what is slower still takes
-more of what is left, or stops."""
-
-STOPPING_S = 5.0
-"""The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
-
-ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
-
-LATELY = 10  # the number of latest start-ups, of each kind of worker, that foretell the next one
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,9 @@
-"""New studies in the database, and the study files of those that are there."""
+"""A new study: from a study file into the database, with the environment that it runs in, and the
+evidence of earlier studies.
+
+That evidence is read once, before the study is created, and kept in the study's record. So a study
+that is resumed proposes what it would have proposed, whatever becomes of the others.
+"""
 
 import hashlib
 import platform
@@ -26,6 +31,27 @@ from hpsearch.study_file.types import AUTO
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND, line_of
 from trials.running.arithmetic import versions_of
+
+RECORDED_PACKAGES = (
+    "hpsearch",
+    "torch",
+    "transformers",
+    "optuna",
+    "ray",
+    "numpy",
+    "scikit-learn",
+    "tokenizers",
+)
+
+CHUNK_BYTES = 1 << 20
+
+GIT_S = 10  # how long git may take to name a revision
+
+MOST_EARLIER = 8  # so many studies are found by themselves, the latest ones
+
+DIGITS = 4  # of a rung's share and correlation
+
+SHARED_SPACE = 0.5  # they search at least this share of the study's parameters
 
 
 def create_study(
@@ -68,21 +94,6 @@ def spec_of(record: StudyRecord) -> StudySpec:
     finds mistakes in it."""
     base = Path(record.base or ".")
     return parse(record.spec, base=base, name=f"{record.name} (study file)")
-
-
-RECORDED_PACKAGES = (
-    "hpsearch",
-    "torch",
-    "transformers",
-    "optuna",
-    "ray",
-    "numpy",
-    "scikit-learn",
-    "tokenizers",
-)
-
-CHUNK_BYTES = 1 << 20
-GIT_S = 10  # how long git may take to name a revision
 
 
 def environment(spec: StudySpec, device: str) -> Environment:
@@ -138,11 +149,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-MOST = 8  # so many studies are found by themselves, the latest ones
-DIGITS = 4  # of a rung's share and correlation
-SHARED = 0.5  # they search at least this share of the study's parameters
-
-
 def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """The evidence of the earlier studies that a study file names; empty where it starts cold.
     Raises StudyNotFound if one is not in the database, UserError if one has no evidence."""
@@ -150,11 +156,11 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     if wanted is None:
         return []
     if wanted == AUTO:
-        return _found(store, spec)
+        return _alike(store, spec)
     return [_evidence_of(store, spec, name) for name in dict.fromkeys(wanted)]
 
 
-def summary(earlier: list[EarlierStudy]) -> str:
+def summary_of_earlier(earlier: list[EarlierStudy]) -> str:
     """The studies whose results a study starts from, as one line for people."""
     if not earlier:
         return "warm_start: no earlier study fits, so the study starts without any"
@@ -165,28 +171,28 @@ def summary(earlier: list[EarlierStudy]) -> str:
 def _evidence_of(store: Store, spec: StudySpec, name: str) -> EarlierStudy:
     history = store.load(name)
     if history.study.directions not in (("minimize",), ("maximize",)):
-        raise _refusal(name, "has no single objective, so its trials have no order")
+        raise _unusable(name, "has no single objective, so its trials have no order")
     if history.study.state is StudyState.RUNNING:
-        raise _refusal(name, "is still running, and what it tells would depend on the moment")
+        raise _unusable(name, "is still running, and what it tells would depend on the moment")
     evidence = earlier_study_of(history, spec.space)
     if evidence is None:
         lacking = f"has no {FEWEST_TRIALS} trials with a result within the space of {spec.study}"
-        raise _refusal(name, lacking)
+        raise _unusable(name, lacking)
     return _with_rungs(store, evidence)
 
 
-def _refusal(name: str, why: str) -> UserError:
+def _unusable(name: str, why: str) -> UserError:
     return UserError(
         f"search.warm_start: study {name} {why}",
         f"remove {name} from warm_start, or use warm_start: {AUTO}",
     )
 
 
-def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
+def _alike(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """The latest finished studies of the same kind of task and the same objective."""
     found: list[EarlierStudy] = []
     for record in reversed(store.studies()):
-        if len(found) < MOST and _is_alike(record, spec):
+        if len(found) < MOST_EARLIER and _is_alike(record, spec):
             evidence = earlier_study_of(store.load(record.name), spec.space)
             found += [] if evidence is None else [_with_rungs(store, evidence)]
     return found
@@ -214,18 +220,18 @@ def _is_alike(record: StudyRecord, spec: StudySpec) -> bool:
     if record.state is not StudyState.FINISHED or record.name == spec.study:
         return False
     content = content_of(record.spec)
-    kind = _part(content.get("task"), "kind")
+    kind = _key_of(content.get("task"), "kind")
     space = content.get("space")
     objective = content.get("objective")
     if isinstance(objective, list) and len(objective) == 1:
         (objective,) = objective
-    measured = _part(objective, "metric"), _part(objective, "direction")
+    measured = _key_of(objective, "metric"), _key_of(objective, "direction")
     wanted = spec.objective.metric, spec.objective.direction
     if kind != spec.task["kind"] or measured != wanted or not isinstance(space, dict):
         return False
     shared = space.keys() & spec.space.keys()
-    return len(shared) >= SHARED * len(spec.space)
+    return len(shared) >= SHARED_SPACE * len(spec.space)
 
 
-def _part(section: Any, key: str) -> Any:
+def _key_of(section: Any, key: str) -> Any:
     return section.get(key) if isinstance(section, dict) else None

@@ -1,4 +1,4 @@
-"""The training of a trial as it is on record, as far as its results depend on it."""
+"""A trial that is trained again in the same parts, without Ray, and compared with its record."""
 
 import math
 import re
@@ -18,6 +18,14 @@ from trials.running.runner import Runner, failure_of
 
 OF_THE_MACHINE = (ErrorKind.TIMEOUT, ErrorKind.DISK_FULL, ErrorKind.LOST)
 """Failures that another training of the same configuration need not have."""
+
+
+OF_THE_RUN = re.compile(
+    r"(runtime|_per_second|seconds|_time|time_s|_bytes|_joules|utilization|\bmfu)$"
+)
+"""The end of the names of metrics of time, memory or energy, which differ between any trainings."""
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 
 
 @dataclass(frozen=True)
@@ -165,13 +173,6 @@ def _advance(runner: Runner, until: float, should_stop: Callable[[], bool]) -> I
 def _close(runner: Runner) -> None:
     while not runner.close():
         pass
-
-
-OF_THE_RUN = re.compile(
-    r"(runtime|_per_second|seconds|_time|time_s|_bytes|_joules|utilization|\bmfu)$"
-)
-"""The end of the names of metrics of time, memory or energy, which differ between any trainings."""
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 
 
 class Comparison:

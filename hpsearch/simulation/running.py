@@ -1,8 +1,9 @@
-"""Slots of a simulated cluster on a virtual clock.
+"""A whole study on recorded or computed curves, on simulated slots and a virtual clock.
 
-Nothing is trained: `Curves` have the metrics of a configuration at a resource, and the time that it
-takes to get there. Time moves only in `poll`, to the next event; `clock` is the driver's clock. The
-same orders give exactly the same events.
+The brain, search, driver and store are the real ones. Nothing is trained, and nothing waits:
+`Curves` have the metrics of a configuration at a resource, and the time that it takes to get there.
+The clock starts at 0 and moves only in `poll`, to the next event; `clock` is the driver's clock.
+The same orders give exactly the same events.
 """
 
 import heapq
@@ -26,6 +27,11 @@ from hpsearch.study_file.models import StudySpec
 from trials.contract import Budget, Diverged
 
 _Key = tuple[int, int]  # (trial, attempt)
+
+
+OWNER = "simulation"
+
+IN_MEMORY = "sqlite://"
 
 
 class Curves(Protocol):
@@ -262,10 +268,6 @@ class SimulatedExecutor:
         del self._runs[oldest.key]
         self._ready.append(ev.SlotDown(oldest.slot, "its node was lost"))
         self._slot_up()
-
-
-OWNER = "simulation"
-IN_MEMORY = "sqlite://"
 
 
 class Straight(SimulatedExecutor):

@@ -15,7 +15,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.running.creation import MOST, create_study, earlier_studies
+from hpsearch.running.creation import MOST_EARLIER, create_study, earlier_studies
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.parts import build_study
@@ -160,7 +160,7 @@ def test_a_study_that_starts_cold_has_nothing_new_in_its_records(store: Store) -
 
 
 def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> None:
-    for number in range(MOST + 1):
+    for number in range(MOST_EARLIER + 1):
         finished(store, Valley(), trials=5, study=f"before-{number}")
     finished(store, Valley(), trials=5, study="of-another-task", task={"kind": "other:train"})
     other = {"objective": {"metric": "loss", "direction": "maximize"}}
@@ -169,7 +169,9 @@ def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> 
     finished(store, Bowl(), trials=5, study="unlike", space={**renamed, "x": SPACE["x"]})
     driven(store, spec_for(study="stopped", trials=9), Valley(), most=6)
     found = earlier_studies(store, spec_for(search={"warm_start": "auto"}))
-    assert [each.name for each in found] == [f"before-{number}" for number in range(MOST, 0, -1)]
+    assert [each.name for each in found] == [
+        f"before-{number}" for number in range(MOST_EARLIER, 0, -1)
+    ]
 
 
 def test_auto_finds_nothing_in_a_database_without_studies(store: Store) -> None:

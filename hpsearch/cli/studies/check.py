@@ -129,7 +129,7 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     if spec.search.warm_start is None:
         return []
     earlier = creation.earlier_studies(store, spec)
-    note(creation.summary(earlier))
+    note(creation.summary_of_earlier(earlier))
     return earlier
 
 

@@ -10,7 +10,7 @@
 - `worker_process`: that process: its children end with it, and a notice to end reaches it
 - `first_report`: one attempt up to its first report, for a check
 - `attempt`: one attempt on a worker
-- `worker_config`: the facts that all attempts of a study share
+- `worker_config`: the facts that all attempts of a study share, and what stays between them
 """
 
 import os

@@ -1,4 +1,11 @@
-"""The actor of a rank above 0: it trains the attempts that rank 0 trains, as rank 0 says."""
+"""Several processes for one trial: rank 0 is the worker of the slot, the others follow it.
+
+A rank that is lost takes its slot along: the worker asks to be replaced, which costs its attempt as
+any worker's end does, and the executor starts all ranks again. A rank that fails fails its attempt,
+even while rank 0 waits for it in a collective. Nothing can end such a wait but the end of its
+process, so all ranks are started again after a failure, too, unless the loss diverged: the loop
+finds that on all ranks at once.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +40,20 @@ if TYPE_CHECKING:
     from trials.devices.ranks import Place
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+END_S = 30.0
+"""The seconds in which all ranks end after rank 0 has ended, or after their group broke. Ray needs
+about half of them to notice that a node is gone."""
+
+AFTER_FAILURE = "its ranks are started again after a failure"
+
+SIGN_S = 10.0  # the longest between two signs of life
+
+_CONSEQUENCE = re.compile(
+    r"DistBackendError|DistNetworkError|DistStoreError|[Gg]loo|NCCL|raised on rank 0"
+)
+"""Found in a failure that another rank has caused: the connection to it broke, or it was told."""
 
 
 class Process(NamedTuple):
@@ -110,20 +131,6 @@ class FollowerActor:
             return
         with logged(target, redirects=True):
             yield
-
-
-END_S = 30.0
-"""The seconds in which all ranks end after rank 0 has ended, or after their group broke. Ray needs
-about half of them to notice that a node is gone."""
-
-AFTER_FAILURE = "its ranks are started again after a failure"
-
-SIGN_S = 10.0  # the longest between two signs of life
-
-_CONSEQUENCE = re.compile(
-    r"DistBackendError|DistNetworkError|DistStoreError|[Gg]loo|NCCL|raised on rank 0"
-)
-"""Found in a failure that another rank has caused: the connection to it broke, or it was told."""
 
 
 class Followers:

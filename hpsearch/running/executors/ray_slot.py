@@ -1,8 +1,11 @@
-"""One slot on a Ray cluster: an actor that holds a `Worker`, and its executor's record of it.
+"""One slot on a Ray cluster: an actor that holds a `Worker`, its executor's record of it, and the
+placement groups of slots.
 
 An actor answers one long `poll` at a time, so that a message costs one call however many events it
 carries. A poll takes along the driver's orders since the one before, and the reports that are in
-the database. Commands that come while a poll is out are sent at once, in a call of their own.
+the database. Commands that come while a poll is out are sent at once, in a call of their own. A
+placement group waits in Ray's queue until it has a place. The head reserves them and takes them
+back, so neither happens while it is silent.
 """
 
 import time
@@ -32,6 +35,9 @@ OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared da
 Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
 """The load of a poll: up to which resource attempts' reports are in the database, and
 commands. It is one value, because Ray serialises each argument by itself."""
+
+
+NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 
 class Hello(NamedTuple):
@@ -175,9 +181,6 @@ class RaySlot:
     def is_late(self, now: float) -> bool:
         """True if an attempt should have stopped by now."""
         return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
-
-
-NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 
 class PlacementGroups:

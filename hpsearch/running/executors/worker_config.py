@@ -1,4 +1,4 @@
-"""The configuration of workers: the facts that all attempts of a study share."""
+"""The configuration of workers, and the state of their process that stays between attempts."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -11,6 +11,8 @@ from hpsearch.domain import events as ev
 from trials.checkpoints import folders
 from trials.contract import Budget, Goal, Task
 from trials.devices.memory import keep_to_share
+
+KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,6 @@ class WorkerConfig:
     def log(self, trial: int, attempt: int) -> Path | str:
         """The file for the output of an attempt: a path, or a URL."""
         return folders.log_of(self.checkpoints, trial, attempt)
-
-
-KEPT_DATA = 2  # how many prepared data sets a worker keeps references to
 
 
 class WorkerState:

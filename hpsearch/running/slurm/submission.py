@@ -1,4 +1,4 @@
-"""The script of a study's jobs: what SLURM is told, what is special to the study, and `job.sh`."""
+"""The jobs of a study: the text of their script, its files, and calls of sbatch and squeue."""
 
 import re
 import secrets
@@ -17,6 +17,14 @@ from trials.checkpoints.disk.whole_files import whole_file
 LEAVE_S = 30
 """Seconds for the driver and Ray to end once the trials have saved. SLURM warns a job in time, or
 up to a minute too early (sbatch --signal)."""
+
+
+_ARRAY = re.compile(r"-a|--array")
+
+_OF_NODES = re.compile(
+    r"-[aNGncC]|--(array|nodes|ntasks|gres|gpu|cpus-per|mem|tres-per|exclusive|constraint)"
+)
+"""The beginnings of the options that say what a job of nodes takes; a driver alone takes less."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +133,6 @@ def _call(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _message(done: subprocess.CompletedProcess[str]) -> str:
     return "; ".join(done.stderr.split("\n")).strip("; ") or f"exit code {done.returncode}"
-
-
-_ARRAY = re.compile(r"-a|--array")
-_OF_NODES = re.compile(
-    r"-[aNGncC]|--(array|nodes|ntasks|gres|gpu|cpus-per|mem|tres-per|exclusive|constraint)"
-)
-"""The beginnings of the options that say what a job of nodes takes; a driver alone takes less."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The brain of a study, joined with its search."""
+"""The brain of a study, joined with its search, and the configuration of its workers."""
 
 from pathlib import Path
 

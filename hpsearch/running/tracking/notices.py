@@ -1,7 +1,9 @@
 """Events that are worth a notice: a new best configuration, trouble, and the end of a study.
 
 New bests are gathered, and so are lost workers: of each kind there is at most one notice a minute.
-The end and other trouble are always sent at once.
+The end and other trouble are always sent at once. A thread delivers notices to a URL or a command:
+the study never waits for them. The first failure is reported on stderr. Neither the URL nor the
+arguments of the command are ever printed, since they may hold a secret.
 """
 
 import base64
@@ -37,6 +39,13 @@ GATHER_S = 60.0  # the time between two notices of one kind, in seconds
 LOOK_S = 1.0  # the time between two looks for a new best
 
 Notice = Mapping[str, Any]  # a document that is sent as JSON
+
+
+TIMEOUT_S = 10.0  # seconds that one notice may take
+
+END_S = 15.0  # seconds that the end of a study waits for notices that are still under way
+
+log = logging.getLogger("hpsearch")
 
 
 class Event(enum.StrEnum):
@@ -171,12 +180,6 @@ class Notices:
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-TIMEOUT_S = 10.0  # seconds that one notice may take
-END_S = 15.0  # seconds that the end of a study waits for notices that are still under way
-
-log = logging.getLogger("hpsearch")
 
 
 class DeliveryError(Exception):

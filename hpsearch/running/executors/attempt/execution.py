@@ -1,4 +1,4 @@
-"""The orders about one attempt, from the thread that takes them to the one that trains."""
+"""One attempt on a worker: its beginning, its training from level to level, and its end."""
 
 import logging
 import math
@@ -33,6 +33,14 @@ from trials.foreign import text_of
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.runner import Runner, failure_of
+
+RETIRED = "told to end (SIGTERM)"
+
+Ending = ev.Finished | ev.Stopped | ev.Failed
+
+Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
+
+log = logging.getLogger("hpsearch")
 
 
 @dataclass
@@ -77,15 +85,6 @@ class Control:
         waited_s = time.monotonic() - began
         if self.deadline is not None:
             self.deadline += waited_s
-
-
-RETIRED = "told to end (SIGTERM)"
-
-Ending = ev.Finished | ev.Stopped | ev.Failed
-
-Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
-
-log = logging.getLogger("hpsearch")
 
 
 class Execution:

@@ -67,6 +67,9 @@ log = logging.getLogger("hpsearch")
 Answer = TypeVar("Answer")
 
 
+ANSWER_S = 5.0  # how long an address is given to accept a connection
+
+
 @contextmanager
 def cluster(address: str | None, resources: Resources) -> Iterator[RayThread]:
     """Join the cluster at an address, or start a local one without one, and leave it at the end.
@@ -351,9 +354,6 @@ def ask_head(
 
 def _is_placed(group: PlacementGroup) -> bool:
     return bool(placement_group_table(group).get("state") == "CREATED")
-
-
-ANSWER_S = 5.0  # how long an address is given to accept a connection
 
 
 def refuse_unreachable(address: str) -> None:
