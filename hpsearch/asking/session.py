@@ -36,7 +36,7 @@ log = logging.getLogger("hpsearch")
 
 T = TypeVar("T")
 
-_HELD: dict[str, dict[Key, int]] = {}
+_OWN_ATTEMPTS: dict[str, dict[Key, int]] = {}
 """By the uid of a study, the attempts that this process has asked for and that run, each with the
 thread that did."""
 
@@ -54,7 +54,7 @@ class AskingSession:
         self.name = record.name
         self.spec: StudySpec = spec_of(record)
         self.owner = owners.this_process()
-        self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", {})
+        self.own_attempts = _OWN_ATTEMPTS.setdefault(record.uid or f"{store.url} {record.name}", {})
         self._steady: tuple[float, float] | None = None
         """The study's time at the last transaction, and the time by `time.monotonic` then."""
         self._process = os.getpid()
@@ -105,13 +105,13 @@ class AskingSession:
                     self._answer_requests(connection, transaction)
                 transaction.launched = launched
                 result.append(act(transaction))
-                self.held.update(dict.fromkeys(launched, threading.get_ident()))
+                self.own_attempts.update(dict.fromkeys(launched, threading.get_ident()))
                 self._write(connection, transaction, entry.revision)
         except _NothingNew:
             return result[0]
         except BaseException:
             for key in launched:  # the next transaction sees if they are in the database
-                self.held.pop(key, None)
+                self.own_attempts.pop(key, None)
             self._begin_again(self._history.study)
             raise
         self._revision = entry.revision
@@ -142,7 +142,7 @@ class AskingSession:
         still while the machine is suspended: trials are not charged for a change of the database's
         clock."""
         passing = time.monotonic()
-        if self.held and self._steady is not None:
+        if self.own_attempts and self._steady is not None:
             study, then = self._steady
             clock = study + (passing - then)
         now = max(clock, last_seen or 0.0)
@@ -153,7 +153,7 @@ class AskingSession:
         """True if nobody works on an attempt any more. A process is alive for itself, but an
         attempt that it does not hold was lost with the answer of a transaction."""
         if beat.owner == self.owner:
-            return beat.key not in self.held
+            return beat.key not in self.own_attempts
         return not beat.live or owners.is_dead(beat.owner)
 
     def _bring_in_the_brain(self, transaction: Transaction) -> None:
@@ -229,7 +229,7 @@ class Pulse:
     def _run(self) -> None:
         with closing(Store.unchecked(self._session.store.url)) as store:
             while not self._ended.wait(self._every_s):
-                if self._session.held:
+                if self._session.own_attempts:
                     self._beat(store)
 
     def _beat(self, store: Store) -> None:

@@ -149,7 +149,7 @@ class AskedStudy:
         # Nobody can report its trials any more: this process hands them out again, or others do
         # once it gives no sign of life for them.
         for key in self._open:
-            self._session.held.pop(key, None)
+            self._session.own_attempts.pop(key, None)
         if self._pulse is not None:
             self._pulse.end()
 
@@ -217,7 +217,7 @@ class AskedStudy:
         return verdict
 
     def _give_back(self, trial: AskedTrial, why: str) -> None:
-        if trial.key not in self._session.held:
+        if trial.key not in self._session.own_attempts:
             return  # the transaction that made it has failed
         try:
             with suppress(AttemptLost):
@@ -226,11 +226,11 @@ class AskedStudy:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
         finally:
-            self._session.held.pop(trial.key, None)  # the next transaction finds it
+            self._session.own_attempts.pop(trial.key, None)  # the next transaction finds it
 
     def _forget(self, trial: AskedTrial, verdict: ReportVerdict) -> None:
         trial.ended = verdict
-        self._session.held.pop(trial.key, None)
+        self._session.own_attempts.pop(trial.key, None)
         with self._lock:
             self._open.pop(trial.key, None)
 
@@ -249,8 +249,8 @@ class AskedStudy:
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
         here = threading.get_ident()
-        held = self._session.held.copy()
-        own = {key for key, thread in held.items() if thread == here}
+        asked = self._session.own_attempts.copy()
+        own = {key for key, thread in asked.items() if thread == here}
         if running and running <= own:
             numbers = ", ".join(str(number) for number, _ in sorted(own))
             raise UserError(

@@ -72,9 +72,9 @@ def spent(history: History) -> float:
 def assert_on_the_books(history: History, sessions: list[Session]) -> None:
     """Every attempt is charged for the time it held its slot, as far as the database can know."""
     attempts = {(a.trial, a.number): a for trial in history.trials for a in trial.attempts}
-    assert sorted(attempts) == sorted(key for session in sessions for key in session.held)
+    assert sorted(attempts) == sorted(key for session in sessions for key in session.own_attempts)
     for session in sessions:
-        for key, (began, ended) in session.held.items():
+        for key, (began, ended) in session.own_attempts.items():
             assert_charged(attempts[key], began, ended, session)
     for trial in history.trials:
         assert trial.gpu_seconds == pytest.approx(

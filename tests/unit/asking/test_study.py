@@ -533,7 +533,7 @@ def test_a_process_that_was_forked_must_open_the_study_itself(
 def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
         trial = asked(study)
-        study._session.held.clear()  # as if the answer of the database had been lost
+        study._session.own_attempts.clear()  # as if the answer of the database had been lost
         again = asked(study)
         assert (again.number, again.attempt) == (0, 2)
         with pytest.raises(AttemptLost, match="attempt 1 of trial 0 is not current any more"):
@@ -579,7 +579,7 @@ def test_what_a_failed_turn_handed_out_is_not_given_back(
         trial = asked(other)
         assert trial.key == (0, 1)
         # As if it had been another process that was given it.
-        study._session.held = {}
+        study._session.own_attempts = {}
         study.close()
         assert loaded(sqlite_url).trials[0].state is State.RUNNING
         other.tell(trial, 1.0)

@@ -18,17 +18,7 @@ from hpsearch.running.executors.worker_config import WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
-from trials.contract import (
-    Finding,
-    Held,
-    Note,
-    Pruned,
-    Question,
-    Ranks,
-    Report,
-    Setup,
-    Severity,
-)
+from trials.contract import Finding, Held, Note, Pruned, Question, Ranks, Report, Setup, Severity
 from trials.foreign import text_of
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -273,8 +263,8 @@ class Execution:
 
     def _note(self, note: Note) -> None:
         self._send_rest()  # the note may add to the last one
-        told = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
-        self._said(told, False)
+        noted = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
+        self._said(noted, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best
