@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 
 from hpsearch.asking.trial import ReportVerdict
-from hpsearch.brain.attempts import RunningAttempt
+from hpsearch.brain.attempts import CurrentAttempt
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
@@ -156,14 +156,14 @@ class Transaction:
         before = self.history.trials[number].reports.values()
         return all(each.value is None or value < sign * each.value for each in before)
 
-    def _watch_time(self, running: RunningAttempt) -> None:
+    def _watch_time(self, running: CurrentAttempt) -> None:
         brain = self._brain()
         limit_s = brain.spec.budget.per_trial.time_limit_s
         if limit_s is not None and self.now - running.attempt.started > limit_s:
             text = f"ran past its time limit of {limit_s:g} s"
             brain.on_event(ev.Failed(*running.key, ErrorKind.TIMEOUT, text), self.now)
 
-    def _settled(self, running: RunningAttempt, checkpoint: str | None) -> ReportVerdict:
+    def _settled(self, running: CurrentAttempt, checkpoint: str | None) -> ReportVerdict:
         brain = self._brain()
         if self.stop_requested:
             brain.interrupt()
@@ -176,18 +176,18 @@ class Transaction:
         why = running.stopping or decided or _ending_of(running.attempt)
         return ReportVerdict(False, why)
 
-    def _obey(self, running: RunningAttempt, checkpoint: str | None) -> None:
+    def _obey(self, running: CurrentAttempt, checkpoint: str | None) -> None:
         if self._current(running.key) is None:
             if running.slot.name in self._brain().slots:
                 self._leave(running)
         elif running.stopping is not None:
             self._end_of(running, ev.Stopped(*running.key, running.resource, checkpoint))
 
-    def _end_of(self, running: RunningAttempt, event: ev.Event) -> None:
+    def _end_of(self, running: CurrentAttempt, event: ev.Event) -> None:
         self._brain().on_event(event, self.now)
         self._leave(running)
 
-    def _leave(self, running: RunningAttempt) -> None:
+    def _leave(self, running: CurrentAttempt) -> None:
         running.slot.holds = None
         self._brain().on_event(ev.SlotDown(running.slot.name, "its trial has ended"), self.now)
 
@@ -220,7 +220,7 @@ class Transaction:
         known = trials[number].attempts if number < len(trials) else []
         return known[attempt - 1] if attempt <= len(known) else None
 
-    def _current(self, key: Key) -> RunningAttempt | None:
+    def _current(self, key: Key) -> CurrentAttempt | None:
         if self.brain is None:
             return None
         running = self.brain.running.get(key[0])

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.brain.attempts import Attempts, RunningAttempt, Slot
+from hpsearch.brain.attempts import Attempts, CurrentAttempt, Slot
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.brain.ledger import Spending
@@ -140,7 +140,7 @@ class Agenda:
             last_call=last_call,
         )
 
-    def reserve(self, running: RunningAttempt, trial: Trial, stretch: float, now: float) -> bool:
+    def reserve(self, running: CurrentAttempt, trial: Trial, stretch: float, now: float) -> bool:
         """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
         budget does not allow it."""
         room = self.headroom(running.slot, now).under_way()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpsearch.brain.agenda import Agenda
-from hpsearch.brain.attempts import Attempts, NodeHealth, RunningAttempt
+from hpsearch.brain.attempts import Attempts, CurrentAttempt, NodeHealth
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog, lacking, not_finite, record_of
 from hpsearch.domain import events as ev
@@ -41,7 +41,7 @@ class AttemptEvents:
     log: TrialLog
     progress: StudyProgress
 
-    def handle(self, running: RunningAttempt, event: ev.AttemptEvent, now: float) -> None:
+    def handle(self, running: CurrentAttempt, event: ev.AttemptEvent, now: float) -> None:
         """Handle an event of a running attempt."""
         trial = self.history.trials[event.trial]
         match event:
@@ -59,7 +59,7 @@ class AttemptEvents:
     # ------------------------------------------------------------------------------------- a report
 
     def _reported(
-        self, running: RunningAttempt, trial: Trial, event: ev.Reported, now: float
+        self, running: CurrentAttempt, trial: Trial, event: ev.Reported, now: float
     ) -> None:
         problem = lacking(self.spec, event)
         if problem is not None:
@@ -96,7 +96,7 @@ class AttemptEvents:
         self.log.keep(trial, event.best, event.held)
 
     def _continue(
-        self, running: RunningAttempt, trial: Trial, assessment: Assessment, now: float
+        self, running: CurrentAttempt, trial: Trial, assessment: Assessment, now: float
     ) -> None:
         judgement = assessment.judgement
         if judgement.against:
@@ -111,7 +111,7 @@ class AttemptEvents:
 
     def _stop_training(
         self,
-        running: RunningAttempt,
+        running: CurrentAttempt,
         trial: Trial,
         assessment: Assessment,
         event: ev.Reported,
@@ -128,7 +128,7 @@ class AttemptEvents:
 
     # ----------------------------------------------------------------------------------- a question
 
-    def _asked(self, running: RunningAttempt, trial: Trial, event: ev.Asked, now: float) -> None:
+    def _asked(self, running: CurrentAttempt, trial: Trial, event: ev.Asked, now: float) -> None:
         """Send a parameter's value: the one on record, or one that is drawn now. It is sent once
         the record has been committed, so that another attempt of the trial gets the same value."""
         try:
@@ -139,19 +139,19 @@ class AttemptEvents:
             self.attempts.advance(running, running.until, {event.name: value})
 
     def _stop_as_failed(
-        self, running: RunningAttempt, trial: Trial, kind: ErrorKind, problem: str, now: float
+        self, running: CurrentAttempt, trial: Trial, kind: ErrorKind, problem: str, now: float
     ) -> None:
         self._fail(running, trial, kind, problem, now)
         self.attempts.send(ev.Stop(*running.key))
 
     # --------------------------------------------------------------------------------------- an end
 
-    def time_out(self, running: RunningAttempt, why: str, now: float) -> None:
+    def time_out(self, running: CurrentAttempt, why: str, now: float) -> None:
         """End an attempt that is overdue."""
         self.handle(running, ev.Failed(*running.key, ErrorKind.TIMEOUT, why), now)
         self.attempts.send(ev.Stop(*running.key))
 
-    def _ended(self, running: RunningAttempt, trial: Trial, event: LastEvent, now: float) -> None:
+    def _ended(self, running: CurrentAttempt, trial: Trial, event: LastEvent, now: float) -> None:
         match event:
             case ev.Finished():
                 self._finished(running, trial, event, now)
@@ -174,7 +174,7 @@ class AttemptEvents:
                 self._lost(running, trial, event.why, now)
 
     def _finished(
-        self, running: RunningAttempt, trial: Trial, event: ev.Finished, now: float
+        self, running: CurrentAttempt, trial: Trial, event: ev.Finished, now: float
     ) -> None:
         if trial.value is None and not event.pruned:
             error = ErrorKind.DIVERGED if trial.reports else ErrorKind.ERROR
@@ -186,7 +186,7 @@ class AttemptEvents:
         self.log.keep(trial, event.checkpoint, event.held)
 
     def _stopped(
-        self, running: RunningAttempt, trial: Trial, event: ev.Stopped, now: float
+        self, running: CurrentAttempt, trial: Trial, event: ev.Stopped, now: float
     ) -> None:
         """Put a trial back into the queue. An attempt that nobody asked to stop, and that leaves
         its trial where it began, counts as lost: the next one may end in the same way."""
@@ -203,7 +203,7 @@ class AttemptEvents:
 
     def _conclude(
         self,
-        running: RunningAttempt,
+        running: CurrentAttempt,
         trial: Trial,
         state: State,
         why: str,
@@ -216,7 +216,7 @@ class AttemptEvents:
         if state is State.COMPLETE:
             self.log.ends(trial)
 
-    def _lost(self, running: RunningAttempt, trial: Trial, why: str, now: float) -> None:
+    def _lost(self, running: CurrentAttempt, trial: Trial, why: str, now: float) -> None:
         self.attempts.end(running, Outcome.LOST, now, why)
         if self._blames_node(running, trial, why, now):
             return
@@ -230,13 +230,13 @@ class AttemptEvents:
         self._requeue(trial)
 
     def _fail(
-        self, running: RunningAttempt, trial: Trial, kind: ErrorKind, text: str, now: float
+        self, running: CurrentAttempt, trial: Trial, kind: ErrorKind, text: str, now: float
     ) -> None:
         self.attempts.end(running, Outcome.FAILED, now, text)
         if kind.of_configuration or not self._blames_node(running, trial, text, now):
             self._give_up(trial, kind, text, now)
 
-    def _blames_node(self, running: RunningAttempt, trial: Trial, text: str, now: float) -> bool:
+    def _blames_node(self, running: CurrentAttempt, trial: Trial, text: str, now: float) -> bool:
         """Count a failure of a node. If that sets it aside, other nodes run the trials that failed
         there in a row, this one too."""
         row = self.nodes.failed(running.slot, trial, now)
@@ -268,7 +268,7 @@ class AttemptEvents:
         self.agenda.put_back(trial)
 
 
-def _end_of(running: RunningAttempt, event: LastEvent, now: float) -> float:
+def _end_of(running: CurrentAttempt, event: LastEvent, now: float) -> float:
     """The time at which an attempt has ended, by its worker: nobody may have listened then."""
     if isinstance(event, ev.Lost) or event.held_s is None:
         return now

@@ -45,7 +45,7 @@ class Slot:
 
 
 @dataclass
-class RunningAttempt:
+class CurrentAttempt:
     """The current attempt of a trial."""
 
     attempt: Attempt
@@ -96,7 +96,7 @@ class Attempts:
         self._history = history
         self._spending = spending
         self.slots: dict[str, Slot] = {}  # by name
-        self.running: dict[int, RunningAttempt] = {}
+        self.running: dict[int, CurrentAttempt] = {}
         """The current attempts, by the number of their trial."""
         self._commands: list[ev.Command] = []
 
@@ -130,14 +130,14 @@ class Attempts:
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
         resource = max((each.resource for each in own), default=attempt.start_resource)
         heard = max((each.created for each in own), default=attempt.started)
-        self.running[trial.number] = RunningAttempt(attempt, slot, until, resource, heard)
+        self.running[trial.number] = CurrentAttempt(attempt, slot, until, resource, heard)
 
     @property
     def stated_gpus(self) -> float:
         """GPUs a slot, as far as the study file states them; 0 where it does not."""
         return self._spec.resources.stated_gpus
 
-    def current(self, trial: int, attempt: int) -> RunningAttempt | None:
+    def current(self, trial: int, attempt: int) -> CurrentAttempt | None:
         """The attempt of a trial with that number; None if it is not current."""
         running = self.running.get(trial)
         is_current = running is not None and running.attempt.number == attempt
@@ -174,7 +174,7 @@ class Attempts:
         self._history.add_attempt(attempt)
         reserved = self._spending.reserve(attempt, cost)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
-        running = RunningAttempt(attempt, slot, until, trial.trains_from, heard=now)
+        running = CurrentAttempt(attempt, slot, until, trial.trains_from, heard=now)
         slot.holds = running.key
         self.running[number] = running
         launch = ev.Launch(
@@ -190,7 +190,7 @@ class Attempts:
         )
         self.send(launch)
 
-    def began(self, running: RunningAttempt, event: ev.Began) -> None:
+    def began(self, running: CurrentAttempt, event: ev.Began) -> None:
         """Note that an attempt has come to train, or has failed at the start."""
         attempt, slot = running.attempt, running.slot
         attempt.arithmetic = dict(event.arithmetic)
@@ -201,7 +201,7 @@ class Attempts:
             slot.is_warm = True
         self._history.touch_attempt(attempt)
 
-    def reported(self, running: RunningAttempt, trial: Trial, resource: float, now: float) -> None:
+    def reported(self, running: CurrentAttempt, trial: Trial, resource: float, now: float) -> None:
         """Note that an attempt has reported at a resource: its trial has trained so far."""
         speed = running.speed_at(resource, now)
         if speed is not None:
@@ -213,20 +213,20 @@ class Attempts:
         self._spending.give_back(running.attempt, rest, now, running.slot.gpus)
 
     def end(
-        self, running: RunningAttempt, outcome: Outcome, now: float, note: str | None = None
+        self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None
     ) -> None:
         """End an attempt and charge it."""
         self._spending.settle(running.attempt, outcome, now, running.slot.gpus, note)
         del self.running[running.attempt.trial]
 
     def advance(
-        self, running: RunningAttempt, until: float, values: Mapping[str, Any] | None = None
+        self, running: CurrentAttempt, until: float, values: Mapping[str, Any] | None = None
     ) -> None:
         """Let an attempt train up to a resource, with the parameters that it has asked for."""
         running.until = until
         self.send(ev.Advance(*running.key, until, dict(values or {})))
 
-    def save_and_stop(self, running: RunningAttempt, why: str) -> None:
+    def save_and_stop(self, running: CurrentAttempt, why: str) -> None:
         """Ask an attempt to save and stop, unless it was asked before."""
         if running.stopping is None:
             running.stopping = why

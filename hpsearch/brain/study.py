@@ -35,7 +35,7 @@ from typing import Any
 
 from hpsearch.brain.agenda import Agenda, Work, first_configurations
 from hpsearch.brain.attempt_events import AttemptEvents
-from hpsearch.brain.attempts import Attempts, NodeHealth, RunningAttempt, Slot, last_on_record
+from hpsearch.brain.attempts import Attempts, CurrentAttempt, NodeHealth, Slot, last_on_record
 from hpsearch.brain.confirmation import Confirmation
 from hpsearch.brain.headroom import Headroom
 from hpsearch.brain.ledger import Key, Spending
@@ -175,7 +175,7 @@ class Study:
             elif running.stopping is None and not self._reserve_more(running, now):
                 self._attempts.save_and_stop(running, "the study's budget is used up")
 
-    def _reserve_more(self, running: RunningAttempt, now: float) -> bool:
+    def _reserve_more(self, running: CurrentAttempt, now: float) -> bool:
         is_outgrown = self.spending.is_outgrown(running.attempt, now, running.slot.gpus)
         return not is_outgrown or self.spending.extend(running.attempt)
 
@@ -353,7 +353,7 @@ class Study:
         return self._attempts.slots
 
     @property
-    def running(self) -> Mapping[int, RunningAttempt]:
+    def running(self) -> Mapping[int, CurrentAttempt]:
         """The current attempts, by the number of their trial."""
         return self._attempts.running
 
