@@ -57,7 +57,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.curve_model import forecast
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.searcher import Searcher

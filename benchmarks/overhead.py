@@ -95,7 +95,7 @@ def with_hpsearch(load: Load, folder: Path, clock: Clock) -> None:
 
     from hpsearch.domain.lifecycle import State
     from hpsearch.running.checkpoint_folders import folder_of_new
-    from hpsearch.running.creation import create_study
+    from hpsearch.running.creation.study import create_study
     from hpsearch.running.study_run import on_ray
     from hpsearch.store.store import Store
     from hpsearch.study_file.reading import parse

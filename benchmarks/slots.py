@@ -33,9 +33,9 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind
 from hpsearch.domain.history import Changes
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver, Executor
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.leases import Entry
 from hpsearch.store.store import Store
@@ -228,7 +228,7 @@ def on_ray(spec: StudySpec, folder: Path) -> Iterator[Executor]:
     """Real workers on a local Ray."""
     from hpsearch.running.executors.cluster.ray_cluster import cluster
     from hpsearch.running.executors.ray import RayExecutor
-    from hpsearch.running.study_run.parts import worker_config
+    from hpsearch.running.study_run.workers import worker_config
 
     with cluster(None, spec.resources):
         executor = RayExecutor(worker_config(spec, str(folder)), spec.resources)

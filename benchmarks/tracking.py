@@ -23,9 +23,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver, watched_by
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.tracking.processes import Senders
 from hpsearch.simulation.running import Straight
 from hpsearch.store.store import Store

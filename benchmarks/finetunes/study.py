@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import pandas as pd
 from optuna.distributions import BaseDistribution
 
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.search.proposals import derived_seed
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load, parse

@@ -14,7 +14,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import Trial
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.ranking.selection import rank
 from hpsearch.simulation import running as simulation
 from hpsearch.study_file.models import StudySpec

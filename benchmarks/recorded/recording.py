@@ -32,7 +32,7 @@ from pyarrow import parquet
 
 from hpsearch.domain.seeds import derived_seed
 from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.space import suggest

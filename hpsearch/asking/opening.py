@@ -16,7 +16,8 @@ from hpsearch.brain.reopening import reopen
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
-from hpsearch.running.creation import create_study, earlier_studies, environment, spec_of
+from hpsearch.running.creation.study import create_study, environment, spec_of
+from hpsearch.running.creation.warm_start import earlier_studies
 from hpsearch.running.study_run.ownership import release_if_dead
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory

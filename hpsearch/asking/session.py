@@ -23,9 +23,9 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.history import History
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import HpsearchError, UserError
-from hpsearch.running.creation import spec_of
+from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.journal import RENEW_S, patiently
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.store import contents, heartbeats, leases, owners
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.heartbeats import Heartbeat, Key

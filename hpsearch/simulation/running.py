@@ -17,10 +17,10 @@ from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import EarlierStudy, ErrorKind
 from hpsearch.domain.history import History
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import POLL_S, Driver, Watch
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec

@@ -19,9 +19,9 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Decision, StudyRecord, StudyState, Trial
 from hpsearch.errors import LeaseLost, StoreUnreachable, Unreachable, UserError
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.connecting import waiting
 from hpsearch.store.store import Store

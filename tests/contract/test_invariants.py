@@ -19,9 +19,9 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.errors import Damaged
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.audit.invariants import RULES, StudyTrials, violations
 from hpsearch.store.contents import trials_since

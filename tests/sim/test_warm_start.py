@@ -15,10 +15,11 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.running.creation import MOST_EARLIER, create_study, earlier_studies
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.creation.warm_start import MOST_EARLIER, earlier_studies
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.curve_model.earlier import OPENINGS
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.samplers.curve_gp import DESIGN

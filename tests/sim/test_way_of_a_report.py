@@ -18,7 +18,7 @@ import pytest
 
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.search.searcher import Searcher
 from hpsearch.simulation.running import SimulatedExecutor

@@ -26,7 +26,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, StudyState, Trial
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.running.creation import create_study, spec_of
+from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals

@@ -90,7 +90,7 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 
 def _send(wanted: StudyExport) -> None:
     """Send all of a study that trackers do not have yet."""
-    from hpsearch.running.creation import spec_of
+    from hpsearch.running.creation.study import spec_of
     from hpsearch.running.study_run.ownership import refuse_if_held
     from hpsearch.running.tracking.processes import Senders, refuse_missing
 

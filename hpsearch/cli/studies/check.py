@@ -22,9 +22,9 @@ from hpsearch.cli.output import note, show, terminal_width
 from hpsearch.domain.facts import EarlierStudy
 from hpsearch.domain.numbers import duration
 from hpsearch.errors import StoreUnreachable, StudyNotFound, UserError
-from hpsearch.running import creation
 from hpsearch.running.checkpoint_folders import checkpoint_root
-from hpsearch.running.executors.cluster.ray_cluster import refuse_unreachable
+from hpsearch.running.creation import warm_start
+from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.rehearsal import first_trial
 from hpsearch.running.rehearsal.first_step import rehearse
 from hpsearch.running.tracking.processes import refuse_missing
@@ -128,8 +128,8 @@ def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """
     if spec.search.warm_start is None:
         return []
-    earlier = creation.earlier_studies(store, spec)
-    note(creation.summary_of_earlier(earlier))
+    earlier = warm_start.earlier_studies(store, spec)
+    note(warm_start.summary(earlier))
     return earlier
 
 

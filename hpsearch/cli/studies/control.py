@@ -20,7 +20,7 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import UserError
 from hpsearch.running.checkpoint_folders import folders_of
-from hpsearch.running.creation import spec_of
+from hpsearch.running.creation.study import spec_of
 from hpsearch.running.driver.removal import Emptied, remove_checkpoints
 from hpsearch.running.study_run.ownership import owning, refuse_if_held
 from hpsearch.running.study_run.requests import ask

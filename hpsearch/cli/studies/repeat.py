@@ -18,7 +18,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import count
 from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.running.creation import environment
+from hpsearch.running.creation.study import environment
 from hpsearch.running.reproduction import (
     OF_THE_MACHINE,
     Comparison,
@@ -29,7 +29,7 @@ from hpsearch.running.reproduction import (
     recorded_training,
     train,
 )
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import (
     StudyHead,

@@ -25,13 +25,13 @@ from hpsearch.domain.numbers import number as number_text
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import Interrupted, StudyExists, UserError
 from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
-from hpsearch.running.creation import create_study, spec_of
+from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
-from hpsearch.running.executors.cluster.ray_cluster import refuse_unreachable
+from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ownership import refuse_if_held
-from hpsearch.running.study_run.parts import refuse_contradictions
 from hpsearch.running.study_run.signals import stopped_by_signals
+from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.notices import notifying, recipient_of
 from hpsearch.running.tracking.processes import install, missing, refuse_missing
 from hpsearch.store.connecting.url import parse_url, refuse_in_memory

@@ -16,7 +16,7 @@ from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, StoreUnreachable, StudyHeld, Unreachable, UserError
 from hpsearch.running.slurm.submission import StudyJob, queued, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
-from hpsearch.running.study_run.parts import refuse_contradictions
+from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.processes import refuse_missing
 from hpsearch.store.connecting.url import file_of, parse_url, refuse_in_memory
 from hpsearch.store.store import Store

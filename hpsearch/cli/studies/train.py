@@ -12,8 +12,8 @@ from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.running.creation import environment
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.creation.study import environment
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail

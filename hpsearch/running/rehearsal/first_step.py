@@ -6,7 +6,7 @@ from typing import Any
 
 from hpsearch.adapters import loading
 from hpsearch.errors import UserError
-from hpsearch.running.study_run.parts import goal_of
+from hpsearch.running.study_run.workers import goal_of
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec

@@ -16,7 +16,7 @@ from hpsearch.running.rehearsal import unlearnt
 from hpsearch.running.rehearsal.other_values import OtherValues
 from hpsearch.running.rehearsal.proposed_pattern import proposed
 from hpsearch.running.rehearsal.shared_files import SharedFiles
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal

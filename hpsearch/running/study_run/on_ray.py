@@ -11,11 +11,12 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyHeld
 from hpsearch.running.checkpoint_folders import StudyFolder, folders_of, settle
-from hpsearch.running.creation import environment
+from hpsearch.running.creation.study import environment
 from hpsearch.running.driver.loop import Driver, Watch, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.ownership import owning
-from hpsearch.running.study_run.parts import build_study, worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.running.tracking.processes import Senders, sending
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store

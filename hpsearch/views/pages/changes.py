@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import StudyNotFound, UserError
-from hpsearch.running.creation import spec_of
+from hpsearch.running.creation.study import spec_of
 from hpsearch.running.study_run.requests import place
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from hpsearch.domain.numbers import number
 from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import HpsearchError
-from hpsearch.running.creation import spec_of
+from hpsearch.running.creation.study import spec_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
 from hpsearch.study_file.text.configurations import value_of

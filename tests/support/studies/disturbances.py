@@ -23,10 +23,10 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import ClusterLost, StoreUnreachable
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver, SteadyClock
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.running import Curves, SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store

@@ -29,7 +29,7 @@ from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import LeaseLost
 from hpsearch.running.checkpoint_folders import folder_of_new
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import POLL_S, Driver, SteadyClock, watched_by
 from hpsearch.running.driver.sweeping import Sweeper

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import closing
 
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.running import Curves, Straight
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

@@ -13,11 +13,12 @@ import yaml
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.executors.worker import ReplaceWorker, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.running.study_run.parts import build_study, worker_config
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse

@@ -14,11 +14,11 @@ from sqlalchemy import make_url
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import Changes, History
 from hpsearch.running.checkpoint_folders import MARKER, Mark, StudyFolder, folder_of_new
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import move_in
-from hpsearch.running.study_run.parts import build_study
 from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

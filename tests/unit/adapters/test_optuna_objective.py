@@ -16,7 +16,7 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.running.executors.worker import Worker
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from support.files import pages

@@ -9,7 +9,7 @@ from optuna.trial import FixedTrial
 from hpsearch.adapters.loading import inspect, load
 from hpsearch.adapters.optuna_objective import directions_in, run_to_search
 from hpsearch.errors import SpecError
-from hpsearch.running.study_run.parts import refuse_contradictions
+from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.study_file.reading import parse
 from trials.contract import TaskError
 

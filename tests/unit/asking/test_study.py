@@ -36,7 +36,7 @@ from hpsearch.errors import (
     UserError,
 )
 from hpsearch.running.checkpoint_folders import Mark, StudyFolder
-from hpsearch.running.creation import spec_of
+from hpsearch.running.creation.study import spec_of
 from hpsearch.running.study_run.on_ray import StudyRun, settle_in
 from hpsearch.running.study_run.ownership import owning
 from hpsearch.simulation.running import simulate

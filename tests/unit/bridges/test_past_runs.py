@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpsearch.running.creation import earlier_studies
+from hpsearch.running.creation.warm_start import earlier_studies
 from hpsearch.store import contents
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse

@@ -18,8 +18,8 @@ from hpsearch.errors import Damaged, StudyNotFound
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run import on_ray
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import StudyRun
-from hpsearch.running.study_run.parts import build_study
 from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store

@@ -13,9 +13,10 @@ import yaml
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.running.creation import create_study, environment
+from hpsearch.running.creation.study import create_study, environment
 from hpsearch.running.driver.loop import Driver
-from hpsearch.running.study_run.parts import build_study, worker_config
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.store import Store
 from hpsearch.study_file.reading import parse
 from support.running.local_executor import LocalExecutor

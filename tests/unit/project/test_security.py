@@ -16,7 +16,7 @@ import torch
 
 from hpsearch.cli.commands.results import dashboard
 from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file.reading import parse
 from support.files.study_files import GOOD
 

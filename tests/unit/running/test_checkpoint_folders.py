@@ -24,8 +24,8 @@ from hpsearch.running.checkpoint_folders import (
     folders_of,
     mark_of,
 )
-from hpsearch.running.creation import create_study
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.creation.study import create_study
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec

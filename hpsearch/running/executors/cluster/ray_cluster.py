@@ -11,7 +11,6 @@ import json
 import logging
 import math
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-from hpsearch.errors import Unreachable, UserError
+from hpsearch.errors import Unreachable
 
 # What newer versions of Ray do; silences a warning.
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -38,6 +36,7 @@ from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
 from hpsearch.errors import ClusterLost
+from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.executors.cluster.guardian import PAUSE_S, end_all, guard
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.study_file.models import Resources
@@ -65,9 +64,6 @@ JOB_CONFIG = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 log = logging.getLogger("hpsearch")
 
 Answer = TypeVar("Answer")
-
-
-ANSWER_S = 5.0  # how long an address is given to accept a connection
 
 
 @contextmanager
@@ -354,24 +350,3 @@ def ask_head(
 
 def _is_placed(group: PlacementGroup) -> bool:
     return bool(placement_group_table(group).get("state") == "CREATED")
-
-
-def refuse_unreachable(address: str) -> None:
-    """Check that something listens at a Ray address, ``host:port``. Raises UserError if it is not
-    such an address, Unreachable if nothing accepts a connection."""
-    if address in ("auto", "local"):
-        return
-    try:
-        parts = urlsplit(f"//{address}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or not port:
-        what = f"the address {address!r} names no host and port"
-        raise UserError(what, "use host:6379, the address of the cluster's head")
-    try:
-        socket.create_connection((host, port), timeout=ANSWER_S).close()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        what = f"no cluster answers at {address}: {reason}"
-        raise Unreachable(what, "check the address, or start it") from None

@@ -16,7 +16,8 @@ from hpsearch.bridges.ray_tune.tuner import ResultGrid
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run import on_ray
-from hpsearch.running.study_run.parts import build_study, worker_config
+from hpsearch.running.study_run.brain import build_study
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.leases import Lease
 from hpsearch.study_file.reading import parse
 from support.files import pages

@@ -17,10 +17,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
 from hpsearch.domain.records import Outcome, Request, StudyState
 from hpsearch.errors import Damaged, LeaseLost, StoreUnreachable
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import Journal
 from hpsearch.running.driver.loop import Driver, SteadyClock
-from hpsearch.running.study_run.parts import build_study
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store

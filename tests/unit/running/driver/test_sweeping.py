@@ -22,12 +22,13 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.running.checkpoint_folders import Mark, StudyFolder
-from hpsearch.running.creation import create_study
+from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.driver.sweeping import Sweeper
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import move_in
 from hpsearch.running.study_run.ownership import owning
-from hpsearch.running.study_run.parts import build_study, worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

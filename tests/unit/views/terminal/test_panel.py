@@ -9,7 +9,7 @@ from rich.console import Console
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.reading.standing import BudgetLine, CurrentAttempt, StudyStatus, StudySummary
+from hpsearch.store.reading.standing import BudgetLine, RunningAttempt, StudyStatus, StudySummary
 from hpsearch.views.terminal.status import panel
 
 SPEC = "budget: {trials: 24, per_trial: {epochs: 6}}"
@@ -17,7 +17,7 @@ DECIDED = [f"trial {n} pause: it is behind" for n in range(8)]
 
 
 def drawn(
-    *trials: CurrentAttempt, width: int = 100, height: int = 40, name: str = "reviews"
+    *trials: RunningAttempt, width: int = 100, height: int = 40, name: str = "reviews"
 ) -> list[str]:
     limits = [
         BudgetLine("trials", 12, 24),
@@ -36,10 +36,10 @@ def drawn(
     return [line.rstrip() for line in output.getvalue().splitlines()]
 
 
-def running(trial: int, gpu: float | None = None, verdict: str | None = None) -> CurrentAttempt:
+def running(trial: int, gpu: float | None = None, verdict: str | None = None) -> RunningAttempt:
     began, resource, value, speed = 935.0, 3.0, 0.71, 0.05
     worker = f"w{trial}"
-    return CurrentAttempt(trial, 1, worker, None, None, began, resource, value, speed, gpu, verdict)
+    return RunningAttempt(trial, 1, worker, None, None, began, resource, value, speed, gpu, verdict)
 
 
 def test_each_limit_and_each_running_trial_has_a_bar():

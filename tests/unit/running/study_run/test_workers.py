@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hpsearch.running.study_run.parts import worker_config
+from hpsearch.running.study_run.workers import worker_config
 from hpsearch.study_file.reading import parse
 
 

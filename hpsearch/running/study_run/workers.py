@@ -1,29 +1,15 @@
-"""The brain of a study, joined with its search, and the configuration of its workers."""
+"""The configuration of the workers of a study."""
 
 from pathlib import Path
 
 from hpsearch.adapters import loading
-from hpsearch.brain.reopening import reopen
-from hpsearch.brain.study import Study
-from hpsearch.domain.history import History
 from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.search.searcher import Searcher
-from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.study_file import space
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Objective, StudySpec
 from hpsearch.study_file.reading import refusal
 from trials.contract import Goal
 from trials.descriptions.builtin import BUILT_IN, describe
-
-
-def build_study(history: History, spec: StudySpec) -> Study:
-    """The brain of a study over its history, with Optuna reading that same history."""
-    reopen(history)
-    storage = HistoryStorage(history)
-    known = describe(spec.task["kind"]).settings
-    defaults = space.defaults(spec.space, known, spec.requires)
-    return Study(spec, history, Searcher(spec, history, storage), defaults)
 
 
 def worker_config(spec: StudySpec, checkpoints: Path | str) -> WorkerConfig:

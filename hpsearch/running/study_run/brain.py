@@ -1,0 +1,19 @@
+"""The brain of a study, joined with its search."""
+
+from hpsearch.brain.reopening import reopen
+from hpsearch.brain.study import Study
+from hpsearch.domain.history import History
+from hpsearch.search.searcher import Searcher
+from hpsearch.store.optuna_storage.view import HistoryStorage
+from hpsearch.study_file import space
+from hpsearch.study_file.models import StudySpec
+from trials.descriptions.builtin import describe
+
+
+def build_study(history: History, spec: StudySpec) -> Study:
+    """The brain of a study over its history, with Optuna reading that same history."""
+    reopen(history)
+    storage = HistoryStorage(history)
+    known = describe(spec.task["kind"]).settings
+    defaults = space.defaults(spec.space, known, spec.requires)
+    return Study(spec, history, Searcher(spec, history, storage), defaults)
