@@ -35,7 +35,7 @@ from pydantic import TypeAdapter
 
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.simulation.curves import Curve, Floats, RecordedCurves
-from hpsearch.simulation.executor import Curves
+from hpsearch.simulation.running import Curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import Parameter

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hpsearch.search.rungs import Verdict
-from hpsearch.simulation.executor import Curves
+from hpsearch.simulation.running import Curves
 from races.curves import METRIC, Task
 from trials.contract import Diverged
 

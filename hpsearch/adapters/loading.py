@@ -1,7 +1,5 @@
 """Builds the task that a study file states: adapted where it names a library, else as it is."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,9 +30,7 @@ def load(task: Mapping[str, Any], base: Path | None = None) -> Task:
 
 
 def inspect(
-    task: Mapping[str, Any],
-    base: Path | None = None,
-    remark: Callable[[str], None] | None = None,
+    task: Mapping[str, Any], base: Path | None = None, remark: Callable[[str], None] | None = None
 ) -> list[Problem]:
     """Everything wrong with a task that can be seen before training: its fields, its data, its
     function. `remark` as of `tasks.inspect`."""

@@ -21,8 +21,6 @@ is searched. The first call of `optimize` ends the script; what it was called wi
 `ScriptSearch`.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect
@@ -116,8 +114,7 @@ _recorder: Recorder | None = None
 _running = threading.RLock()
 _imported: dict[str, Recorder] = {}
 """By the name of a module that is imported for its objective, and searches without a guard."""
-_run: dict[tuple[Path, str], Recorder] = {}
-"""By a script and its arguments."""
+_run: dict[tuple[Path, str], Recorder] = {}  # by a script and its arguments
 
 
 def run_to_search(file: Path, arguments: Mapping[str, Any], *words: str) -> Recorder:
@@ -254,7 +251,6 @@ def problems_with(task: Mapping[str, Any], base: Path, directions: Sequence[str]
 
 
 def _directions(task: Mapping[str, Any], base: Path) -> tuple[str, ...] | None:
-    """The directions of an objective that has been adapted, as far as its script shows them."""
     module_name, _, name = task["kind"].partition(":")
     if name == SCRIPT:
         recorder = run_to_search(file_of(task["kind"], base), task.get("args") or {})

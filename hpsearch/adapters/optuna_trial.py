@@ -8,8 +8,6 @@ The study itself may be on another machine. The trial's own record is here; the 
 asked for each time they are read. Nothing but the trial can be written to.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import sys
@@ -38,10 +36,8 @@ from trials.running.reported import number_of, scalar_of
 from trials.settings import as_scalar
 from trials.tasks.function.trial import FunctionTrial
 
-CONSTRAINT = "constraints:"
-"""Begins the system attributes that are constraints of a trial."""
-STUDY = 0
-"""The id of the one study that a `StorageOfTrial` has."""
+CONSTRAINT = "constraints:"  # begins the system attributes that are constraints of a trial
+STUDY = 0  # the id of the one study that a `StorageOfTrial` has
 
 
 def _refused(what: str, hint: str) -> Callable[..., Any]:
@@ -219,7 +215,6 @@ class ObjectiveTrial(Trial):
         return chosen
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
-        """A number, drawn by the study if the trial does not have it."""
         value = self._asked(name, distribution, distribution_to_json(distribution))
         fitting = _fitting(name, value, distribution)
         self._cached_frozen_trial.params[name] = fitting
@@ -312,7 +307,6 @@ def _name(key: object) -> str:
 
 
 def _values(returned: Any, goals: Sequence[Goal]) -> list[float]:
-    """The returned value as a number for each objective."""
     several = list(returned) if isinstance(returned, Sequence) else [returned]
     if len(several) != len(goals):
         metrics = ", ".join(goal.metric for goal in goals)
@@ -331,7 +325,6 @@ def _number(what: str, value: Any) -> float:
 
 
 def _metrics(attributes: Mapping[str, Any]) -> dict[str, float]:
-    """The attributes that can be metrics: numbers, by names that a person can type."""
     found = {}
     for name, value in attributes.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,7 +1,5 @@
 """New and resumed studies to ask, and their study files."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Iterator, Mapping
@@ -18,8 +16,7 @@ from hpsearch.brain.reopening import reopen
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Environment, StudyRecord, StudyState
 from hpsearch.errors import StudyExists, StudyNotFound, UserError
-from hpsearch.running.creation.environment import environment
-from hpsearch.running.creation.study import create_study, spec_of
+from hpsearch.running.creation.study import create_study, environment, spec_of
 from hpsearch.running.creation.warm_start import earlier_studies
 from hpsearch.running.study_run.ownership import release_if_dead
 from hpsearch.store.connecting.hints import suggesting_for

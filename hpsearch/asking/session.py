@@ -1,12 +1,10 @@
 """A process's part in a study that several processes ask: the brain, for one transaction at a time.
 
 A transaction keeps all other writers of the study out from its beginning. The process brings its
-copy of the history up to date, lets the brain decide, and writes the changes. Where others have
-written since its last one, it makes a new brain over the history. A process that dies in a
-transaction has written nothing, and others do not wait for it: the next one finds that it has died.
+copy of the history up to date, lets the brain decide, and writes the changes; where others have
+written since its last one, it makes a new brain. A process that dies in a transaction has written
+nothing: the next one finds that it has died.
 """
-
-from __future__ import annotations
 
 import logging
 import os
@@ -38,7 +36,7 @@ log = logging.getLogger("hpsearch")
 
 T = TypeVar("T")
 
-_HELD: dict[str, dict[Key, int]] = {}
+_OWN_ATTEMPTS: dict[str, dict[Key, int]] = {}
 """By the uid of a study, the attempts that this process has asked for and that run, each with the
 thread that did."""
 
@@ -56,7 +54,7 @@ class AskingSession:
         self.name = record.name
         self.spec: StudySpec = spec_of(record)
         self.owner = owners.this_process()
-        self.held = _HELD.setdefault(record.uid or f"{store.url} {record.name}", {})
+        self.own_attempts = _OWN_ATTEMPTS.setdefault(record.uid or f"{store.url} {record.name}", {})
         self._steady: tuple[float, float] | None = None
         """The study's time at the last transaction, and the time by `time.monotonic` then."""
         self._process = os.getpid()
@@ -107,13 +105,13 @@ class AskingSession:
                     self._answer_requests(connection, transaction)
                 transaction.launched = launched
                 result.append(act(transaction))
-                self.held.update(dict.fromkeys(launched, threading.get_ident()))
+                self.own_attempts.update(dict.fromkeys(launched, threading.get_ident()))
                 self._write(connection, transaction, entry.revision)
         except _NothingNew:
             return result[0]
         except BaseException:
             for key in launched:  # the next transaction sees if they are in the database
-                self.held.pop(key, None)
+                self.own_attempts.pop(key, None)
             self._begin_again(self._history.study)
             raise
         self._revision = entry.revision
@@ -144,7 +142,7 @@ class AskingSession:
         still while the machine is suspended: trials are not charged for a change of the database's
         clock."""
         passing = time.monotonic()
-        if self.held and self._steady is not None:
+        if self.own_attempts and self._steady is not None:
             study, then = self._steady
             clock = study + (passing - then)
         now = max(clock, last_seen or 0.0)
@@ -155,11 +153,11 @@ class AskingSession:
         """True if nobody works on an attempt any more. A process is alive for itself, but an
         attempt that it does not hold was lost with the answer of a transaction."""
         if beat.owner == self.owner:
-            return beat.key not in self.held
+            return beat.key not in self.own_attempts
         return not beat.live or owners.is_dead(beat.owner)
 
     def _bring_in_the_brain(self, transaction: Transaction) -> None:
-        """Let the brain take part, unless the study is over, and end the attempts of the dead."""
+        """Let the brain take part, unless the study is over, and end attempts of dead processes."""
         study = self._history.study
         if study.state is not StudyState.RUNNING:
             self._brain = transaction.brain = None
@@ -174,7 +172,7 @@ class AskingSession:
             self._brain = transaction.brain = brain
         transaction.brain.worked(study.active_seconds + worked_s, transaction.now)
         transaction.active_s = study.active_seconds + worked_s
-        transaction.bury()
+        transaction.end_lost_attempts()
 
     def _answer_requests(self, connection: Connection, transaction: Transaction) -> None:
         if transaction.brain is None:
@@ -231,7 +229,7 @@ class Pulse:
     def _run(self) -> None:
         with closing(Store.unchecked(self._session.store.url)) as store:
             while not self._ended.wait(self._every_s):
-                if self._session.held:
+                if self._session.own_attempts:
                     self._beat(store)
 
     def _beat(self, store: Store) -> None:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 
 from hpsearch.asking.session import AskingSession, Pulse
@@ -60,13 +59,12 @@ class AskedStudy:
         """
         self._refuse_closed()
         while self.ended is None:
-            found = self._session.take(self._looked_for)
-            if found.trial is not None:
-                return found.trial
-            self.ended = found.ended
+            trial, self.ended, running, revision = self._session.take(self._looked_for)
+            if trial is not None:
+                return trial
             if self.ended is None:
-                self._refuse_waiting_for_itself(found.running)
-                self._wait_for_news(found.revision)
+                self._refuse_waiting_for_itself(running)
+                self._wait_for_news(revision)
         return None
 
     def tell(
@@ -144,14 +142,14 @@ class AskedStudy:
     ) -> None:
         if kind is None:
             self.close()
-            return
-        self.close(f"its process was interrupted by {_text_of('error', error or kind())}")
+        else:
+            self.close(f"its process was interrupted by {_text_of('error', error or kind())}")
 
     def __del__(self) -> None:
         # Nobody can report its trials any more: this process hands them out again, or others do
         # once it gives no sign of life for them.
         for key in self._open:
-            self._session.held.pop(key, None)
+            self._session.own_attempts.pop(key, None)
         if self._pulse is not None:
             self._pulse.end()
 
@@ -160,11 +158,14 @@ class AskedStudy:
 
     # -------------------------------------------------------------------------- in a transaction
 
-    def _looked_for(self, transaction: Transaction) -> _Found:
+    def _looked_for(
+        self, transaction: Transaction
+    ) -> tuple[AskedTrial | None, str | None, set[Key], int]:
+        """A trial, or the reason why there will be none; what runs, and the study's revision."""
         order = transaction.hand_out(shown(self._session.owner), socket.gethostname())
         trial = None if order is None else self._made(transaction, order)
         ended = None if trial is not None else self._ended_by_now(transaction)
-        return _Found(trial, ended, transaction.running(), transaction.revision)
+        return trial, ended, transaction.running(), transaction.revision
 
     def _ended_by_now(self, transaction: Transaction) -> str | None:
         """The reason why there will be no trial any more; None if there may be one."""
@@ -206,7 +207,6 @@ class AskedStudy:
         self._act(trial, lambda transaction: transaction.end(event))
 
     def _act(self, trial: AskedTrial, act: Callable[[Transaction], ReportVerdict]) -> ReportVerdict:
-        """Act on a trial in a transaction; let it go where that ends it."""
         try:
             verdict = self._session.take(act)
         except AttemptLost as error:
@@ -217,7 +217,7 @@ class AskedStudy:
         return verdict
 
     def _give_back(self, trial: AskedTrial, why: str) -> None:
-        if trial.key not in self._session.held:
+        if trial.key not in self._session.own_attempts:
             return  # the transaction that made it has failed
         try:
             with suppress(AttemptLost):
@@ -226,11 +226,11 @@ class AskedStudy:
             # What ended the block is what its user must see.
             log.warning("trial %d was not given back: %s", trial.number, error.message)
         finally:
-            self._session.held.pop(trial.key, None)  # the next transaction finds it
+            self._session.own_attempts.pop(trial.key, None)  # the next transaction finds it
 
     def _forget(self, trial: AskedTrial, verdict: ReportVerdict) -> None:
         trial.ended = verdict
-        self._session.held.pop(trial.key, None)
+        self._session.own_attempts.pop(trial.key, None)
         with self._lock:
             self._open.pop(trial.key, None)
 
@@ -249,8 +249,8 @@ class AskedStudy:
 
     def _refuse_waiting_for_itself(self, running: set[Key]) -> None:
         here = threading.get_ident()
-        held = self._session.held.copy()
-        own = {key for key, thread in held.items() if thread == here}
+        asked = self._session.own_attempts.copy()
+        own = {key for key, thread in asked.items() if thread == here}
         if running and running <= own:
             numbers = ", ".join(str(number) for number, _ in sorted(own))
             raise UserError(
@@ -272,14 +272,6 @@ class AskedStudy:
             raise UserError(
                 f"study {self.name} was closed", "ask, report and tell inside the `with` block"
             )
-
-
-@dataclass(frozen=True)
-class _Found:
-    trial: AskedTrial | None
-    ended: str | None  # why there will be no trial any more; None if there may be one
-    running: set[Key]
-    revision: int  # the study's, before the look
 
 
 def _text_of(name: str, why: object) -> str:

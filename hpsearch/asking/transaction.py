@@ -5,14 +5,13 @@ process that asked for a trial carries out its commands when it reports: so a st
 once, with the state of that report.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 
 from hpsearch.asking.trial import ReportVerdict
-from hpsearch.brain.attempts import Live
+from hpsearch.brain.attempts import CurrentAttempt
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
@@ -60,22 +59,22 @@ class Transaction:
             until = max(beat.heard for beat in self.beats)
         return max(0.0, until - self.last_seen)
 
-    def bury(self) -> None:
-        """Take the attempts of dead processes from the brain."""
+    def end_lost_attempts(self) -> None:
+        """End the attempts whose processes have died."""
         assert self.brain is not None
         for beat in self.dead:
-            live = self._current(beat.key)
-            if live is None:
+            running = self._current(beat.key)
+            if running is None:
                 continue
             if beat.owner == self.owner:
-                self._end_of(live, ev.Stopped(*beat.key, why="nobody was told of it"))
+                self._end_of(running, ev.Stopped(*beat.key, why="nobody was told of it"))
                 continue
             why = f"{shown(beat.owner)} has died"
             if beat.live is False:
                 silent_s = self.now - beat.heard
                 why = f"{shown(beat.owner)} gave no sign of life for {silent_s:.0f} s"
-            heard = max(beat.heard, live.attempt.started)
-            self.brain.on_event(ev.SlotDown(live.slot.name, why), heard)
+            heard = max(beat.heard, running.attempt.started)
+            self.brain.on_event(ev.SlotDown(running.slot.name, why), heard)
 
     def free_slot_of(self, key: Key) -> None:
         """Take the slot of a stopped attempt from the brain."""
@@ -88,7 +87,7 @@ class Transaction:
         """The attempts that run at its end."""
         if self.brain is None:
             return set()
-        return {(live.attempt.trial, live.attempt.number) for live in self.brain.live.values()}
+        return {running.key for running in self.brain.running.values()}
 
     def close_if_finished(self) -> None:
         """Note the study's end once nothing runs and nothing more will."""
@@ -103,11 +102,8 @@ class Transaction:
             return None
         if self.stop_requested:
             brain.interrupt()
-        slot = worker
-        number = 1
-        while slot in brain.slots:
-            number += 1
-            slot = f"{worker}/{number}"
+        others = (f"{worker}/{number}" for number in count(2))
+        slot = next(name for name in chain([worker], others) if name not in brain.slots)
         brain.on_event(ev.SlotUp(slot, node, ASKED, brain.stated_gpus), self.now)
         commands = brain.on_tick(self.now)
         for order in commands:
@@ -121,8 +117,8 @@ class Transaction:
         self, key: Key, resource: float, metrics: Mapping[str, float], checkpoint: str | None
     ) -> ReportVerdict:
         """Take in a report of an attempt."""
-        live = self._current(key)
-        if live is None:
+        running = self._current(key)
+        if running is None:
             return self._ended_before(key, came_through=self._is_on_record(key, resource))
         brain = self._brain()
         best = checkpoint if self._is_best(key[0], metrics) else None
@@ -134,20 +130,20 @@ class Transaction:
             if resource >= brain.spec.budget.per_trial.total:
                 brain.on_event(ev.Finished(*key), self.now)
             else:
-                self._watch_time(live)
-        return self._settled(live, checkpoint)
+                self._watch_time(running)
+        return self._settled(running, checkpoint)
 
     def end(self, event: ev.Finished | ev.Failed | ev.Stopped) -> ReportVerdict:
         """Take in the end of an attempt."""
         key = (event.trial, event.attempt)
-        live = self._current(key)
-        if live is None:
+        running = self._current(key)
+        if running is None:
             ends = {ev.Finished: Outcome.COMPLETE, ev.Failed: Outcome.FAILED}
             attempt = self._attempt(key)
             came_through = attempt is not None and attempt.outcome is ends.get(type(event))
             return self._ended_before(key, came_through=came_through)
         self._brain().on_event(event, self.now)
-        return self._settled(live, None)
+        return self._settled(running, None)
 
     def _is_best(self, number: int, metrics: Mapping[str, float]) -> bool:
         objectives = self._brain().spec.objectives
@@ -160,45 +156,40 @@ class Transaction:
         before = self.history.trials[number].reports.values()
         return all(each.value is None or value < sign * each.value for each in before)
 
-    def _watch_time(self, live: Live) -> None:
-        brain, attempt = self._brain(), live.attempt
-        limit_s = brain.spec.budget.per_trial.time_limit_s
-        if limit_s is not None and self.now - attempt.started > limit_s:
-            text = f"ran past its time limit of {limit_s:g} s"
-            key = (attempt.trial, attempt.number)
-            brain.on_event(ev.Failed(*key, ErrorKind.TIMEOUT, text), self.now)
-
-    def _settled(self, live: Live, checkpoint: str | None) -> ReportVerdict:
+    def _watch_time(self, running: CurrentAttempt) -> None:
         brain = self._brain()
-        key = (live.attempt.trial, live.attempt.number)
+        limit_s = brain.spec.budget.per_trial.time_limit_s
+        if limit_s is not None and self.now - running.attempt.started > limit_s:
+            text = f"ran past its time limit of {limit_s:g} s"
+            brain.on_event(ev.Failed(*running.key, ErrorKind.TIMEOUT, text), self.now)
+
+    def _settled(self, running: CurrentAttempt, checkpoint: str | None) -> ReportVerdict:
+        brain = self._brain()
         if self.stop_requested:
             brain.interrupt()
-        self._obey(live, checkpoint)
+        self._obey(running, checkpoint)
         brain.on_tick(self.now)
-        self._obey(live, checkpoint)
-        if self._current(key) is not None:
-            return ReportVerdict(True, self._why(key[0]) or GOES_ON)
-        why = live.stopping or self._why(key[0]) or _ending_of(live.attempt)
+        self._obey(running, checkpoint)
+        decided = self._why(running.attempt.trial)
+        if self._current(running.key) is not None:
+            return ReportVerdict(True, decided or GOES_ON)
+        why = running.stopping or decided or _ending_of(running.attempt)
         return ReportVerdict(False, why)
 
-    def _obey(self, live: Live, checkpoint: str | None) -> None:
-        key = (live.attempt.trial, live.attempt.number)
-        is_current = self._current(key) is not None
-        if is_current and live.stopping is None:
-            return
-        if is_current:
-            event = ev.Stopped(*key, live.resource, checkpoint)
-            self._end_of(live, event)
-        elif live.slot.name in self._brain().slots:
-            self._leave(live)
+    def _obey(self, running: CurrentAttempt, checkpoint: str | None) -> None:
+        if self._current(running.key) is None:
+            if running.slot.name in self._brain().slots:
+                self._leave(running)
+        elif running.stopping is not None:
+            self._end_of(running, ev.Stopped(*running.key, running.resource, checkpoint))
 
-    def _end_of(self, live: Live, event: ev.Event) -> None:
+    def _end_of(self, running: CurrentAttempt, event: ev.Event) -> None:
         self._brain().on_event(event, self.now)
-        self._leave(live)
+        self._leave(running)
 
-    def _leave(self, live: Live) -> None:
-        live.slot.holds = None
-        self._brain().on_event(ev.SlotDown(live.slot.name, "its trial has ended"), self.now)
+    def _leave(self, running: CurrentAttempt) -> None:
+        running.slot.holds = None
+        self._brain().on_event(ev.SlotDown(running.slot.name, "its trial has ended"), self.now)
 
     def _why(self, number: int) -> str | None:
         for decision in reversed(self.history.decided):
@@ -229,11 +220,11 @@ class Transaction:
         known = trials[number].attempts if number < len(trials) else []
         return known[attempt - 1] if attempt <= len(known) else None
 
-    def _current(self, key: Key) -> Live | None:
+    def _current(self, key: Key) -> CurrentAttempt | None:
         if self.brain is None:
             return None
-        live = self.brain.live.get(key[0])
-        return live if live is not None and live.attempt.number == key[1] else None
+        running = self.brain.running.get(key[0])
+        return running if running is not None and running.attempt.number == key[1] else None
 
     def _brain(self) -> Study:
         if self.brain is None:

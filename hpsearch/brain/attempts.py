@@ -1,16 +1,20 @@
-"""Workers and current attempts: state that exists only while a driver runs.
+"""Workers and running attempts, and the nodes that are set aside: known only while a driver runs.
 
 An attempt holds a slot, and a reservation in the ledger, from its launch to its end.
+
+A node is set aside once `IN_A_ROW` attempts in a row have failed there by an error or a lost
+worker, as long as the last attempt on some other node has not. After `FIRST_S` seconds it is tried
+again, and the next failure sets it aside for twice as long as the time before. A report clears it.
+The last node that works is never set aside. Failures of that row count against no trial: other
+nodes run them.
 """
 
-from __future__ import annotations
-
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.brain.budget.ledger import Key
-from hpsearch.brain.budget.spending import Spending
+from hpsearch.brain.ledger import Key, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt, Outcome, Trial
@@ -18,6 +22,10 @@ from hpsearch.study_file.models import StudySpec
 
 GRACE_S = 30.0
 """Seconds past an attempt's time limit in which its worker may enforce the limit itself."""
+
+IN_A_ROW = 3
+FIRST_S = 300.0
+LONGEST_S = 6 * 3600.0
 
 
 @dataclass
@@ -28,32 +36,29 @@ class Slot:
     node: str
     device: str
     gpus: float
-    holds: Key | None = None
-    """The attempt it works on, current or being stopped."""
+    holds: Key | None = None  # the attempt it works on, current or being stopped
     is_warm: bool = False
     """True if an attempt has come to train on it, so that the next one finds all it needs there."""
-    place: str = ""
-    """The id of its node; empty where work cannot be kept from it."""
+    place: str = ""  # the id of its node; empty where work cannot be kept from it
     answered: float | None = None
-    """The time at which it last had nothing to say; None where slots do not tell."""
+    """The time at which it last had nothing to report; None where slots do not say so."""
 
 
 @dataclass
-class Live:
-    """A current attempt."""
+class CurrentAttempt:
+    """The current attempt of a trial."""
 
     attempt: Attempt
     slot: Slot
-    until: float
-    """The resource up to which it may train before it waits for a command."""
-    resource: float
-    """The resource of its last report."""
-    heard: float
-    """The time of its last event."""
-    stopping: str | None = None
-    """The reason why it was asked to save and stop; None if it was not."""
-    away_s: float = 0.0
-    """The seconds of its time during which the driver was not listening."""
+    until: float  # the resource up to which it may train before it waits for a command
+    resource: float  # the resource of its last report
+    heard: float  # the time of its last event
+    stopping: str | None = None  # the reason why it was asked to save and stop; None if it was not
+    away_s: float = 0.0  # the seconds of its time during which the driver was not listening
+
+    @property
+    def key(self) -> Key:
+        return self.attempt.trial, self.attempt.number
 
     def speed_at(self, resource: float, now: float) -> float | None:
         """Resource trained a second, by a report at that resource; None if it is not known.
@@ -61,27 +66,25 @@ class Live:
         Its start-up is left out, because training further does not take it again. Where the driver
         was away for most of the time, the attempt may have waited for it.
         """
-        attempt = self.attempt
-        trained = resource - attempt.start_resource
-        start_up_s = attempt.start_up_seconds or 0.0
-        listened_s = now - attempt.started - self.away_s
-        training_s = listened_s - start_up_s
+        trained = resource - self.attempt.start_resource
+        listened_s = now - self.attempt.started - self.away_s
+        training_s = listened_s - (self.attempt.start_up_seconds or 0.0)
         if trained <= 0 or training_s <= 0 or listened_s <= self.away_s:
             return None
         return trained / training_s
 
     def overdue(self, now: float, deadline_s: float, limit_s: float | None) -> str | None:
         """The reason why the attempt is overdue, by the longest time without a report and its time
-        limit; None while it is not. What it has said may be on its way until its slot answers."""
+        limit; None while it is not. Its reports may be on their way until its slot answers."""
         until = now if self.slot.answered is None else self.slot.answered
-        silent = until - self.heard
-        if silent > deadline_s:
-            return f"no report for {silent:.0f} s (report_deadline is {deadline_s:g} s)"
+        silent_s = until - self.heard
+        if silent_s > deadline_s:
+            return f"no report for {silent_s:.0f} s (report_deadline is {deadline_s:g} s)"
         if limit_s is None:
             return None
-        past = now - self.attempt.started - self.away_s - limit_s
-        if past > GRACE_S:
-            return f"still running {past:.0f} s past its time limit of {limit_s:g} s"
+        past_s = now - self.attempt.started - self.away_s - limit_s
+        if past_s > GRACE_S:
+            return f"still running {past_s:.0f} s past its time limit of {limit_s:g} s"
         return None
 
 
@@ -92,9 +95,8 @@ class Attempts:
         self._spec = spec
         self._history = history
         self._spending = spending
-        self.slots: dict[str, Slot] = {}
-        """By name."""
-        self.live: dict[int, Live] = {}
+        self.slots: dict[str, Slot] = {}  # by name
+        self.running: dict[int, CurrentAttempt] = {}
         """The current attempts, by the number of their trial."""
         self._commands: list[ev.Command] = []
 
@@ -121,24 +123,25 @@ class Attempts:
         """Make the latest attempt of a trial, which runs elsewhere up to a resource, current."""
         attempt = trial.attempts[-1]
         key = (trial.number, attempt.number)
-        place = attempt.worker, attempt.node or "", attempt.device or ""
-        slot = Slot(*place, self.stated_gpus, holds=key)
+        device = attempt.device or ""
+        slot = Slot(attempt.worker, attempt.node or "", device, self.stated_gpus, holds=key)
         self.slots[slot.name] = slot
-        self._spending.ledger.hold(attempt, attempt.reserved_gpu_seconds)
+        self._spending.ledger.hold(attempt)
         own = [each for each in trial.reports.values() if each.attempt == attempt.number]
         resource = max((each.resource for each in own), default=attempt.start_resource)
         heard = max((each.created for each in own), default=attempt.started)
-        self.live[trial.number] = Live(attempt, slot, until, resource, heard)
+        self.running[trial.number] = CurrentAttempt(attempt, slot, until, resource, heard)
 
     @property
     def stated_gpus(self) -> float:
         """GPUs a slot, as far as the study file states them; 0 where it does not."""
         return self._spec.resources.stated_gpus
 
-    def current(self, trial: int, attempt: int) -> Live | None:
+    def current(self, trial: int, attempt: int) -> CurrentAttempt | None:
         """The attempt of a trial with that number; None if it is not current."""
-        live = self.live.get(trial)
-        return live if live is not None and live.attempt.number == attempt else None
+        running = self.running.get(trial)
+        is_current = running is not None and running.attempt.number == attempt
+        return running if is_current else None
 
     def add_slot(self, event: ev.SlotUp) -> None:
         """Add a worker that is ready."""
@@ -150,40 +153,30 @@ class Attempts:
         slot = self.slots.pop(name, None)
         return None if slot is None else slot.holds
 
-    def answered(self, name: str, now: float) -> None:
-        """Note that a slot had nothing to say."""
-        if name in self.slots:
-            self.slots[name].answered = now
-
-    def free_slots(self) -> list[Slot]:
-        """The slots that hold no attempt."""
-        return [slot for slot in self.slots.values() if slot.holds is None]
-
     def leave_slot(self, key: Key) -> None:
         """Free the slot that an attempt holds."""
         for slot in self.slots.values():
             if slot.holds == key:
                 slot.holds = None
 
-    def launch(self, trial: Trial, slot: Slot, until: float, stretch: float, now: float) -> None:
-        """Start an attempt of a trial on a free slot, whose stretch can be afforded."""
+    def launch(self, trial: Trial, slot: Slot, until: float, cost: float, now: float) -> None:
+        """Start an attempt of a trial on a free slot, which may cost so many GPU-seconds."""
         number = trial.number
-        start_resource = trial.trains_from
         attempt = Attempt(
             number,
             len(trial.attempts) + 1,
             slot.name,
             started=now,
-            start_resource=start_resource,
+            start_resource=trial.trains_from,
             node=slot.node,
             device=slot.device,
         )
         self._history.add_attempt(attempt)
-        start_up = self._spending.start_ups.next(is_warm=slot.is_warm)
-        reserved = self.reserve(attempt, stretch, slot, trial, start_up.worst_s)
+        reserved = self._spending.reserve(attempt, cost)
         assert reserved, "the agenda hands out nothing that cannot be afforded"
-        slot.holds = (number, attempt.number)
-        self.live[number] = Live(attempt, slot, until, start_resource, heard=now)
+        running = CurrentAttempt(attempt, slot, until, trial.trains_from, heard=now)
+        slot.holds = running.key
+        self.running[number] = running
         launch = ev.Launch(
             number,
             attempt.number,
@@ -197,9 +190,9 @@ class Attempts:
         )
         self.send(launch)
 
-    def began(self, live: Live, event: ev.Began) -> None:
+    def began(self, running: CurrentAttempt, event: ev.Began) -> None:
         """Note that an attempt has come to train, or has failed at the start."""
-        attempt, slot = live.attempt, live.slot
+        attempt, slot = running.attempt, running.slot
         attempt.arithmetic = dict(event.arithmetic)
         seconds = event.start_up_s
         if seconds is not None:
@@ -208,52 +201,95 @@ class Attempts:
             slot.is_warm = True
         self._history.touch_attempt(attempt)
 
-    def reported(self, live: Live, trial: Trial, resource: float, now: float) -> None:
+    def reported(self, running: CurrentAttempt, trial: Trial, resource: float, now: float) -> None:
         """Note that an attempt has reported at a resource: its trial has trained so far."""
-        speed = live.speed_at(resource, now)
+        speed = running.speed_at(resource, now)
         if speed is not None:
             trial.speed = speed
-            self._spending.saw(trial, live.attempt)
+            self._spending.saw(trial, running.attempt)
         trial.resource = max(trial.resource, resource)
-        live.resource = max(live.resource, resource)
-        rest = max(0.0, live.until - resource)
-        self._spending.give_back(live.attempt, rest, now, live.slot.gpus)
+        running.resource = max(running.resource, resource)
+        rest = max(0.0, running.until - resource)
+        self._spending.give_back(running.attempt, rest, now, running.slot.gpus)
 
-    def reserve(
-        self, attempt: Attempt, stretch: float, slot: Slot, trial: Trial, start_up_s: float = 0.0
-    ) -> bool:
-        """Reserve the worst case of a further stretch of training for an attempt, and of its
-        start-up if it has not started; False, and nothing changed, if it is not left."""
-        slots, device = len(self.slots), slot.device
-        need = self._spending.need(stretch, slot.gpus, slots, trial, start_up_s, device)
-        return self._spending.reserve(attempt, need)
-
-    def end(self, live: Live, outcome: Outcome, now: float, note: str | None = None) -> None:
+    def end(
+        self, running: CurrentAttempt, outcome: Outcome, now: float, note: str | None = None
+    ) -> None:
         """End an attempt and charge it."""
-        self._spending.settle(live.attempt, outcome, now, live.slot.gpus, note)
-        del self.live[live.attempt.trial]
+        self._spending.settle(running.attempt, outcome, now, running.slot.gpus, note)
+        del self.running[running.attempt.trial]
 
-    def advance(self, live: Live, until: float, values: Mapping[str, Any] | None = None) -> None:
+    def advance(
+        self, running: CurrentAttempt, until: float, values: Mapping[str, Any] | None = None
+    ) -> None:
         """Let an attempt train up to a resource, with the parameters that it has asked for."""
-        live.until = until
-        attempt = live.attempt
-        self.send(ev.Advance(attempt.trial, attempt.number, until, dict(values or {})))
+        running.until = until
+        self.send(ev.Advance(*running.key, until, dict(values or {})))
 
-    def save_and_stop(self, live: Live, why: str) -> None:
+    def save_and_stop(self, running: CurrentAttempt, why: str) -> None:
         """Ask an attempt to save and stop, unless it was asked before."""
-        if live.stopping is None:
-            live.stopping = why
-            self.send(ev.Stop(live.attempt.trial, live.attempt.number, save=True))
+        if running.stopping is None:
+            running.stopping = why
+            self.send(ev.Stop(*running.key, save=True))
 
     def is_trained(self, trial: Trial) -> bool:
         """True if a trial has reported its full budget: however it ends then, it has its result."""
         return trial.resource >= self._spec.budget.per_trial.total and trial.value is not None
 
 
+class NodeHealth:
+    """The failures of one study's nodes."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+        self._failed: defaultdict[str, list[Trial]] = defaultdict(list)
+        """The trials of the attempts that failed in a row, by node."""
+        self._times: Counter[str] = Counter()  # how often each node was set aside in a row
+        self._until: dict[str, float] = {}
+
+    def worked(self, slot: Slot) -> None:
+        """Note that a trial has reported on a slot: its node works."""
+        for by_node in (self._failed, self._times, self._until):
+            by_node.pop(slot.place, None)
+
+    def failed(self, slot: Slot, trial: Trial, now: float) -> list[Trial]:
+        """Count a failure on a slot. Returns the trials that failed there in a row if that sets its
+        node aside, else none."""
+        place = slot.place
+        if not place:
+            return []
+        row = self._failed[place]
+        row.append(trial)
+        enough = 1 if self._times[place] else IN_A_ROW
+        if len(row) < enough or not self._others_work(place, now):
+            return []
+        seconds = min(LONGEST_S, FIRST_S * 2 ** self._times[place])
+        self._times[place] += 1
+        self._until[place] = now + seconds
+        self._attempts.send(ev.Avoid(place, slot.node, seconds))
+        return self._failed.pop(place)
+
+    def free_slots(self, now: float) -> list[Slot]:
+        """The slots that hold no attempt, on nodes that are not set aside."""
+        slots = self._attempts.slots.values()
+        return [slot for slot in slots if slot.holds is None and not self._is_aside(slot, now)]
+
+    def _is_aside(self, slot: Slot, now: float) -> bool:
+        until = self._until.get(slot.place, now)
+        return until > now and bool(self._places() - {slot.place})
+
+    def _others_work(self, place: str, now: float) -> bool:
+        others = self._places() - {place}
+        return any(not self._failed[each] and self._until.get(each, now) <= now for each in others)
+
+    def _places(self) -> set[str]:
+        return {slot.place for slot in self._attempts.slots.values()}
+
+
 def last_on_record(history: History) -> float:
     """The latest time on record; 0 if there is none."""
-    times: list[float] = []
+    times = [0.0]
     for trial in history.trials:
         times += [attempt.started for attempt in trial.attempts]
         times += [report.created for report in trial.reports.values()]
-    return max(times, default=0.0)
+    return max(times)

@@ -1,7 +1,5 @@
 """The phase of a study, and the reasons for which it ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hpsearch.domain.facts import ErrorKind
@@ -11,10 +9,8 @@ from hpsearch.study_file.models import StudySpec
 
 PATIENCE = {ErrorKind.ERROR: 3, ErrorKind.LOST: 3}
 """The number of failures of one kind, and of no other, after which a study gives up."""
-PATIENCE_OTHERWISE = 10
-"""The same for kinds that are facts about a region of the space."""
-DISK_PAUSE_S = 10.0
-"""Seconds in which nothing starts after a checkpoint could not be written."""
+PATIENCE_OTHERWISE = 10  # the same for kinds that are facts about a region of the space
+DISK_PAUSE_S = 10.0  # seconds in which nothing starts after a checkpoint could not be written
 
 
 class StudyProgress:

@@ -1,15 +1,10 @@
 """A study that continues after its end: its waiting trials wait again.
 
 Trials that were pruned only because the study ended without them go back to where they were, those
-at a rung if their checkpoint is still there. Those that a pruner stopped have had their turn.
-
-In a study that gave up no trial worked: they failed because of the code, the data or the machines.
-A resume assumes that this was corrected, so they take their turn again, except where the
-configuration itself was the reason: one that diverged or was too large would do so again. Workers
-that were lost until then count against no trial.
+at a rung if their checkpoint is still there. In a study that gave up, trials failed because of the
+code, the data or the machines, which a resume assumes to be corrected: they take their turn again,
+except where the configuration itself was the reason, and lost workers count against no trial.
 """
-
-from __future__ import annotations
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History

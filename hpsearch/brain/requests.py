@@ -4,12 +4,11 @@ A trial that was asked for is added at once and waits for a slot, before anythin
 only be raised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from hpsearch.brain.agenda.agenda import Agenda
+from hpsearch.brain.agenda import Agenda
 from hpsearch.brain.attempts import Attempts
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.trial_log import TrialLog
@@ -26,8 +25,7 @@ from hpsearch.study_file.reading import parse
 from hpsearch.study_file.text.editing import with_budget
 from trials.settings import in_full
 
-INTERRUPTED = "interrupted"
-"""The reason for the end of a study whose driver got a signal."""
+INTERRUPTED = "interrupted"  # the reason for the end of a study whose driver got a signal
 STOPPED_BY = "stopped by "
 """The beginning of the reason where somebody asked for the end; their name follows."""
 
@@ -37,29 +35,18 @@ def was_asked_to_stop(reason: str | None) -> bool:
     return reason is None or reason == INTERRUPTED or reason.startswith(STOPPED_BY)
 
 
+@dataclass(frozen=True)
 class Requests:
-    """Does or refuses requests to one study.
+    """Does or refuses requests to one study."""
 
-    Args:
-        raise_budget: Gives the study other limits, by name as its study file writes them. Raises a
-            `UserError` if it cannot.
-    """
-
-    def __init__(
-        self,
-        history: History,
-        agenda: Agenda,
-        attempts: Attempts,
-        log: TrialLog,
-        raise_budget: Callable[[Mapping[str, Any]], None],
-        progress: StudyProgress,
-    ) -> None:
-        self._history = history
-        self._agenda = agenda
-        self._attempts = attempts
-        self._log = log
-        self._raise_budget = raise_budget
-        self._progress = progress
+    history: History
+    agenda: Agenda
+    attempts: Attempts
+    log: TrialLog
+    raise_budget: Callable[[Mapping[str, Any]], None]
+    """Gives the study other limits, by name as its study file writes them. Raises a `UserError` if
+    it cannot."""
+    progress: StudyProgress
 
     def handle(self, request: Request, spec: StudySpec, now: float) -> None:
         """Do a request, or refuse it, unless it is refused already."""
@@ -72,36 +59,35 @@ class Requests:
             if isinstance(error, HpsearchError):
                 request.refused = error.message
         request.handled = now
-        self._history.add_handled(request)
+        self.history.add_handled(request)
 
     def _do(self, request: Request, spec: StudySpec, now: float) -> None:
-        if self._progress.phase is Phase.ENDING:
-            raise UserError(f"the study is ending: {self._progress.reason}")
+        if self.progress.phase is Phase.ENDING:
+            raise UserError(f"the study is ending: {self.progress.reason}")
         match request.kind:
             case RequestKind.STOP:
                 self._stop(request, now)
             case RequestKind.PROPOSE:
                 self._propose(request, spec, now)
             case RequestKind.BUDGET:
-                self._raise_budget(request.content)
+                self.raise_budget(request.content)
             case RequestKind.INTERRUPT:
-                self._progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
+                self.progress.leave(Phase.INTERRUPTED, f"{STOPPED_BY}{request.origin}")
 
     def _stop(self, request: Request, now: float) -> None:
-        """End a trial for good: what runs stops, what waits does not start."""
         trial = self._trial(request.content["trial"])
         if trial.state.terminal:
             raise UserError(f"trial {trial.number} has ended already: {trial.state.value}")
         if trial.role is Role.CONFIRM:
             raise UserError(f"trial {trial.number} confirms trial {trial.repeats}: it is needed")
         why = f"{STOPPED_BY}{request.origin}"
-        live = self._attempts.live.get(trial.number)
-        if live is not None:
-            self._attempts.send(ev.Stop(trial.number, live.attempt.number))
-            self._attempts.end(live, Outcome.PRUNED, now, why)
-        self._agenda.drop(trial)
-        self._log.decide(trial, DecisionKind.PRUNE, why, now)
-        self._log.move(trial, State.PRUNED, ended=now)
+        running = self.attempts.running.get(trial.number)
+        if running is not None:
+            self.attempts.send(ev.Stop(*running.key))
+            self.attempts.end(running, Outcome.PRUNED, now, why)
+        self.agenda.drop(trial)
+        self.log.decide(trial, DecisionKind.PRUNE, why, now)
+        self.log.move(trial, State.PRUNED, ended=now)
         request.trial = trial.number
 
     def _propose(self, request: Request, spec: StudySpec, now: float) -> None:
@@ -110,15 +96,15 @@ class Requests:
         problems = space.contains(spec, params)
         if problems:
             raise UserError("; ".join(problems))
-        trial = self._agenda.propose(params, now)
+        trial = self.agenda.propose(params, now)
         why = f"asked for by {request.origin}"
         if content.get("why"):
             why += f": {content['why']}"
-        self._log.decide(trial, DecisionKind.PROPOSE, why, now)
+        self.log.decide(trial, DecisionKind.PROPOSE, why, now)
         request.trial = trial.number
 
     def _trial(self, number: Any) -> Trial:
-        trials = self._history.trials
+        trials = self.history.trials
         if type(number) is not int or not 0 <= number < len(trials):
             raise UserError(f"there is no trial {number}")
         return trials[number]
@@ -148,5 +134,5 @@ def raised(spec: StudySpec, changes: Mapping[str, Any]) -> StudySpec:
 
 
 def _limit(spec: StudySpec, name: str) -> float | None:
-    budget = spec.budget
-    return budget.wall_clock_s if name == "wall_clock" else getattr(budget, name)
+    limit: float | None = getattr(spec.budget, "wall_clock_s" if name == "wall_clock" else name)
+    return limit

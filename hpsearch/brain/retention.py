@@ -1,18 +1,12 @@
 """The checkpoints that a study keeps: of running trials, and of the best ended and waiting ones.
 
-A trial that can no longer come back does not need its checkpoint any more: one that failed, was
-pruned for good, repeated another one, or ended and was surpassed by `BEST` others. Only the best of
-the trials at rungs may wait there; the others are pruned. Therefore the space that a study takes is
-bounded, however many trials it tries. Trials are in the order of
-`hpsearch.search.ranking.selection`.
-
-Where the study file limits the space (`checkpoints.max_gb`), weights of trials that ended go first,
-and then trials that wait, the worst first. Running trials and the best one keep theirs.
-
-Where a record names no checkpoint, the driver removes the files of its trial.
+A trial that failed, was pruned for good, repeated another one, or ended and was surpassed by `BEST`
+others does not need its checkpoint any more. Only the best of the trials at rungs may wait there;
+the others are pruned. So the space that a study takes is bounded. Trials are in the order of
+`hpsearch.search.ranking.selection`. Where the study file limits the space (`checkpoints.max_gb`),
+weights of trials that ended go first, and then trials that wait, the worst first. Running trials
+and the best one keep theirs. Where a record names no checkpoint, the driver removes the files.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
@@ -29,11 +23,9 @@ from hpsearch.study_file.models import GB, StudySpec
 BEST = 10
 """The number of ended trials that keep their checkpoint; more where more are to be confirmed."""
 
-FRONT = 50
-"""The same with several objectives: the Pareto front first, then the front of the rest."""
+FRONT = 50  # the same with several objectives: the Pareto front first, then the front of the rest
 
-WAITING = 100
-"""The most trials that may wait at rungs."""
+WAITING = 100  # the most trials that may wait at rungs
 
 
 class Retention:
@@ -48,8 +40,7 @@ class Retention:
         self._best = BEST if confirm is None else max(BEST, confirm.top)
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
-        self._held: set[int] = set()
-        """The trials that run or have a checkpoint."""
+        self._held: set[int] = set()  # the trials that run or have a checkpoint
         self._ranked = InOrder(history, self._place_if_ranked)
 
     def drop(self) -> list[tuple[Trial, str]]:
@@ -93,7 +84,6 @@ class Retention:
         return _without(ended, kept)
 
     def _surplus(self, held: list[Trial]) -> list[Trial]:
-        """The trials that wait at a rung with too many better ones before them."""
         waiting = [trial for trial in held if trial.state is State.PAUSED]
         return self._ordered(waiting)[WAITING:] if len(waiting) > WAITING else []
 
@@ -139,7 +129,6 @@ class Retention:
         return {each.trial.number for each in best}
 
     def _ordered(self, trials: list[Trial]) -> list[Trial]:
-        """Trials, the best first, those without a value last."""
         if self._several:
             return foremost(trials, self._directions, len(trials))
 
@@ -179,7 +168,6 @@ def used_bytes(trials: Iterable[Trial]) -> int:
 
 
 def _without(trials: Iterable[Trial], others: Iterable[Trial]) -> list[Trial]:
-    """The trials that are not among the others."""
     numbers = {other.number for other in others}
     return [trial for trial in trials if trial.number not in numbers]
 

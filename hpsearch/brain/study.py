@@ -13,7 +13,7 @@ The path of one report:
  3. `Agenda.follow` moves the study's phase (`domain.phase`) by what is left of the budget.
  4. `Searcher.assess` says, in that phase, what the report is worth and what its trial does.
  5. `TrialLog` makes it the trial's value if it is the best so far, and records the decision.
- 6. To go on, `Launcher.reserve` sets the cost of the next stretch aside, and `Attempts` takes the
+ 6. To go on, `Agenda.reserve` sets the cost of the next stretch aside, and `Attempts` takes the
  command `Advance`; a trial that pauses, or whose stretch is not left in the budget, gets `Stop`.
  Between rungs and at the full budget there is no command: the worker knows where it ends.
  7. `Study.on_tick` stops what must not go on, and gives free slots their next work.
@@ -29,19 +29,16 @@ The states of a trial are in `domain.lifecycle`. An attempt is charged when it e
 parts that are joined here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hpsearch.brain.agenda.agenda import Agenda, asked_for
-from hpsearch.brain.agenda.confirmation import Confirmation
+from hpsearch.brain.agenda import Agenda, Work, first_configurations
 from hpsearch.brain.attempt_events import AttemptEvents
-from hpsearch.brain.attempts import Attempts, Live, Slot, last_on_record
-from hpsearch.brain.budget.ledger import Key
-from hpsearch.brain.budget.spending import Spending
-from hpsearch.brain.launching import Launcher
+from hpsearch.brain.attempts import Attempts, CurrentAttempt, NodeHealth, Slot, last_on_record
+from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.headroom import Headroom
+from hpsearch.brain.ledger import Key, Spending
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.brain.requests import INTERRUPTED, Requests, raised
 from hpsearch.brain.retention import Retention
@@ -56,11 +53,9 @@ from hpsearch.search.searcher import Searcher
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.study_file.models import StudySpec
 
-WATCH_EVERY_S = 1.0
-"""Seconds between two looks for attempts that are overdue."""
+WATCH_EVERY_S = 1.0  # seconds between two looks for attempts that are overdue
 
-EXPECT_EVERY_S = 5.0
-"""Seconds between two records of what is expected of trials."""
+EXPECT_EVERY_S = 5.0  # seconds between two records of what is expected of trials
 
 
 class Study:
@@ -85,23 +80,23 @@ class Study:
         self.history = history
         self.spending = spending = Spending(spec.budget, history)
         self._searcher = searcher
-        first = asked_for(spec, history, defaults)
+        first = first_configurations(spec, history, defaults)
         confirmation = Confirmation(spec, history, self._expect, len(first))
         phase = Phase.CONFIRMING if confirmation.is_under_way else Phase.SEARCHING
         worked = any(trial.reports for trial in history.trials)
         self._progress = progress = StudyProgress(spec, phase, worked)
         self._attempts = attempts = Attempts(spec, history, spending)
+        self._nodes = nodes = NodeHealth(attempts)
         self._log = log = TrialLog(history)
-        self._agenda = agenda = Agenda(spec, history, searcher, confirmation, progress, first)
-        self._launcher = launcher = Launcher(
-            history, searcher, spending, confirmation, attempts, agenda, log, progress
+        self._agenda = agenda = Agenda(
+            spec, history, searcher, spending, attempts, confirmation, progress, first
         )
         self._events = AttemptEvents(
-            spec, history, searcher, attempts, agenda, launcher, log, progress
+            spec, history, searcher, attempts, agenda, nodes, log, progress
         )
         self._requests = Requests(history, agenda, attempts, log, self._raise_budget, progress)
         self._retention = Retention(spec, history)
-        self._noted = self._watched = -math.inf
+        self._expected_at = self._watched_at = -math.inf
         """The times at which expectations were last recorded, and attempts last looked at."""
 
     # --------------------------------------------------------------------------------------- events
@@ -112,25 +107,25 @@ class Study:
             case ev.SlotUp():
                 self._attempts.add_slot(event)
             case ev.SlotDown():
-                held = self._attempts.drop_slot(event.slot)
-                if held is not None:
-                    self._on_attempt(ev.Lost(*held, event.why), now)
+                lost = self._attempts.drop_slot(event.slot)
+                if lost is not None:
+                    self._on_attempt(ev.Lost(*lost, event.why), now)
             case ev.Answered():
-                self._attempts.answered(event.slot, now)
+                if event.slot in self.slots:
+                    self.slots[event.slot].answered = now
             case _:
                 self._on_attempt(event, now)
         return self._attempts.commands()
 
     def _on_attempt(self, event: ev.AttemptEvent, now: float) -> None:
-        """Handle an event of an attempt, current or not."""
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed | ev.Lost):
             self._attempts.leave_slot((event.trial, event.attempt))
         if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
             self._log.found(event)
-        live = self._attempts.current(event.trial, event.attempt)
-        if live is not None:
-            live.heard = now
-            self._events.handle(live, event, now)
+        running = self._attempts.current(event.trial, event.attempt)
+        if running is not None:
+            running.heard = now
+            self._events.handle(running, event, now)
         elif isinstance(event, ev.Stopped):
             self._log.last_checkpoint(event)
 
@@ -141,9 +136,9 @@ class Study:
         self.spending.time.note(now)
         self._watch_study(now)
         self._watch_attempts(now)
-        self._launcher.fill_slots(now)
-        if self.finished or now - self._noted >= EXPECT_EVERY_S:
-            self._noted = now
+        self._fill_slots(now)
+        if self.finished or now - self._expected_at >= EXPECT_EVERY_S:
+            self._expected_at = now
             self._expect()
         self._drop_checkpoints(now)
         return self._attempts.commands()
@@ -160,34 +155,60 @@ class Study:
         if not self.phase.leaves:
             return
         spares = self.phase is Phase.ENDING and not is_late
-        for live in list(self.live.values()):
-            trial = self.history.trials[live.attempt.trial]
-            if not (spares and self._attempts.is_trained(trial)):
-                self._attempts.save_and_stop(live, self.reason or "")
+        for number, running in list(self.running.items()):
+            if not (spares and self._attempts.is_trained(self.history.trials[number])):
+                self._attempts.save_and_stop(running, self.reason or "")
 
     def _watch_attempts(self, now: float) -> None:
         """Fail what is overdue, and stop what has outgrown its reservation. Where nothing is
         reserved they are looked at once a second."""
-        is_soon = now - self._watched < WATCH_EVERY_S
+        is_soon = now - self._watched_at < WATCH_EVERY_S
         if is_soon and not self.spending.ledger.is_limited:
             return
-        self._watched = now
+        self._watched_at = now
         deadline_s = self.spec.resources.report_deadline_s
         limit_s = self.spec.budget.per_trial.time_limit_s
-        for live in list(self.live.values()):
-            overdue = live.overdue(now, deadline_s, limit_s)
+        for running in list(self.running.values()):
+            overdue = running.overdue(now, deadline_s, limit_s)
             if overdue is not None:
-                self._events.time_out(live, overdue, now)
-            elif live.stopping is None and not self._reserve_more(live, now):
-                self._attempts.save_and_stop(live, "the study's budget is used up")
+                self._events.time_out(running, overdue, now)
+            elif running.stopping is None and not self._reserve_more(running, now):
+                self._attempts.save_and_stop(running, "the study's budget is used up")
 
-    def _reserve_more(self, live: Live, now: float) -> bool:
-        """Reserve more for an attempt that has used up its reservation; False if none is left."""
-        is_outgrown = self.spending.is_outgrown(live.attempt, now, live.slot.gpus)
-        return not is_outgrown or self.spending.extend(live.attempt)
+    def _reserve_more(self, running: CurrentAttempt, now: float) -> bool:
+        is_outgrown = self.spending.is_outgrown(running.attempt, now, running.slot.gpus)
+        return not is_outgrown or self.spending.extend(running.attempt)
+
+    def _fill_slots(self, now: float) -> None:
+        if self.phase.leaves or self.waits_for_disk(now):
+            return
+        free = self._nodes.free_slots(now)
+        last_call = self._searches_running == 0
+        for slot in free:
+            room = self._agenda.headroom(slot, now, last_call=last_call)
+            work = self._agenda.next(room, self._searches_running)
+            if work is None:
+                break
+            self._launch(work, slot, room, now)
+        if free and not self.running:
+            self._progress.leave(Phase.ENDING, self._agenda.why_empty())
+
+    @property
+    def _searches_running(self) -> int:
+        repeats = sum(number in self.running for number in self.history.repeats)
+        return len(self.running) - repeats
+
+    def _launch(self, work: Work, slot: Slot, room: Headroom, now: float) -> None:
+        trial = work.trial
+        cost = room.cost(self._searcher.stretch(trial), trial)
+        self._attempts.launch(trial, slot, self._searcher.until(trial), cost, now)
+        self._log.decide(trial, work.kind, work.why, now, work.against)
+        self._searcher.continues(trial)
+        if trial.started is None:
+            trial.started = now
+        self._log.move(trial, State.RUNNING)
 
     def _expect(self) -> None:
-        """Record what is expected of trials by now."""
         for trial, *expected in self._searcher.expectations():
             self._log.expects(trial, *expected)
         self._searcher.noted()
@@ -236,11 +257,10 @@ class Study:
             if trial.error_kind is not None and trial.forgiven < len(trial.attempts):
                 self._progress.failed(trial.error_kind, trial.error_text or "")
 
-    def _take_up(self, last_seen: float, running: Collection[Key]) -> None:
-        """Find what runs, and what waits in the queue."""
+    def _take_up(self, last_seen: float, elsewhere: Collection[Key]) -> None:
         for trial in self.history.trials:
             is_running = trial.state is State.RUNNING
-            if is_running and (trial.number, len(trial.attempts)) in running:
+            if is_running and (trial.number, len(trial.attempts)) in elsewhere:
                 self._attempts.adopt(trial, self._searcher.until(trial))
             elif self._attempts.settle_unfinished(trial, last_seen):
                 self._log.move(trial, State.QUEUED)
@@ -252,10 +272,10 @@ class Study:
         self.spending.time.begin(now, seconds)
 
     def was_away(self, seconds: float) -> None:
-        """Hold this silence against no attempt: the driver was not listening."""
-        for live in self.live.values():
-            live.heard += seconds
-            live.away_s += seconds
+        """Do not count this silence as the attempts' own: the driver was not listening."""
+        for running in self.running.values():
+            running.heard += seconds
+            running.away_s += seconds
 
     # --------------------------------------------------------------------------------------- ending
 
@@ -265,14 +285,13 @@ class Study:
 
     def abandon(self, now: float) -> None:
         """Count what was asked to stop as interrupted now, at its last checkpoint."""
-        for live in list(self.live.values()):
-            trial = self.history.trials[live.attempt.trial]
-            self._attempts.end(live, Outcome.INTERRUPTED, now, live.stopping)
-            self._log.move(trial, State.QUEUED)
+        for number, running in list(self.running.items()):
+            self._attempts.end(running, Outcome.INTERRUPTED, now, running.stopping)
+            self._log.move(self.history.trials[number], State.QUEUED)
 
     def close(self, now: float) -> None:
         """Record how the study ended, once nothing runs any more."""
-        assert not self.live, "a study is closed after its attempts have ended"
+        assert not self.running, "a study is closed after its attempts have ended"
         history = self.history
         study = history.study
         study.active_seconds = self.active_s(now)
@@ -334,9 +353,9 @@ class Study:
         return self._attempts.slots
 
     @property
-    def live(self) -> Mapping[int, Live]:
+    def running(self) -> Mapping[int, CurrentAttempt]:
         """The current attempts, by the number of their trial."""
-        return self._attempts.live
+        return self._attempts.running
 
     @property
     def stated_gpus(self) -> float:
@@ -346,7 +365,7 @@ class Study:
     @property
     def finished(self) -> bool:
         """True if nothing runs and nothing more will."""
-        return self.phase.leaves and not self.live
+        return self.phase.leaves and not self.running
 
     def active_s(self, now: float) -> float:
         """Seconds that drivers have worked on the study, over all of them."""

@@ -1,7 +1,5 @@
 """The record of a trial: its reports, moves, value, checkpoints and decisions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 
@@ -16,14 +14,12 @@ from hpsearch.study_file.models import StudySpec
 from trials.contract import Held
 from trials.settings import in_full
 
-MOST_NAMED = 20
-"""The most metrics that a message names."""
+MOST_NAMED = 20  # the most metrics that a message names
 
 FINAL = "final_"
 """The beginning of the name of a metric that was measured again after the last report."""
 
-SAME = 1e-6
-"""The share of its size by which an expectation may change without being written again."""
+SAME = 1e-6  # the share of its size by which an expectation may change without being written again
 
 
 class TrialLog:

@@ -73,34 +73,34 @@ class StudyFolder:
         return found is not None
 
 
-def checkpoint_root(spec: StudySpec, asked_for: str | None) -> str:
-    """The folder around the study's own folder of checkpoints: `asked_for` by the command line,
+def checkpoint_root(spec: StudySpec, requested: str | None) -> str:
+    """The folder around the study's own folder of checkpoints: `requested` by the command line,
     else the study file's, else one beside the study file. An absolute path, or a URL. Raises
     UserError for a URL that cannot be used from here, or a path that cannot be a folder."""
-    if asked_for:
-        return usable(asked_for)
+    if requested:
+        return usable(requested)
     stated = spec.checkpoints.folder or DEFAULT_ROOT
     return usable(stated if is_url(stated) else spec.base / stated)
 
 
-def folder_of_new(spec: StudySpec, asked_for: str | None) -> StudyFolder:
+def folder_of_new(spec: StudySpec, requested: str | None) -> StudyFolder:
     """The folder of a study that is to be created."""
-    return folder_in(checkpoint_root(spec, asked_for), spec.study, new_uid())
+    return folder_in(checkpoint_root(spec, requested), spec.study, new_uid())
 
 
-def folder_of(spec: StudySpec, record: StudyRecord, asked_for: str | None) -> StudyFolder:
+def folder_of(spec: StudySpec, record: StudyRecord, requested: str | None) -> StudyFolder:
     """The folder of a study that is in the database.
 
-    A study without one, whose trials were asked for, gets one in the root `asked_for`. Raises
+    A study without one, whose trials were asked for, gets one in the root `requested`. Raises
     UserError if checkpoints cannot be kept there, or another folder is asked for."""
     present = next(iter(folders_of(record)), None)
     if record.uid is None or present is None:
-        root = checkpoint_root(spec, asked_for or present)
+        root = checkpoint_root(spec, requested or present)
         uid = record.uid or new_uid()
         return folder_in(root, record.name, uid)
     mark = Mark(record.name, record.uid)
-    if asked_for is not None:
-        root = usable(asked_for)
+    if requested is not None:
+        root = usable(requested)
         if present not in (root, str(inside(root, folder_name(mark.study, mark.uid)))):
             what = f"study {record.name} keeps its checkpoints in {present}, and cannot move"
             raise UserError(what, "leave --checkpoints out")

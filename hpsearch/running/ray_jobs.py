@@ -1,8 +1,6 @@
 """Studies as jobs of a Ray cluster, by Ray's own job server. The head unpacks the folder of a study
 file, runs the driver and keeps its log, also when the one who submitted it is gone."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -100,7 +98,6 @@ class JobServer:
 
 
 def _pack(folder: Path, package: Path) -> None:
-    """Pack the files of a study. Raises UserError if they are too large."""
     size = 0
     with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as packed:
         for path in _files(folder):

@@ -36,8 +36,7 @@ PARAMETER, METRIC = "params.", "metrics."
 TIMES = ("elapsed", "seconds")
 NOT_METRICS = {"resource", "attempt", "step", "value", "created", TRIAL, SEED, *TIMES, *Unit}
 """Columns of an export that are not metrics."""
-ROUNDING = 1e-9
-"""The share of the full budget by which a complete curve may miss it."""
+ROUNDING = 1e-9  # the share of the full budget by which a complete curve may miss it
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,8 @@ class CurveFile:
 
     curves: RecordedCurves
     """Of all configurations that are recorded up to the trial budget, or diverged."""
-    too_short: int
-    """The number of other configurations, which are left out."""
-    timed: bool
-    """False if the file has no times: each unit of the resource takes one second then."""
+    too_short: int  # the number of other configurations, which are left out
+    timed: bool  # false if the file has no times: each unit of the resource takes one second then
 
 
 def load_curves(path: Path, spec: StudySpec) -> CurveFile:
@@ -84,8 +81,6 @@ def load_curves(path: Path, spec: StudySpec) -> CurveFile:
 
 
 class _Table:
-    """The columns of a file that a study needs."""
-
     def __init__(self, path: Path, spec: StudySpec) -> None:
         self._path = path
         self._spec = spec
@@ -101,8 +96,7 @@ class _Table:
         self._metrics = {metric: self._numbers(column) for metric, column in columns.items()}
         self._others = self._other_metrics({*columns.values(), *self._parameters.values()})
         times = [name for name in TIMES if name in self._frame and self._frame[name].notna().any()]
-        self.is_timed = bool(times)
-        """True if the file has times."""
+        self.is_timed = bool(times)  # true if the file has times
         self._seconds = self._numbers(times[0]) if times else self._levels
 
     def runs(self) -> list[Any]:
@@ -152,7 +146,6 @@ class _Table:
         return int(cell) if parameter.type == "int" else float(cell)
 
     def _column(self, *names: str) -> str:
-        """The first of some names that is a column of the table."""
         for name in names:
             if name in self._frame:
                 return name
@@ -161,7 +154,6 @@ class _Table:
         raise DataError(what, f"of its columns, {hint}")
 
     def _numbers(self, column: str) -> Floats:
-        """A column as numbers; NaN for empty cells."""
         try:
             return self._frame[column].to_numpy(dtype=float, na_value=math.nan)
         except (TypeError, ValueError) as error:

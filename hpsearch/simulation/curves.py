@@ -6,8 +6,6 @@ on the scale of the space (linear or logarithmic), two different choices one apa
 absent one apart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,7 +81,6 @@ def _place(space: Space, params: Mapping[str, Any]) -> Floats:
 
 
 def _scaled(parameter: FloatParameter | IntParameter, value: float) -> float:
-    """The place of a value in its range, from 0 to 1."""
     low, high = float(parameter.low), float(parameter.high)
     if low == high:
         return 0.5

@@ -199,7 +199,7 @@ def _counts(study: Study) -> Counter[State]:
 def _workers(study: Study) -> str:
     if not study.slots:
         return "starting"
-    return f"{len(study.slots)} ready, {len(study.live)} busy"
+    return f"{len(study.slots)} ready, {len(study.running)} busy"
 
 
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:

@@ -13,7 +13,7 @@ from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.errors import UserError
-from hpsearch.running.driver.loop import Took
+from hpsearch.running.driver.loop import TickTimes
 
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -24,7 +24,7 @@ class StudyMetrics:
 
     def __init__(self, study: str) -> None:
         self.url = ""
-        self.took = Took()
+        self.took = TickTimes()
         self.registry = CollectorRegistry()
         self._study = study
         self._best: dict[str, float] | None = None
@@ -58,7 +58,7 @@ class StudyMetrics:
             self._decision.labels(name).observe(self.took.decision_s)
             self._commit.labels(name).observe(self.took.commit_s)
         self._slots.labels(name).set(len(study.slots))
-        self._busy.labels(name).set(len(study.live))
+        self._busy.labels(name).set(len(study.running))
         ledger = study.spending.ledger
         self._spent.labels(name).set(ledger.spent)
         if ledger.budget.gpu_hours is not None:

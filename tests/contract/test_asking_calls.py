@@ -22,7 +22,7 @@ from hpsearch.asking.trial import AskedTrial
 from hpsearch.errors import HpsearchError, UserError
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from support.studies.asked import spec_with
+from support.studies.asked import asked, spec_with
 from support.thoroughness import examples
 
 NUMBERS = st.sampled_from(
@@ -146,8 +146,7 @@ def test_what_is_not_its_trial_is_refused(sqlite_url: str) -> None:
         hpsearch.create(sqlite_url, spec_with()) as one,
         hpsearch.create(sqlite_url, spec_with(study="two")) as two,
     ):
-        trial = one.ask()
-        assert trial is not None
+        trial = asked(one)
         for other, why in ((None, "is not a trial"), (3, "is not a trial"), (trial, "another")):
             with pytest.raises(UserError, match=why):
                 two.tell(other, 0.5)  # type: ignore[arg-type]
@@ -157,8 +156,7 @@ def test_what_is_not_its_trial_is_refused(sqlite_url: str) -> None:
 def test_a_thread_that_holds_all_trials_through_several_objects_is_told_so(sqlite_url: str) -> None:
     spec = spec_with(budget={"trials": 1, "per_trial": {"epochs": 9}})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
-        held = one.ask()
-        assert held is not None
+        held = asked(one)
         with pytest.raises(UserError, match="all were asked for by this thread: 0"):
             other.ask()
     lost = hpsearch.create(sqlite_url, spec)
@@ -166,6 +164,5 @@ def test_a_thread_that_holds_all_trials_through_several_objects_is_told_so(sqlit
     del lost, one, held
     gc.collect()
     with hpsearch.create(sqlite_url, spec) as study:
-        again = study.ask()
-        assert again is not None
+        again = asked(study)
         assert again.attempt == 3

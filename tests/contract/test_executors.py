@@ -19,7 +19,7 @@ from hpsearch.running.executors.awaited import AwaitedExecutor
 from hpsearch.running.executors.cluster.ray_cluster import cluster
 from hpsearch.running.executors.cluster.ray_thread import RayThread
 from hpsearch.running.executors.worker_config import WorkerConfig
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.study_file.models import Resources
 from support.running.executor_events import of, wait_for
 from support.running.local_executor import LocalExecutor

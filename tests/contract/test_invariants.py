@@ -22,7 +22,7 @@ from hpsearch.errors import Damaged
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.audit.invariants import RULES, StudyTrials, violations
 from hpsearch.store.contents import trials_since
 from hpsearch.store.reading.queries import find_study

@@ -1,7 +1,5 @@
 """Collapsed trials in a whole study: they are stopped early, and a resumed study does the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
@@ -10,11 +8,10 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, Trial
 from hpsearch.store.store import Store
 from support.studies.driven import drive
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, spec_with
 
 SPEC = spec_with(
-    objective={"metric": "accuracy", "direction": "maximize"},
-    budget={"trials": 30, "per_trial": {"epochs": 18}},
+    objective={"metric": "accuracy", "direction": "maximize"}, budget=budget_of(30, 18)
 )
 
 

@@ -1,7 +1,5 @@
 """Confirmation with real noise: who wins, what it costs, and what its intervals are worth."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpsearch.brain.agenda.confirmation import FURTHER, Confirmation
-from hpsearch.brain.budget.headroom import Headroom
-from hpsearch.brain.budget.spending import Spending
+from hpsearch.brain.confirmation import FURTHER, Confirmation
+from hpsearch.brain.headroom import Headroom
+from hpsearch.brain.ledger import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
@@ -25,7 +23,15 @@ from hpsearch.search.ranking.repeats import Repeats, runs_of
 from hpsearch.search.ranking.selection import rank
 from hpsearch.study_file.models import StudySpec
 from support import thoroughness
-from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import (
+    Bowl,
+    Simulation,
+    brain,
+    budget_of,
+    history_for,
+    search_by,
+    spec_with,
+)
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 THOROUGH = pytest.mark.thorough
@@ -158,7 +164,7 @@ def test_only_trials_that_were_trained_in_full_are_repeated() -> None:
             "pruner": {"kind": "promotion", "first_rung": 3},
             "confirm": {"top": 4, "seeds": 2},
         },
-        budget={"trials": 6, "per_trial": {"epochs": 9}},
+        budget=budget_of(6),
     )
     done = Simulation(spec, curves=Bowl()).run()
     repeats = [trial for trial in done.history.trials if trial.role is Role.CONFIRM]
@@ -196,7 +202,7 @@ def test_every_kind_of_budget_leaves_enough_for_the_repeats(budget: dict[str, An
 
 
 def test_slots_that_the_search_needs_no_more_confirm_who_is_likely_to_lead() -> None:
-    budget = {"trials": 40, "per_trial": {"epochs": 9}}
+    budget = budget_of(40)
     spec = spec_with(search={"sampler": "random", "confirm": {"top": 3, "seeds": 3}}, budget=budget)
     done = Simulation(spec, workers=8).run()
     attempts = [(trial, attempt) for trial in done.history.trials for attempt in trial.attempts]
@@ -220,7 +226,7 @@ def confirmed_studies(pruner: Any) -> list[tuple[StudySpec, Simulation]]:
     found = []
     for seed in range(thoroughness.examples(30)):
         limit = {"trials": 6 + seed} if seed % 2 else {"gpu_hours": 0.1 + seed / 50}
-        search = {"sampler": "random", "pruner": pruner, "confirm": {"top": 3, "seeds": 2}}
+        search = search_by("random", pruner, confirm={"top": 3, "seeds": 2})
         spec = spec_with(seed=seed, search=search, budget={**limit, "per_trial": {"epochs": 9}})
         found.append((spec, Simulation(spec, workers=1 + seed % 5, losses=(40.0 * seed,))))
     return found
@@ -277,7 +283,7 @@ def test_while_a_leader_misses_repeats_that_fit_the_search_waits(pruner: str) ->
 def test_a_race_that_was_interrupted_goes_on_as_a_race() -> None:
     spec = spec_with(
         search={"sampler": "random", "confirm": {"top": 3, "seeds": 3}},
-        budget={"gpu_hours": 0.5, "per_trial": {"epochs": 9}},
+        budget=budget_of(gpu_hours=0.5),
     )
     simulation = Simulation(spec)
     while sum(trial.role is Role.CONFIRM for trial in simulation.history.trials) < 3:
@@ -295,7 +301,7 @@ def test_a_race_that_was_interrupted_goes_on_as_a_race() -> None:
 def test_with_more_budget_the_search_goes_on_and_new_leaders_are_confirmed() -> None:
     def spec(trials: int) -> StudySpec:
         search = {"sampler": "random", "confirm": {"top": 2, "seeds": 2}}
-        return spec_with(search=search, budget={"trials": trials, "per_trial": {"epochs": 9}})
+        return spec_with(search=search, budget=budget_of(trials))
 
     first = Simulation(spec(8)).run()
     before = sum(trial.role is Role.CONFIRM for trial in first.history.trials)
@@ -312,8 +318,8 @@ def test_with_more_budget_the_search_goes_on_and_new_leaders_are_confirmed() -> 
     "pruner", ["promotion", "median", {"kind": "percentile", "percentile": 50.0}, "wilcoxon"]
 )
 def test_new_trials_are_compared_with_the_search_and_not_with_repeats(pruner: Any) -> None:
-    search = {"sampler": "random", "pruner": pruner, "confirm": {"top": 2, "seeds": 5}}
-    spec = spec_with(search=search, budget={"trials": 20, "per_trial": {"epochs": 9}})
+    search = search_by("random", pruner, confirm={"top": 2, "seeds": 5})
+    spec = spec_with(search=search, budget=budget_of(20))
     history = history_for(spec)
     for number in range(18):
         role, loss = (Role.SEARCH, 0.5) if number < 8 else (Role.CONFIRM, 0.1)
@@ -338,7 +344,7 @@ def test_new_trials_are_compared_with_the_search_and_not_with_repeats(pruner: An
 
 
 def test_samplers_that_count_good_trials_do_not_count_repeats() -> None:
-    spec = spec_with(search={"sampler": "tpe"}, budget={"trials": 20, "per_trial": {"epochs": 9}})
+    spec = spec_with(search={"sampler": "tpe"}, budget=budget_of(20))
     history = Simulation(spec).run().history
     drawn = []
     for repeats in (0, 9):
@@ -396,7 +402,7 @@ class Late(Bowl):
 
 
 MAJORITY = 0.4722
-TEN_MINUTES = {"wall_clock": "10m", "per_trial": {"epochs": 9}}
+TEN_MINUTES = budget_of(wall_clock="10m")
 
 
 def late_learners(
@@ -483,8 +489,8 @@ def test_what_is_kept_back_does_not_keep_a_paused_leader_from_its_end() -> None:
 
 @pytest.mark.thorough
 def test_after_the_race_is_decided_the_search_goes_on_and_new_leaders_are_repeated() -> None:
-    budget = {"wall_clock": "60m", "per_trial": {"epochs": 9}}
-    search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 9}}
+    budget = budget_of(wall_clock="60m")
+    search = search_by("random", "none", confirm={"top": 2, "seeds": 9})
     spec = spec_with(budget=budget, search=search)
     history = Simulation(spec, curves=Scattered(), workers=2).run().history
     roles = [trial.role for trial in history.trials]
@@ -508,8 +514,8 @@ class Scattered(Bowl):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_what_no_search_can_use_goes_to_further_repeats(workers: int) -> None:
-    budget = {"trials": 4, "wall_clock": "30m", "per_trial": {"epochs": 9}}
-    search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 2}}
+    budget = budget_of(4, wall_clock="30m")
+    search = search_by("random", "none", confirm={"top": 2, "seeds": 2})
     spec = spec_with(budget=budget, search=search)
     history = Simulation(spec, curves=Noisy(), workers=workers).run().history
     given = [repeats_of(history, trial.number) for trial in searched(history)]
@@ -531,8 +537,8 @@ class Noisy(Bowl):
 
 @pytest.mark.thorough
 def test_a_race_that_began_again_is_taken_up_as_it_was() -> None:
-    budget = {"wall_clock": "60m", "per_trial": {"epochs": 9}}
-    search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 3}}
+    budget = budget_of(wall_clock="60m")
+    search = search_by("random", "none", confirm={"top": 2, "seeds": 3})
     spec = spec_with(budget=budget, search=search)
     curves = Scattered()
     whole = Simulation(spec, curves=curves, workers=1).run().history

@@ -1,8 +1,6 @@
 """The curve model as a sampler: the same from the same history, on any kind of space, and better
 than chance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +14,11 @@ from hpsearch.domain.records import ReportRecord, Trial
 from hpsearch.search.curve_model.curves import MOST_ROWS, CurveReader, ShownCurve
 from hpsearch.search.curve_model.model import CurveModel
 from hpsearch.search.ranking.selection import rank
-from hpsearch.search.samplers import curve_gp
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import Bowl, brain, budget_of, history_for, search_by, spec_with
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y", "z")}
-BUDGET = {"trials": 30, "per_trial": {"epochs": 27}}
+BUDGET = budget_of(30, 27)
 
 
 @dataclass
@@ -67,39 +64,6 @@ def best(history: History) -> float:
 # same again
 
 
-@pytest.mark.thorough
-def test_the_same_seed_proposes_the_same() -> None:
-    one, other, third = (simulate(spec_for(seed=seed), Valley(), 2).trials for seed in (5, 5, 6))
-    assert [trial.params for trial in one] == [trial.params for trial in other]
-    assert [trial.params for trial in one] != [trial.params for trial in third]
-
-
-def test_a_study_that_is_taken_up_again_proposes_what_it_would_have() -> None:
-    spec = spec_for(search={"sampler": "curve_gp", "pruner": "none"})
-    history = Simulation(spec, curves=Valley(), workers=1).run().history
-    again = brain(spec, _copied(history, spec, 20))
-    trial = again.history.add_trial(Trial(20, State.QUEUED, {}))
-    again._searcher.proposals.propose(trial)
-    assert trial.params == history.trials[20].params
-
-
-def _copied(history: History, spec: Any, count: int) -> History:
-    """A history of the first trials, as it was before the next one was proposed."""
-    copied = history_for(spec)
-    for trial in history.trials[:count]:
-        copied.add_trial(trial)
-    searched = [brain(spec, copied)]  # its notes are those of this history: replay the fits
-    for number in range(curve_gp.DESIGN, count):
-        partial = history_for(spec)
-        partial.study = copied.study
-        for trial in history.trials[:number]:
-            partial.add_trial(trial)
-        replay = brain(spec, partial)
-        replay._searcher.proposals.propose(partial.add_trial(Trial(number, State.QUEUED, {})))
-    assert searched
-    return copied
-
-
 # -------------------------------------------------------------------------------------------------
 # evidence
 
@@ -118,7 +82,7 @@ def test_a_paused_trial_is_evidence_at_its_resource() -> None:
 
 
 def test_a_thousand_trials_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = spec_for(budget={"trials": 2000, "per_trial": {"epochs": 27}})
+    spec = spec_for(budget=budget_of(2000, 27))
     history, rng = history_for(spec), np.random.default_rng(0)
     for number in range(1000):
         params = dict(zip("xyz", map(float, rng.random(3)), strict=True))
@@ -169,7 +133,7 @@ def course(unit: str, scale: int, sampler: str, pruner: str) -> list[tuple[Any, 
     spec = spec_for(
         sampler,
         budget={"trials": 20, "per_trial": {unit: 24 * scale, "report_every": scale}},
-        search={"sampler": sampler, "pruner": pruner},
+        search=search_by(sampler, pruner),
     )
     trials = simulate(spec, Scaled(Valley(), scale), 2).trials
     return [(trial.params, trial.state, trial.resource / scale, trial.rung) for trial in trials]
@@ -200,11 +164,7 @@ def test_the_unit_of_the_budget_changes_nothing(sampler: str, pruner: str) -> No
 def test_it_finds_better_configurations_than_random_search() -> None:
     ours, random = (
         [
-            best(
-                simulate(
-                    spec_for(seed=seed, search={"sampler": sampler, "pruner": "none"}), Valley(), 2
-                )
-            )
+            best(simulate(spec_for(seed=seed, search=search_by(sampler)), Valley(), 2))
             for seed in range(3)
         ]
         for sampler in ("curve_gp", "random")
@@ -222,7 +182,7 @@ def test_what_lies_behind_a_condition_is_found_sooner_than_by_random_search() ->
     }
     found: dict[str, list[int]] = {}
     for sampler in ("curve_gp", "random"):
-        search = {"sampler": sampler, "pruner": "none"}
+        search = search_by(sampler)
         studies = [
             simulate(spec_for(seed=s, space=space, search=search), Hidden(), 2) for s in range(6)
         ]

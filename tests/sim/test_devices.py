@@ -1,15 +1,13 @@
 """Studies on slots of two types of GPU, of which one takes three times as long and costs less."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest
 
-from hpsearch.brain.budget.spending import MARGIN, Spending
+from hpsearch.brain.ledger import MARGIN, Spending
 from hpsearch.domain.records import Attempt, Outcome
 from support.studies.drawn import assert_same_books
-from support.studies.small import Simulation
+from support.studies.small import Simulation, search_by
 from support.studies.two_kinds import FAST, SLOW, TIMES_SLOWER, on_two_kinds
 
 FULL_S = 90.0
@@ -48,7 +46,7 @@ def test_the_pace_of_each_type_is_learnt_also_by_a_driver_that_takes_over() -> N
 
 
 def test_a_stretch_reserves_what_it_takes_on_its_own_type_of_device() -> None:
-    simulation = on_two_kinds({"gpu_hours": 1.0}, search={"sampler": "random", "pruner": "none"})
+    simulation = on_two_kinds({"gpu_hours": 1.0}, search=search_by())
     books = simulation.study.spending
     while books.paces.slowest() < 10.0 * TIMES_SLOWER:
         simulation.tick()
@@ -59,7 +57,7 @@ def test_a_stretch_reserves_what_it_takes_on_its_own_type_of_device() -> None:
 
 
 def test_near_the_end_of_the_time_a_slow_slot_begins_nothing_that_only_a_fast_one_ends() -> None:
-    search = {"sampler": "random", "pruner": "none"}
+    search = search_by()
     simulation = on_two_kinds({"wall_clock": 3.5 * FULL_S * TIMES_SLOWER}, search=search).run()
     cut_short = [each for each in attempts(simulation) if each.outcome is not Outcome.COMPLETE]
     assert not cut_short
@@ -73,7 +71,7 @@ def test_near_the_end_of_the_time_a_slow_slot_begins_nothing_that_only_a_fast_on
 @pytest.mark.parametrize("pruner", ["none", "promotion"])
 def test_a_limit_on_money_holds_and_each_trial_is_charged_by_its_devices(pruner: str) -> None:
     budget = {"cost": 0.5, "cost_per_gpu_hour": PRICES}
-    search = {"sampler": "random", "pruner": pruner}
+    search = search_by(pruner=pruner)
     simulation = on_two_kinds(budget, workers=4, search=search)
     ledger = simulation.study.spending.ledger
     while not simulation.study.finished:
@@ -92,7 +90,7 @@ def test_a_limit_on_money_holds_and_each_trial_is_charged_by_its_devices(pruner:
 
 def test_a_device_without_a_price_costs_nothing_known_and_counts_as_the_dearest() -> None:
     budget = {"cost": 0.5, "cost_per_gpu_hour": {"A100": 2.0, "H100": 4.0}}
-    simulation = on_two_kinds(budget, search={"sampler": "random", "pruner": "none"}).run()
+    simulation = on_two_kinds(budget, search=search_by()).run()
     seconds = seconds_by_device(simulation)
     counted = (seconds[FAST] * 2.0 + seconds[SLOW] * 4.0) / 3600
     assert simulation.study.spending.ledger.paid == pytest.approx(counted)
@@ -103,7 +101,7 @@ def test_a_device_without_a_price_costs_nothing_known_and_counts_as_the_dearest(
 
 def test_the_time_left_goes_by_the_slots_that_are_there() -> None:
     """A study whose fast slots are gone takes three times as long as they would have taken."""
-    search = {"sampler": "random", "pruner": "none"}
+    search = search_by()
     simulation = on_two_kinds({"trials": 40}, workers=8, search=search)
     while simulation.executor.now < 4 * FULL_S:
         simulation.tick()

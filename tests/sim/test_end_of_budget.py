@@ -1,7 +1,5 @@
 """How studies end: at each limit, with what can still win finished; how they continue with more."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.search.searcher import Searcher
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, search_by, spec_with
 
 EPOCHS = {"per_trial": {"epochs": 9}}
 
@@ -50,9 +48,7 @@ def test_a_study_ends_at_whichever_limit_comes_first(limit: dict[str, Any], reas
 
 
 def test_no_trial_starts_that_cannot_get_to_the_highest_rung_before_the_wall_clock_stops() -> None:
-    spec = spec_with(
-        budget={"wall_clock": "15m", **EPOCHS}, search={"sampler": "random", "pruner": "none"}
-    )
+    spec = spec_with(budget={"wall_clock": "15m", **EPOCHS}, search=search_by())
     done = Simulation(spec, workers=4, curves=Bowl()).run()
     started = max(trial.started or 0.0 for trial in done.history.trials)
     assert started < 840  # a trial of 9 epochs takes 90 s on average
@@ -137,9 +133,7 @@ def test_a_trial_whose_checkpoint_is_gone_does_not_come_back() -> None:
 
 
 def test_what_a_pruner_stopped_stays_stopped() -> None:
-    spec = spec_with(
-        search={"sampler": "random", "pruner": "median"}, budget={"trials": 20, **EPOCHS}
-    )
+    spec = spec_with(search=search_by(pruner="median"), budget={"trials": 20, **EPOCHS})
     history = Simulation(spec).run().history
     before = ended(history)
     assert before[State.PRUNED]

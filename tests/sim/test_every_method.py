@@ -1,8 +1,6 @@
 """Every sampler and pruner that a study file can name, on every kind of space and with arguments at
 their edges."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import re
@@ -21,7 +19,7 @@ from hpsearch.simulation.running import simulate
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.study_file import methods
 from hpsearch.study_file.methods import CURVE_GP, MULTI_OBJECTIVE, PRUNERS, RANGES, SAMPLERS
-from support.studies.small import Simulation, spec_with
+from support.studies.small import Simulation, budget_of, search_by, spec_with
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore"
@@ -56,7 +54,7 @@ SPACES: dict[str, dict[str, Any]] = {
     "all": {"lr": LOG, "k": WHOLE, "c": LETTERS, "x": {**FLOAT, "when": {"c": "b"}}},
 }
 
-PLENTY = {"trials": 500, "per_trial": {"epochs": 9}}
+PLENTY = budget_of(500)
 
 ENDLESS = ("float", "one value", "all")
 """Spaces that brute force is refused for."""
@@ -109,8 +107,8 @@ def run(
     spec = spec_with(
         space=dict(space),
         objective=metrics,
-        search={"sampler": sampler, "pruner": pruner},
-        budget={"trials": trials, "per_trial": {"epochs": 9}},
+        search=search_by(sampler, pruner),
+        budget=budget_of(trials),
     )
     return simulate(spec, Slope(), 2)
 
@@ -158,9 +156,9 @@ def test_choices_that_are_lists_and_mappings_are_drawn_as_others_are(sampler: st
     spec = spec_with(
         space=space,
         requires=requires,
-        search={"sampler": method, "pruner": "promotion"},
+        search=search_by(method, "promotion"),
         enqueue=[{"c": {"a": 2.0, "b": [1]}, "k": 2}],
-        budget={"trials": 12, "per_trial": {"epochs": 9}},
+        budget=budget_of(12),
     )
     done = simulate(spec, Slope(), 2)
     tried = [trial.params["c"] for trial in done.trials]
@@ -193,7 +191,7 @@ def configuration(trial: Trial) -> tuple[tuple[str, str], ...]:
 
 @pytest.mark.parametrize("sampler", ["tpe", CURVE_GP])
 def test_a_study_that_is_resumed_proposes_the_same_rest_of_its_space(sampler: str) -> None:
-    search = {"sampler": sampler, "pruner": "none"}
+    search = search_by(sampler)
     spec = spec_with(space=SPACES["conditional"], search=search, budget=PLENTY)
     whole = Simulation(spec, curves=Slope(), workers=1).run().history
     for count in range(1, len(whole.trials)):

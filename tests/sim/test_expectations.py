@@ -1,7 +1,5 @@
 """Expectations of complete trials: their results, those of outliers too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.ranking.selection import likely_range, rank
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 from support.thoroughness import examples
 
 
@@ -32,8 +30,8 @@ def test_complete_trials_are_in_the_order_of_their_results_which_their_intervals
         spec = spec_with(
             seed=seed,
             objective={"metric": "loss", "direction": direction},
-            budget={"trials": 20, "per_trial": {"epochs": 9}},
-            search={"sampler": "tpe", "pruner": pruner},
+            budget=budget_of(20),
+            search=search_by("tpe", pruner),
         )
         history = Simulation(spec, curves=WithOutliers()).run().history
         complete = [each for each in history.trials if each.state is State.COMPLETE]

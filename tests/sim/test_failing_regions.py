@@ -1,8 +1,6 @@
 """Failures are facts about a region: samplers are told, and the share of failing trials falls as a
 study continues."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 from optuna.trial import TrialState
@@ -11,17 +9,15 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.samplers.view import FAILURE
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 
 HALF = Bowl(diverges=0.5)
 TRIALS = 40
 
 
 def run(sampler: str, seed: int, pruner: str = "none") -> History:
-    budget = {"trials": TRIALS, "per_trial": {"epochs": 9}}
-    return simulate(
-        spec_with(seed=seed, budget=budget, search={"sampler": sampler, "pruner": pruner}), HALF, 2
-    )
+    budget = budget_of(TRIALS)
+    return simulate(spec_with(seed=seed, budget=budget, search=search_by(sampler, pruner)), HALF, 2)
 
 
 def failing(history: History, half: int) -> int:
@@ -37,17 +33,8 @@ def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler: str
     assert late / (4 * TRIALS / 2) < 0.2
 
 
-@pytest.mark.thorough
-def test_random_search_goes_on_failing() -> None:
-    late = sum(failing(run("random", seed), 1) for seed in range(4))
-    assert late / (4 * TRIALS / 2) > 0.35
-
-
 def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible() -> None:
-    spec = spec_with(
-        budget={"trials": 12, "per_trial": {"epochs": 9}},
-        search={"sampler": "tpe", "pruner": "none"},
-    )
+    spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
     simulation = Simulation(spec, curves=HALF).run()
     view = simulation.study._searcher.proposals.view_for(simulation.history.trials[-1])
     failed = [
@@ -63,10 +50,7 @@ def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible() -> N
 
 
 def test_to_everybody_else_a_failed_trial_has_failed() -> None:
-    spec = spec_with(
-        budget={"trials": 12, "per_trial": {"epochs": 9}},
-        search={"sampler": "tpe", "pruner": "none"},
-    )
+    spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
     simulation = Simulation(spec, curves=HALF).run()
     study = simulation.study._searcher.searched()
     assert TrialState.FAIL in {trial.state for trial in study.trials}

@@ -1,8 +1,6 @@
 """Large studies: however many trials have ended, a driver looks at a few of them for each decision.
 Looks are counted, which does not depend on the machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +15,7 @@ from hpsearch.search import searcher
 from hpsearch.search.proposals import BEST_SHOWN, MOST_SHOWN
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
-from support.studies.small import Bowl, Simulation, history_for, spec_with
+from support.studies.small import Bowl, Simulation, history_for, search_by, spec_with
 
 SMALL, LARGE = 1_500, 4_500
 """Both are more than what is shown to TPE, and followed by expectations, in full."""
@@ -42,7 +40,7 @@ class Watched(list[Trial]):
 
 def study(sampler: str, pruner: dict[str, Any], **budget: Any) -> StudySpec:
     return spec_with(
-        search={"sampler": sampler, "pruner": pruner, "confirm": {"top": 2, "seeds": 2}},
+        search=search_by(sampler, pruner, confirm={"top": 2, "seeds": 2}),
         constraints={"loss": {"max": 1.2}},
         budget={"trials": 100_000, "per_trial": {"epochs": 9}, **budget},
     )

@@ -1,11 +1,9 @@
 """The ledger over a thousand random studies: what is spent stays within the budget, and every
 second is accounted for.
 
-Workers are lost, trials diverge, are pruned, time out and are repeated, and speeds differ by orders
-of magnitude.
+Workers start slowly and are lost, trials diverge, are pruned, time out and are repeated, and speeds
+differ by orders of magnitude.
 """
-
-from __future__ import annotations
 
 import math
 import random
@@ -16,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from hpsearch.brain.budget.ledger import gpu_share
+from hpsearch.brain.ledger import gpu_share
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import Outcome, StudyState
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.domain.records import Outcome
+from hpsearch.simulation.running import SimulatedExecutor
 from support.studies.drawn import assert_same_books
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 from support.thoroughness import examples
 
 HISTORIES = examples(600)
@@ -64,8 +62,16 @@ def random_study(seed: int) -> tuple[Simulation, float]:
     spec = spec_with(budget=budget, search=search, seed=seed)
     curves = Uneven(10.0, draw.choice([math.inf, 0.7]), seed, draw.choice([0.0, 0.3, 1.5]))
     losses = tuple(sorted(draw.uniform(0.0, limit) for _ in range(draw.randint(0, 6))))
-    workers, share = draw.randint(1, 6), draw.choice([0.25, 1.0, 1.0, 8.0])
-    return Simulation(spec, curves=curves, workers=workers, losses=losses, gpus=share), limit
+    study = Simulation(
+        spec,
+        curves=curves,
+        workers=draw.randint(1, 6),
+        losses=losses,
+        gpus=draw.choice([0.25, 1.0, 1.0, 8.0]),
+        cold_s=draw.choice([0.0, 0.0, 5.0, 40.0]),
+        warm_s=draw.choice([0.0, 0.1, 3.0]),
+    )
+    return study, limit
 
 
 def spent(history: History) -> float:
@@ -159,9 +165,7 @@ def test_whoever_takes_a_study_up_plans_with_the_same_costs_as_the_driver_before
 @pytest.mark.parametrize("share", [0.25, 1.0, 8.0])
 def test_a_study_that_is_taken_up_again_tries_as_much_with_its_budget(share: float) -> None:
     spec = spec_with(
-        budget={"gpu_hours": 0.6 * share, "per_trial": {"epochs": 9}},
-        search={"sampler": "random", "pruner": "none"},
-        resources={"gpu": share},
+        budget=budget_of(gpu_hours=0.6 * share), search=search_by(), resources={"gpu": share}
     )
     whole = Simulation(spec, gpus=share).run()
     cut = Simulation(spec, gpus=share)
@@ -192,14 +196,3 @@ def test_the_random_studies_meet_everything_that_can_befall_a_trial() -> None:
     }
     assert states == {State.COMPLETE, State.PRUNED, State.FAILED}
     assert "the budget left is too small for another trial" in reasons
-
-
-def test_a_study_with_too_little_for_another_trial_ends_and_says_so() -> None:
-    spec = spec_with(
-        budget={"gpu_hours": 100 / 3600, "per_trial": {"epochs": 9}},
-        search={"sampler": "random", "pruner": "none"},
-    )
-    simulation = Simulation(spec, workers=1).run()
-    assert simulation.history.study.state is StudyState.FINISHED
-    assert simulation.history.study.reason == "the budget left is too small for another trial"
-    assert spent(simulation.history) <= 100

@@ -1,8 +1,6 @@
 """Limits on what is reported, several objectives, and known-good configurations, through the brain
 and the database."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +14,15 @@ from hpsearch.domain.records import StudyState
 from hpsearch.search.ranking.pareto import dominates, pareto_front
 from hpsearch.search.ranking.selection import rank
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import (
+    Bowl,
+    Simulation,
+    brain,
+    budget_of,
+    history_for,
+    search_by,
+    spec_with,
+)
 
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in ("x", "y")}
 LIMIT = {"latency_ms": {"max": 20}}
@@ -41,8 +47,8 @@ class Costly(Bowl):
 
 
 def limited(sampler: str, seed: int, pruner: str = "promotion", trials: int = 40) -> History:
-    budget = {"trials": trials, "per_trial": {"epochs": 9}}
-    search = {"sampler": sampler, "pruner": pruner}
+    budget = budget_of(trials)
+    search = search_by(sampler, pruner)
     return simulate(
         spec_with(seed=seed, space=SPACE, constraints=LIMIT, budget=budget, search=search),
         Costly(),
@@ -89,13 +95,8 @@ def test_a_report_without_a_limited_metric_fails_the_trial_and_names_it() -> Non
 
 
 def test_a_target_is_reached_within_the_limits_only() -> None:
-    budget = {"trials": 40, "target": 0.14, "per_trial": {"epochs": 9}}
-    spec = spec_with(
-        space=SPACE,
-        constraints=LIMIT,
-        budget=budget,
-        search={"sampler": "random", "pruner": "none"},
-    )
+    budget = budget_of(40, target=0.14)
+    spec = spec_with(space=SPACE, constraints=LIMIT, budget=budget, search=search_by())
     history = Simulation(spec, curves=Costly()).run().history
     reached = [trial.violation > 0 for trial in history.trials if (trial.value or 1.0) <= 0.14]
     assert len(reached) > 1
@@ -112,8 +113,8 @@ def test_a_target_is_reached_within_the_limits_only() -> None:
 def test_several_objectives_give_a_front_that_nothing_beats(
     sampler: str | None, pruner: str
 ) -> None:
-    search = {"pruner": pruner} if sampler is None else {"sampler": sampler, "pruner": pruner}
-    budget = {"trials": 40, "per_trial": {"epochs": 9}}
+    search = {"pruner": pruner} if sampler is None else search_by(sampler, pruner)
+    budget = budget_of(40)
     spec = spec_with(space=SPACE, objective=SEVERAL, budget=budget, search=search)
     history = simulate(spec, Costly(), 2)
     assert history.study.state is StudyState.FINISHED
@@ -134,8 +135,8 @@ def test_several_objectives_give_a_front_that_nothing_beats(
 
 
 def several_with_rungs(trials: int = 40, **changes: Any) -> Simulation:
-    budget = {"trials": trials, "per_trial": {"epochs": 9}}
-    search = {"sampler": "random", "pruner": "promotion"}
+    budget = budget_of(trials)
+    search = search_by(pruner="promotion")
     return Simulation(
         spec_with(space=SPACE, objective=SEVERAL, budget=budget, search=search, **changes),
         curves=Costly(),
@@ -174,37 +175,9 @@ def test_fronts_that_are_read_from_the_records_are_those_that_were_kept(
             assert one.gone_on == other.gone_on
 
 
-@pytest.mark.thorough
-def test_tpe_finds_a_better_front_than_random_search_though_trials_fail() -> None:
-    def front_of(sampler: str, seed: int) -> float:
-        search = {"sampler": sampler, "pruner": "none"}
-        budget = {"trials": 60, "per_trial": {"epochs": 9}}
-        spec = spec_with(seed=seed, space=SPACE, objective=SEVERAL, budget=budget, search=search)
-        return hypervolume(simulate(spec, Costly(), 2))
-
-    tpe, random = (
-        sum(front_of(sampler, seed) for seed in range(3)) for sampler in ("tpe", "random")
-    )
-    assert tpe > random
-
-
-def hypervolume(history: History) -> float:
-    """The area that the front dominates, up to a loss of 1 and down to a speed of 0."""
-    area, speed = 0.0, 0.0
-    for ranked in pareto_front(history.trials, history.study.directions):
-        loss, fast = ranked.trial.values or (1.0, 0.0)
-        area += max(0.0, fast - speed) * (1 - loss)
-        speed = max(speed, fast)
-    return area
-
-
 def test_limits_hold_for_several_objectives_too() -> None:
     spec = spec_with(
-        space=SPACE,
-        objective=SEVERAL,
-        constraints=LIMIT,
-        budget={"trials": 40, "per_trial": {"epochs": 9}},
-        search={},
+        space=SPACE, objective=SEVERAL, constraints=LIMIT, budget=budget_of(40), search={}
     )
     history = simulate(spec, Costly(), 2)
     assert all(
@@ -218,11 +191,7 @@ def test_limits_hold_for_several_objectives_too() -> None:
 
 
 def test_known_good_configurations_from_the_command_line_are_tried_next() -> None:
-    spec = spec_with(
-        space=SPACE,
-        enqueue=[{"x": 0.1, "y": 0.2}],
-        budget={"trials": 9, "per_trial": {"epochs": 9}},
-    )
+    spec = spec_with(space=SPACE, enqueue=[{"x": 0.1, "y": 0.2}], budget=budget_of(9))
     history = history_for(spec)
     first = Simulation(spec, history)
     while len(history.trials) < 4:

@@ -1,7 +1,5 @@
 """Optuna's pruners in a study, each with its arguments, through the brain on a virtual clock."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +11,7 @@ from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.simulation.running import simulate
 from hpsearch.study_file.advice import advice
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, search_by, spec_with
 
 PRUNERS: dict[str, dict[str, Any]] = {
     "median": {
@@ -50,10 +48,8 @@ class Rebound(Bowl):
 
 
 def run(pruner: dict[str, Any], sampler: str = "random") -> History:
-    budget = {"trials": 30, "per_trial": {"epochs": 9}}
-    return simulate(
-        spec_with(budget=budget, search={"sampler": sampler, "pruner": pruner}), Rebound(), 2
-    )
+    budget = budget_of(30)
+    return simulate(spec_with(budget=budget, search=search_by(sampler, pruner)), Rebound(), 2)
 
 
 @pytest.mark.parametrize("pruner", PRUNERS.values(), ids=PRUNERS)

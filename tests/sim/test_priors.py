@@ -1,9 +1,6 @@
 """Studies whose parameters have priors: they begin near them, and forget the wrong ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from functools import cache
 from statistics import median
 from typing import Any
 
@@ -17,7 +14,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.errors import SpecError
 from hpsearch.search.samplers.curve_gp import DESIGN
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, brain, history_for, spec_with
+from support.studies.small import Bowl, brain, budget_of, history_for, search_by, spec_with
 
 RATE = {"type": "float", "low": 1e-6, "high": 1.0, "log": True}
 SHARE = {"type": "float", "low": 0.0, "high": 1.0}
@@ -57,7 +54,7 @@ def study(space: Mapping[str, Any], **changes: Any) -> Any:
     usual = {
         "space": dict(space),
         "search": {"sampler": "curve_gp"},
-        "budget": {"trials": TRIALS, "per_trial": {"epochs": 27}},
+        "budget": budget_of(TRIALS, 27),
     }
     return spec_with(**{**usual, **changes})
 
@@ -149,31 +146,27 @@ def test_a_good_prior_helps_and_a_wrong_one_is_forgotten() -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("sampler", ["curve_gp"])
-def test_the_same_seed_proposes_the_same(sampler: str) -> None:
-    search = {"sampler": sampler}
-    runs = [
-        simulate(valley(BEST, seed=seed, search=search), Valley(), 2).trials for seed in (5, 5, 6)
-    ]
-    one, other, third = ([trial.params for trial in trials] for trials in runs)
+@pytest.mark.parametrize("prior", [None, BEST])
+def test_the_same_seed_proposes_the_same(prior: Mapping[str, float] | None) -> None:
+    one, other, third = (
+        proposed(simulate(valley(prior, seed=seed), Valley(), 2)) for seed in (5, 5, 6)
+    )
     assert one == other
     assert one != third
 
 
-@cache
-def never_interrupted(sampler: str) -> History:
-    spec = valley(BEST, search={"sampler": sampler, "pruner": "none"})
-    return simulate(spec, Valley(), 1)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("sampler", ["curve_gp"])
-@pytest.mark.parametrize("count", [0, 1, 5, 20])
+@pytest.mark.parametrize(
+    ("prior", "count"),
+    [
+        (None, 20),
+        *(pytest.param(BEST, count, marks=pytest.mark.thorough) for count in (0, 1, 5, 20)),
+    ],
+)
 def test_a_study_that_is_taken_up_again_proposes_what_it_would_have(
-    sampler: str, count: int
+    prior: Mapping[str, float] | None, count: int
 ) -> None:
-    spec = valley(BEST, search={"sampler": sampler, "pruner": "none"})
-    history = never_interrupted(sampler)
+    spec = valley(prior, search=search_by("curve_gp"))
+    history = simulate(spec, Valley(), 1)
     again = history_for(spec)
     for trial in history.trials[:count]:
         again.add_trial(trial)
@@ -204,17 +197,14 @@ MIXED = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("sampler", ["curve_gp"])
-def test_conditions_and_categories_may_have_priors(sampler: str) -> None:
-    history = simulate(study(MIXED, search={"sampler": sampler}), Flat(), 2)
-    found = proposed(history)
+def test_conditions_and_categories_may_have_priors() -> None:
+    found = proposed(simulate(study(MIXED), Flat(), 2))
     assert len(found) == TRIALS
     for params in found:
         assert ("momentum" in params) == (params["optimizer"] == "sgd")
         assert ("beta" in params) == (params["optimizer"] in ("adam", None))
-    if sampler == "curve_gp":
-        expected = {"optimizer": None, "rate": 3e-4, "width": 30, "beta": 0.1, "one": 2}
-        assert found[0] == pytest.approx(expected)
+    expected = {"optimizer": None, "rate": 3e-4, "width": 30, "beta": 0.1, "one": 2}
+    assert found[0] == pytest.approx(expected)
     chosen = [params["optimizer"] for params in found]
     assert chosen.count(None) > TRIALS / 4
     assert {"adam", "sgd"} <= set(chosen)

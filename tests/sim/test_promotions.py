@@ -1,7 +1,5 @@
 """Who goes on in a whole study: slow starters, ties at the start, and the last paused trials."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -120,9 +118,9 @@ def test_at_the_end_no_slot_is_free_while_a_paused_trial_may_win(seed: int) -> N
         simulation.tick()
         if len(trials) < 12 or study.finished:
             continue
-        started = {launched for launched in study.live if len(trials[launched].attempts) > 1}
+        started = {launched for launched in study.running if len(trials[launched].attempts) > 1}
         side_by_side += len(started) == 2
-        if len(study.live) < 2:
+        if len(study.running) < 2:
             assert study._searcher.likeliest_to_win() is None
     assert side_by_side, "two that were paused ran at the same time"
 

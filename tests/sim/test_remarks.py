@@ -1,7 +1,5 @@
 """Samplers, pruners and the model say nothing of their own, whatever the losses are."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Mapping
@@ -10,7 +8,7 @@ from typing import Any
 import optuna
 import pytest
 
-from support.studies.small import Bowl, Simulation, spec_with
+from support.studies.small import Bowl, Simulation, budget_of, search_by, spec_with
 
 EXTREMES = [1e308, -1e308, math.inf, 1.0, math.nan, 1e200, -1e150, 5e-324, -math.inf]
 CHOICES = {"type": "categorical", "choices": ["a", "b"]}
@@ -40,11 +38,7 @@ def test_a_method_makes_no_remarks(
     sampler: str, pruner: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("optuna"), "propagate", True)  # to where tests look
-    spec = spec_with(
-        space=SPACE,
-        budget={"trials": 25, "per_trial": {"epochs": 9}},
-        search={"sampler": sampler, "pruner": pruner},
-    )
+    spec = spec_with(space=SPACE, budget=budget_of(25), search=search_by(sampler, pruner))
     verbosity = optuna.logging.get_verbosity()
     Simulation(
         spec, curves=Bowl() if sampler == "cmaes" else Extreme()

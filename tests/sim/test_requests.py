@@ -1,7 +1,5 @@
 """What people ask of a study while it runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ from hpsearch.domain.facts import RequestKind, Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Request, StudyState, Trial
-from support.studies.small import Simulation, spec_with
+from support.studies.small import Simulation, budget_of, spec_with
 
 
 def asked(simulation: Simulation, kind: RequestKind, **content: Any) -> Request:
@@ -29,7 +27,7 @@ def asked(simulation: Simulation, kind: RequestKind, **content: Any) -> Request:
 
 def study_until(state: State, trials: int = 9, **changes: Any) -> tuple[Simulation, Trial]:
     """A study of some trials, run until one is in a state, with that trial."""
-    budget = {"trials": trials, "gpu_hours": 1000, "per_trial": {"epochs": 9}}
+    budget = budget_of(trials, gpu_hours=1000)
     simulation = Simulation(spec_with(**{"budget": budget, **changes}))
     for _ in range(1000):
         simulation.tick()
@@ -126,7 +124,7 @@ def test_a_limit_can_only_be_raised(limits: dict[str, Any]) -> None:
 
 
 def test_a_raised_budget_of_gpu_time_lets_a_study_go_on() -> None:
-    budget = {"gpu_hours": 0.02, "per_trial": {"epochs": 9}}
+    budget = budget_of(gpu_hours=0.02)
     unchanged = Simulation(spec_with(budget=budget)).run()
     simulation = Simulation(spec_with(budget=budget))
     while simulation.study.spending.ledger.spent < 20:

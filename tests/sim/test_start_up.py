@@ -1,25 +1,17 @@
 """What an attempt takes before it trains is known beside its pace: short studies use their budget,
 and no study spends more."""
 
-from __future__ import annotations
-
-import random
-
 import pytest
 
-from hpsearch.brain.budget.spending import MARGIN, Spending
+from hpsearch.brain.ledger import MARGIN, Spending
 from hpsearch.domain import events as ev
 from hpsearch.domain.history import History
 from hpsearch.domain.records import Attempt
-from support.studies.drawn import assert_same_books
-from support.studies.small import Bowl, Simulation, brain, spec_with
-from support.thoroughness import examples
+from support.studies.small import Bowl, Simulation, brain, budget_of, spec_with
 
 COLD_S = 20.0
 TRAINS_S = 2.0
 """What one unit of the trial budget takes, on average."""
-
-STUDIES = examples(40)
 
 
 def attempts_of(history: History) -> list[Attempt]:
@@ -82,9 +74,7 @@ def test_a_worker_that_is_replaced_starts_cold_and_that_is_reserved() -> None:
 
 
 def test_a_trial_that_trains_on_reserves_no_second_start() -> None:
-    spec = spec_with(
-        budget={"gpu_hours": 1.0, "per_trial": {"epochs": 9}}, search={"pruner": "median"}
-    )
+    spec = spec_with(budget=budget_of(gpu_hours=1.0), search={"pruner": "median"})
     study = brain(spec)
     study.begin(0.0)
     study.on_event(ev.SlotUp("w0", "node", "cpu", 1.0), 0.0)
@@ -112,45 +102,6 @@ def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> Non
     assert (cold.expected_s, cold.worst_s) == (COLD_S, MARGIN * COLD_S)
 
 
-def random_short_study(seed: int) -> tuple[Simulation, float]:
-    """A study with a budget of a few starts, whose workers are lost from time to time."""
-    draw = random.Random(seed)
-    limit = draw.uniform(10.0, 150.0)
-    per_trial = {"epochs": draw.choice([3, 9])}
-    search = {"sampler": "random", "pruner": draw.choice(["none", "promotion", "median"])}
-    if draw.random() < 0.3:
-        search["confirm"] = {"top": 2, "seeds": 2}
-    budget = {"gpu_hours": limit / 3600, "per_trial": per_trial}
-    spec = spec_with(budget=budget, search=search, seed=seed)
-    losses = tuple(sorted(draw.uniform(0.0, limit) for _ in range(draw.randint(0, 3))))
-    study = Simulation(
-        spec,
-        curves=Bowl(seconds_per_unit=draw.choice([2.0, 10.0])),
-        workers=draw.randint(1, 4),
-        losses=losses,
-        gpus=draw.choice([0.25, 1.0, 2.0]),
-        cold_s=draw.uniform(1.0, 40.0),
-        warm_s=draw.choice([0.0, 0.1, 3.0]),
-    )
-    return study, limit
-
-
-def test_no_random_study_whose_workers_start_slowly_promises_or_spends_more_than_there_is() -> None:
-    for seed in range(STUDIES):
-        simulation, limit = random_short_study(seed)
-        books, history = simulation.study.spending, simulation.history
-        ticks = random.Random(seed).randint(1, 40)
-        while not simulation.study.finished:
-            simulation.tick()
-            reserved = sum(books.ledger.reserved.values())
-            assert books.ledger.spent + reserved <= limit * (1 + 1e-9), f"seed {seed}"
-            ticks -= 1
-            if ticks == 0:
-                assert_same_books(simulation.study, simulation.executor._gpus)
-        simulation.run()
-        assert spent(history) <= limit * (1 + 1e-9), f"seed {seed}"
-
-
 def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -> None:
     before = short_study(120.0, workers=1)
     for _ in range(12):
@@ -163,7 +114,7 @@ def test_a_driver_that_takes_a_study_up_knows_how_long_workers_take_to_start() -
 
 
 def test_a_report_gives_back_what_the_rest_does_not_need_at_its_pace() -> None:
-    budget = {"gpu_hours": 1.0, "per_trial": {"epochs": 9}}
+    budget = budget_of(gpu_hours=1.0)
     spec = spec_with(budget=budget, search={"pruner": "none"})
     study = brain(spec)
     study.begin(0.0)

@@ -1,7 +1,5 @@
 """The time that a study is said to take still, at each third, compared with what it then took."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A trial that paused is trained to its end because somebody wants that."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ from hpsearch.brain.reopening import reopen, train_in_full
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import UserError
-from support.studies.small import Simulation, spec_with
+from support.studies.small import Simulation, budget_of, spec_with
 
 
 def ended(**changes: Any) -> Simulation:
@@ -48,18 +46,15 @@ def test_a_finished_study_goes_on_for_one_trial_alone(has_checkpoint: bool) -> N
 
 
 def test_a_study_that_ended_at_its_target_or_under_a_pruner_of_optuna_does_so_too() -> None:
-    target = ended(budget={"trials": 40, "target": 0.2, "per_trial": {"epochs": 9}})
-    pruned = ended(
-        search={"pruner": "median", "sampler": "random"},
-        budget={"trials": 20, "per_trial": {"epochs": 9}},
-    )
+    target = ended(budget=budget_of(40, target=0.2))
+    pruned = ended(search={"pruner": "median", "sampler": "random"}, budget=budget_of(20))
     for study in (target, pruned):
         trial, before = worst_left(study), states(study)
         assert states(finished(study, trial.number)) == {**before, trial.number: State.COMPLETE}
 
 
 def test_an_interrupted_study_trains_the_trial_and_then_goes_on() -> None:
-    study = Simulation(spec_with(budget={"trials": 12, "per_trial": {"epochs": 9}}), workers=1)
+    study = Simulation(spec_with(budget=budget_of(12)), workers=1)
     while not study.history.states[State.PAUSED]:
         study.tick()
     study.study.interrupt()
@@ -73,13 +68,13 @@ def test_an_interrupted_study_trains_the_trial_and_then_goes_on() -> None:
 def test_a_study_with_more_budget_after_that_goes_on_as_ever() -> None:
     study = ended()
     spent = study.study.spending.ledger.spent
-    limits = {"trials": 9, "gpu_hours": (spent + 1) / 3600, "per_trial": {"epochs": 9}}
+    limits = budget_of(9, gpu_hours=(spent + 1) / 3600)
     study.study.spec = spec_with(budget=limits)
     trial = worst_left(study)
     after = finished(study, trial.number)
     assert trial.state is State.PRUNED
     assert after.history.study.reason == "the budget left is too small for another trial"
-    after.study.spec = spec_with(budget={"trials": 12, "per_trial": {"epochs": 9}})
+    after.study.spec = spec_with(budget=budget_of(12))
     reopen(after.history)
     last = Simulation(after.study.spec, after.history, start=after.executor.now).run()
     assert len(last.history.trials) == 12

@@ -1,7 +1,5 @@
 """What a database says of the rungs of its study."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from hpsearch.store.reading.trust import StudyTrust, study_trust
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from support.studies.driven import drive
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, search_by, spec_with
 
 EPOCHS = 9.0
 
@@ -47,11 +45,7 @@ def useless(quality: float, luck: float, epoch: float) -> float:
 
 
 def study(trials: int, **changes: Any) -> StudySpec:
-    return spec_with(
-        search={"sampler": "random"},
-        budget={"trials": trials, "per_trial": {"epochs": 9}},
-        **changes,
-    )
+    return spec_with(search={"sampler": "random"}, budget=budget_of(trials), **changes)
 
 
 def trust_in(url: str) -> StudyTrust:
@@ -87,10 +81,10 @@ def test_a_young_study_says_that_it_is_too_early_to_tell(sqlite_url: str) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
-        {"search": {"sampler": "random", "pruner": "none"}},
-        {"search": {"sampler": "random", "pruner": "median"}},
+        {"search": search_by()},
+        {"search": search_by(pruner="median")},
         {
-            "search": {"sampler": "random", "pruner": "promotion"},
+            "search": search_by(pruner="promotion"),
             "objective": [
                 {"metric": "loss", "direction": "minimize"},
                 {"metric": "loss2", "direction": "minimize"},
@@ -124,9 +118,7 @@ def test_limits_decide_the_standing_that_is_compared(sqlite_url: str) -> None:
             return {"loss": 1000 / (1 + resource) - size, "size": size}
 
     spec = spec_with(
-        search={"sampler": "random"},
-        budget={"trials": 40, "per_trial": {"epochs": 9}},
-        constraints={"size": {"max": 0.5}},
+        search={"sampler": "random"}, budget=budget_of(40), constraints={"size": {"max": 0.5}}
     )
     for rung in rungs_after(sqlite_url, spec, Limited(perfect)):
         assert rung.correlation is not None

@@ -1,7 +1,5 @@
 """Studies that start from the results of earlier ones: on the same curves, on others, and again."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,18 +16,17 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.running.creation.study import create_study
-from hpsearch.running.creation.warm_start import MOST, earlier_studies
+from hpsearch.running.creation.warm_start import MOST_EARLIER, earlier_studies
 from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.search.curve_model.earlier import OPENINGS
 from hpsearch.search.curve_model.forecast import FITTED
 from hpsearch.search.samplers.curve_gp import DESIGN
-from hpsearch.simulation.executor import SimulatedExecutor
-from hpsearch.simulation.running import simulate
+from hpsearch.simulation.running import SimulatedExecutor, simulate
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
-from support.studies.small import Bowl, brain, spec_with
+from support.studies.small import Bowl, brain, budget_of, spec_with
 
 NAMES = ("x", "y", "z", "v")
 SPACE = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in NAMES}
@@ -57,7 +54,7 @@ def spec_for(seed: int = 0, trials: int = 24, **changes: Any) -> Any:
     usual = {
         "study": "new",
         "space": SPACE,
-        "budget": {"trials": trials, "per_trial": {"epochs": 27}},
+        "budget": budget_of(trials, 27),
         "seed": seed,
         "search": {"sampler": "curve_gp"},
     }
@@ -164,7 +161,7 @@ def test_a_study_that_starts_cold_has_nothing_new_in_its_records(store: Store) -
 
 
 def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> None:
-    for number in range(MOST + 1):
+    for number in range(MOST_EARLIER + 1):
         finished(store, Valley(), trials=5, study=f"before-{number}")
     finished(store, Valley(), trials=5, study="of-another-task", task={"kind": "other:train"})
     other = {"objective": {"metric": "loss", "direction": "maximize"}}
@@ -173,7 +170,9 @@ def test_auto_finds_the_latest_finished_studies_that_are_alike(store: Store) -> 
     finished(store, Bowl(), trials=5, study="unlike", space={**renamed, "x": SPACE["x"]})
     driven(store, spec_for(study="stopped", trials=9), Valley(), most=6)
     found = earlier_studies(store, spec_for(search={"warm_start": "auto"}))
-    assert [each.name for each in found] == [f"before-{number}" for number in range(MOST, 0, -1)]
+    assert [each.name for each in found] == [
+        f"before-{number}" for number in range(MOST_EARLIER, 0, -1)
+    ]
 
 
 def test_auto_finds_nothing_in_a_database_without_studies(store: Store) -> None:

@@ -5,8 +5,6 @@ noted that leads from one room into another, while a study with one worker is dr
 clock, with a real database.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -23,12 +21,12 @@ from hpsearch.domain import events as ev
 from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.loop import Driver
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, spec_with
 
 ROOMS = ("driver", "brain", "search", "store", "simulation")
 """The rooms on the way. In a simulation the executor is the one of `simulation`."""
@@ -133,7 +131,7 @@ def reports_alone(rounds: Sequence[Round]) -> list[Round]:
 @pytest.fixture
 def reports(store: Store, tmp_path: Path) -> list[Round]:
     """The rounds in which a report came in and nothing else, of a study with rungs."""
-    budget = {"trials": 12, "per_trial": {"epochs": 9}}
+    budget = budget_of(12)
     return reports_alone(driven(store, tmp_path, spec_with(budget=budget)))
 
 
@@ -180,7 +178,7 @@ def test_a_report_that_frees_a_slot_asks_the_search_once_and_then_for_work(
 
 
 def test_a_round_is_committed_once(store: Store, tmp_path: Path) -> None:
-    budget = {"trials": 12, "per_trial": {"epochs": 9}}
+    budget = budget_of(12)
     *rounds, last = driven(store, tmp_path, spec_with(budget=budget))
     assert all(each.entries.count(COMMIT) <= 1 for each in rounds)
     assert all(each.entries.count(COMMIT) == 1 for each in reports_alone(rounds))

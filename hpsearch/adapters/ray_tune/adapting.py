@@ -3,8 +3,6 @@
 A config ``{"model": {"width": uniform(1, 8)}}`` is searched as the parameter ``model.width``.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 import sys
@@ -22,11 +20,9 @@ from trials.contract import TaskError
 from trials.tasks.function.run import Function
 from trials.tasks.function.trial import FunctionTrial
 
-DEFAULT_METRIC = "_metric"
-"""The name of a number that a trainable returns, as Ray Tune has it."""
+DEFAULT_METRIC = "_metric"  # the name of a number that a trainable returns, as Ray Tune has it
 IMPORT = "from hpsearch import tune"
-OURS = "_tune"
-"""Among the `args` of a task: what `hpsearch.tune` notes about its trainable."""
+OURS = "_tune"  # among the `args` of a task: what `hpsearch.tune` notes about its trainable
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,8 @@ from trials.checkpoints.trimming import WORKING
 from trials.running.reported import numbers_among
 from trials.tasks.function.trial import FunctionTrial
 
-FOLDER = "checkpoint"
-"""In a checkpoint of a trial: the folder with what the trainable saved."""
-ITERATION = "iteration.json"
-"""In a checkpoint of a trial: the training iteration of its report."""
+FOLDER = "checkpoint"  # in a checkpoint of a trial: the folder with what the trainable saved
+ITERATION = "iteration.json"  # in a checkpoint of a trial: the training iteration of its report
 OF_TUNE = frozenset(
     {
         "done", "should_checkpoint", "training_iteration", "trial_id", "config",

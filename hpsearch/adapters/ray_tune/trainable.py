@@ -6,8 +6,6 @@ paused. A dictionary that `save_checkpoint` returns is kept as tensors and plain
 nothing is unpickled here.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +14,7 @@ from typing import Any
 from hpsearch.adapters.ray_tune.session import Session, here, trial_id
 from hpsearch.errors import UserError
 
-_DICTIONARY = "_dict_checkpoint.pt"
-"""The file of a dictionary that `save_checkpoint` returned."""
+_DICTIONARY = "_dict_checkpoint.pt"  # the file of a dictionary that `save_checkpoint` returned
 
 
 class Trainable:

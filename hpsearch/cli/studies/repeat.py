@@ -18,14 +18,17 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import count
 from hpsearch.domain.records import Environment
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.running.creation.environment import environment
-from hpsearch.running.reproduction.comparison import Comparison, changes
-from hpsearch.running.reproduction.recorded import (
+from hpsearch.running.creation.study import environment
+from hpsearch.running.reproduction import (
     OF_THE_MACHINE,
+    Comparison,
+    Job,
     RecordedTraining,
+    Repeated,
+    changes,
     recorded_training,
+    train,
 )
-from hpsearch.running.reproduction.repetition import Job, Repeated, train
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import (

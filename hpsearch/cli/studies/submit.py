@@ -14,9 +14,7 @@ from hpsearch.cli.output import note
 from hpsearch.cli.studies.run import refuse_asked
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Interrupted, StoreUnreachable, StudyHeld, Unreachable, UserError
-from hpsearch.running.slurm.commands import queued
-from hpsearch.running.slurm.script import StudyJob
-from hpsearch.running.slurm.submission import submit
+from hpsearch.running.slurm.submission import StudyJob, queued, submit
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.workers import refuse_contradictions
 from hpsearch.running.tracking.processes import refuse_missing

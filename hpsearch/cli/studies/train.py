@@ -12,7 +12,7 @@ from hpsearch.cli.options import FinalTraining
 from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
-from hpsearch.running.creation.environment import environment
+from hpsearch.running.creation.study import environment
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic

@@ -1,6 +1,5 @@
 """A new study: from a study file into the database.
 
-- `study`: writes it, and reads a study's file out of the database
-- `environment`: its packages, device, code and data, for the record
+- `study`: writes it, with its environment, and reads a study's file out of the database
 - `warm_start`: the evidence of earlier studies
 """

@@ -4,8 +4,6 @@ It is read once, before the study is created, and kept in the study's record. So
 resumed proposes what it would have proposed, whatever becomes of the others.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +18,7 @@ from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.types import AUTO
 
-MOST = 8  # so many studies are found by themselves, the latest ones
+MOST_EARLIER = 8  # so many studies are found by themselves, the latest ones
 DIGITS = 4  # of a rung's share and correlation
 SHARED = 0.5  # they search at least this share of the study's parameters
 
@@ -68,7 +66,7 @@ def _found(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """The latest finished studies of the same kind of task and the same objective."""
     found: list[EarlierStudy] = []
     for record in reversed(store.studies()):
-        if len(found) < MOST and _is_alike(record, spec):
+        if len(found) < MOST_EARLIER and _is_alike(record, spec):
             evidence = earlier_study_of(store.load(record.name), spec.space)
             found += [] if evidence is None else [_with_rungs(store, evidence)]
     return found

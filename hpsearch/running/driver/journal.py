@@ -4,8 +4,6 @@ Each transaction is fenced by the driver's lease, and named by the study revisio
 If one succeeded but its answer was lost, trying it again writes nothing twice.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable

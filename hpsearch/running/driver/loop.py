@@ -5,8 +5,6 @@ fenced by the driver's lease. A driver that dies between the two loses nothing: 
 the attempt in the database, ends it there, and continues the trial.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,7 +44,7 @@ def watched_by(*watches: Watch) -> Watch:
 
 
 @dataclass
-class Took:
+class TickTimes:
     """The seconds that a tick took to decide, and to write that to the database."""
 
     decision_s: float = 0.0
@@ -109,7 +107,7 @@ class SteadyClock:
 def due_of(study: Study) -> float | None:
     """The time at which the study must decide even if nothing happens: an attempt needs more budget
     then, or must stop. None if there is no such time."""
-    running = (live for live in study.live.values() if live.stopping is None)
+    running = (live for live in study.running.values() if live.stopping is None)
     return study.spending.due((live.attempt, live.slot.gpus) for live in running)
 
 
@@ -141,7 +139,7 @@ class Driver:
         """Until when workers may save, once they were asked to stop."""
         self._listened = 0.0  # when the executor last answered a poll
         self._is_asked = False  # true if requests wait in the database
-        self.took = Took()  # of the latest tick
+        self.took = TickTimes()  # of the latest tick
         self.journal = Journal(store, study.history.study, lease, resources, self._clock)
 
     def request_stop(self) -> None:
@@ -191,7 +189,6 @@ class Driver:
         return events
 
     def _wait_s(self) -> float:
-        """The longest that the next poll may take, in seconds."""
         if self._stop_requested and self.study.phase is not Phase.INTERRUPTED:
             return 0.0
         due = due_of(self.study)

@@ -6,8 +6,6 @@ marks last. A removal that was interrupted can therefore be repeated as long as 
 database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

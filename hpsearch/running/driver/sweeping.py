@@ -3,16 +3,10 @@
 A trial that waits keeps its newest checkpoint whole and the weights of its best one. A trial that
 has ended keeps the weights of its best one, or nothing where its record names no checkpoint, except
 the files of one that ran in its folder. The sweeper watches the driver's commits, so that nothing
-goes before the database names what stays. It only removes: if the driver is killed meanwhile, the
-next driver removes the rest.
-
-It touches only a folder that carries the study's mark (`hpsearch.running.checkpoint_folders`). A
-checkpoint that another trial is to begin with stays until that trial has its own. Where a worker
-still holds a trial that has ended, the sweeper waits for it. A trial that waits may continue
-meanwhile: nothing newer than its checkpoint on record is touched.
+goes before the database names what stays. It touches only a folder that carries the study's mark,
+waits while a worker holds a trial that has ended, and leaves what is newer than the checkpoint on
+record of a trial that may continue. If the driver is killed, the next one removes the rest.
 """
-
-from __future__ import annotations
 
 import logging
 import threading
@@ -39,8 +33,6 @@ log = logging.getLogger("hpsearch")
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The checkpoints that a trial keeps."""
-
     trial: int
     waits: bool = False  # true if it may continue
     checkpoint: str | None = None  # its newest on record; None if it keeps nothing

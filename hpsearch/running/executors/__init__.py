@@ -1,6 +1,6 @@
 """Executors, which run attempts on slots. Each one passes the same contract suite.
 
-- `ray`: slots on a Ray cluster; `ray_slot`: one of them; `ray_rooms`: where they have their place
+- `ray`: slots on a Ray cluster; `ray_slot`: one of them, and its placement group
 - `ranks`: several processes for one trial
 - `slot_needs`: the resources of a slot, and the wait for them
 - `shares`: the share of a cluster that each of several studies has
@@ -10,7 +10,7 @@
 - `worker_process`: that process: its children end with it, and a notice to end reaches it
 - `first_report`: one attempt up to its first report, for a check
 - `attempt`: one attempt on a worker
-- `worker_config`: the facts that all attempts of a study share
+- `worker_config`: the facts that all attempts of a study share, and what stays between them
 """
 
 import os

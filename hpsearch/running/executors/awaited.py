@@ -3,8 +3,6 @@
 Commands go out together with the next poll, which follows at once: one call a tick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -33,8 +31,7 @@ class AwaitedExecutor:
         self._head = thread.call(partial(HeadNode, self._patience_s), START_S)
         make = partial(RayExecutor, config, resources, self._head)
         self._executor = thread.call(make, watch=self._head.check)
-        self.gpus = self._executor.gpus
-        """The GPUs of a slot, of all its processes."""
+        self.gpus = self._executor.gpus  # the GPUs of a slot, of all its processes
 
     def launch(self, order: ev.Launch) -> None:
         self._orders.append(partial(self._executor.launch, order))

@@ -1,8 +1,6 @@
 """One attempt in a process of its own, up to its first report or a little further, as a study would
 begin it."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os
@@ -18,33 +16,32 @@ from typing import Any
 from hpsearch.adapters import loading
 from hpsearch.domain import events as ev
 from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.attempt_log import printing_into
 from hpsearch.running.executors.attempt.execution import Ending
-from hpsearch.running.executors.attempt.printing import printing_into
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.search.questions import first_value, other_value
 from trials.contract import Problem, Ranks
 from trials.descriptions.command import COMMAND, GRACE_S
 
-STOP_S = 5.0
-"""Seconds that the attempt may take to end when asked to, beyond those of a command."""
+STOP_S = 5.0  # seconds that the attempt may take to end when asked to, beyond those of a command
 
 News = list[Problem] | ev.Reported | Ending
 """The news that an attempt is tried for: mistakes of its task, its first report, or its end."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Tried:
     """The outcome of an attempt that was tried."""
 
-    news: News | None
+    news: News | None = None
     """The first news; None if the time was over, or the process ended by itself."""
-    seconds: float  # until then
+    seconds: float = 0.0  # until then
     exit_code: int | None = None  # of the process that ended by itself, as `multiprocessing` has it
-    imported: bool = True  # true if the task was built by then
+    imported: bool = False  # true if the task was built by then
     start_up_s: float = 0.0  # seconds from its order until it could train
-    reports: Mapping[float, Mapping[str, float]] = field(default_factory=dict)  # by the resource
-    asked: tuple[str, ...] = ()  # the parameters that it asked for
+    reports: dict[float, Mapping[str, float]] = field(default_factory=dict)  # by the resource
+    asked: list[str] = field(default_factory=list)  # the parameters that it asked for until then
 
 
 def try_out(
@@ -75,37 +72,44 @@ def try_out(
     trial = context.Process(
         target=_serve, args=(theirs, config, order, device, share, has_ranks, others)
     )
+    tried = Tried()
     began = time.monotonic()
+    give_up = began + limit_s
+
+    def note(news: News | None) -> None:
+        if tried.news is None:
+            tried.news = news
+            tried.seconds = time.monotonic() - began
+
     trial.start()
     theirs.close()
-    imported = False
-    start_up_s = 0.0
-    give_up = began + limit_s
-    first: Tried | None = None
-    reports: dict[float, Mapping[str, float]] = {}
-    asked: list[str] = []
     try:
         while ours.poll(max(0.0, give_up - time.monotonic())):
             news = ours.recv()
-            now = time.monotonic()
-            imported = True
-            if isinstance(news, ev.Began):
-                start_up_s = news.start_up_s or start_up_s
-            elif isinstance(news, ev.Asked):
-                asked.append(news.name)
-            elif isinstance(news, ev.Reported):
-                reports[news.resource] = news.metrics
-                if first is None:
-                    first = Tried(news, now - began, None, True, start_up_s, reports, tuple(asked))
-                    give_up = now + train_on_s
-                if not train_on_s or is_enough(news):
-                    return first
-            elif news is not None:
-                return first or Tried(news, now - began)
-        return first or Tried(None, time.monotonic() - began, imported=imported)
+            tried.imported = True
+            match news:
+                case ev.Began():
+                    tried.start_up_s = news.start_up_s or tried.start_up_s
+                case ev.Asked() if tried.news is None:
+                    tried.asked.append(news.name)
+                case ev.Reported():
+                    tried.reports[news.resource] = news.metrics
+                    if tried.news is None:
+                        give_up = time.monotonic() + train_on_s
+                    note(news)
+                    if not train_on_s or is_enough(news):
+                        return tried
+                case None | ev.Asked():
+                    pass
+                case _:
+                    note(news)
+                    return tried
+        note(None)
     except EOFError:
         trial.join()
-        return first or Tried(None, time.monotonic() - began, trial.exitcode, imported)
+        note(None)
+        if tried.news is None:
+            tried.exit_code = trial.exitcode
     finally:
         ours.close()
         try:
@@ -113,6 +117,7 @@ def try_out(
         finally:  # also after a second interrupt
             trial.kill()
             trial.join()
+    return tried
 
 
 class _Alone:

@@ -1,19 +1,15 @@
 """Slots on a Ray cluster: one long-lived actor a slot (`ray_slot`), in its own placement group.
 
-The group is the slot's room. It waits in Ray's queue until a node has the resources of a worker,
-and it is a demand that an autoscaler starts nodes for. A study that counts its workers itself
-(`workers: auto`) takes what is free. It queues for more only while it has nothing, or where an
-autoscaler would bring a node and every worker is busy: so several studies share a cluster, and each
-has a worker as soon as there is room for one. Of the workers that have nothing to do it keeps one,
-whose next work is the sign that there may be more.
+A group waits in Ray's queue until a node has the resources of a worker, and is a demand that an
+autoscaler starts nodes for. A study that counts its workers itself (`workers: auto`) takes what is
+free, and queues for more only while it has nothing, or where an autoscaler would bring a node and
+every worker is busy: so several studies share a cluster. Of the workers that have nothing to do it
+keeps one, whose next work is the sign that there may be more.
 
-Each actor is polled again once the driver is done with the events of the poll before. A poll
-returns after a while even if nothing has happened, as a sign of life. Prepared data is made once by
-a Ray task and shared through the object store: each node has one copy, which its workers map into
-their memory. Actors are not detached: when a driver dies, its workers end too.
+Each actor is polled again once the driver is done with the events of the poll before; a poll that
+returns without events is a sign of life. Prepared data is made once by a Ray task and shared
+through the object store. Actors are not detached: when a driver dies, its workers end too.
 """
-
-from __future__ import annotations
 
 import logging
 import math
@@ -35,12 +31,18 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import IDLE_KEPT_S, ErrorKind
 from hpsearch.errors import Unreachable
 from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.attempt_log import keep
 from hpsearch.running.executors.attempt.execution import RETIRED
-from hpsearch.running.executors.attempt.printing import keep
 from hpsearch.running.executors.cluster.ray_cluster import SILENT_S, HeadNode, ask_head
-from hpsearch.running.executors.ranks.follower import FollowerActor, Process
-from hpsearch.running.executors.ray_rooms import Rooms
-from hpsearch.running.executors.ray_slot import AttemptKey, Box, Hello, RaySlot, WorkerActor
+from hpsearch.running.executors.ranks import FollowerActor, Process
+from hpsearch.running.executors.ray_slot import (
+    AttemptKey,
+    Box,
+    Hello,
+    PlacementGroups,
+    RaySlot,
+    WorkerActor,
+)
 from hpsearch.running.executors.shares import SETTLE_S, Shares
 from hpsearch.running.executors.slot_needs import SlotNeeds
 from hpsearch.running.executors.worker import Answer, LogPart, ReplaceWorker
@@ -92,7 +94,7 @@ class RayExecutor:
         """Since when there was room for one more worker, by the monotonic clock."""
         self._slots: dict[str, RaySlot] = {}
         self._slot_names: dict[AttemptKey, str] = {}  # the slot of each attempt that runs
-        self._rooms = Rooms(self._head, self._needs.takes, resources.processes)
+        self._groups = PlacementGroups(self._head, self._needs.takes, resources.processes)
         self._made = 0
         self._false_starts = 0
         self._followed = 0.0
@@ -104,20 +106,15 @@ class RayExecutor:
         self._data: dict[str, Box] = {}
         """References to prepared data, by the task's key of its settings, the latest last."""
         self._prepare = ray.remote(num_cpus=0)(_prepare)
-        self._actor = ray.remote(
-            num_cpus=resources.cpu,
-            num_gpus=self._needs.gpus,
-            max_restarts=0,
-            concurrency_groups={"poll": 1, "command": 1},
-        )(WorkerActor)
-        self._follower = ray.remote(
-            num_cpus=resources.cpu,
-            num_gpus=self._needs.gpus,
-            max_restarts=0,
-            concurrency_groups={"life": 1, "command": 1, "train": 1},
-        )(FollowerActor)
+        self._actor = self._remote(WorkerActor, {"poll": 1, "command": 1})
+        self._follower = self._remote(FollowerActor, {"life": 1, "command": 1, "train": 1})
         self._kill = ray.remote(num_cpus=0, max_retries=0)(worker_process.kill)
         self._follow_cluster()
+
+    def _remote(self, kind: type, groups: dict[str, int]) -> Any:
+        cpus, gpus = self._resources.cpu, self._needs.gpus
+        options = {"max_restarts": 0, "concurrency_groups": groups}
+        return ray.remote(num_cpus=cpus, num_gpus=gpus, **options)(kind)
 
     @property
     def gpus(self) -> float:
@@ -163,11 +160,9 @@ class RayExecutor:
             slot.note_recorded((trial, attempt), resource)
 
     def _slot_of(self, attempt: AttemptKey) -> RaySlot | None:
-        name = self._slot_names.get(attempt)
-        return None if name is None else self._slots.get(name)
+        return self._slots.get(self._slot_names.get(attempt, ""))
 
     def _data_for(self, order: ev.Launch) -> Box | None:
-        """A box with the reference to the prepared data; None if the task prepares none."""
         if self._task is None:
             return None
         params = self._config.params(order)
@@ -197,7 +192,7 @@ class RayExecutor:
         return [*events, *self._replace_stuck()]
 
     def _note_absence(self, timeout_s: float) -> None:
-        """Hold time in which this process stood still against no slot."""
+        """Count no time in which this process stood still as a slot's silence."""
         now = time.monotonic()
         away_s = now - self._listened - timeout_s
         self._listened = now
@@ -240,31 +235,33 @@ class RayExecutor:
         return ev.SlotUp(name, hello.address, hello.device, self.gpus, place)
 
     def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
+        slot = self._slots[name]
         fault: str | None = None
         events: list[ev.Event] = []
         for event in answer:
-            if isinstance(event, ReplaceWorker):
-                fault = event.why
-                continue
-            if isinstance(event, LogPart):
-                keep(self._config.log(event.trial, event.attempt), event.part, event.text)
-                continue
+            match event:
+                case ReplaceWorker():
+                    fault = event.why
+                    continue
+                case LogPart():
+                    keep(self._config.log(event.trial, event.attempt), event.part, event.text)
+                    continue
+                case ev.Finished() | ev.Stopped() | ev.Failed():
+                    key = (event.trial, event.attempt)
+                    slot.attempts.pop(key, None)
+                    slot.free_since = time.monotonic()
+                    self._slot_names.pop(key, None)
             events.append(event)
-            if isinstance(event, ev.Finished | ev.Stopped | ev.Failed):
-                key = (event.trial, event.attempt)
-                self._slots[name].attempts.pop(key, None)
-                self._slots[name].free_since = time.monotonic()
-                self._slot_names.pop(key, None)
             if isinstance(event, ev.Failed) and event.kind in SUSPECT:
                 self._data.clear()
             if isinstance(event, ev.Failed) and event.kind in FAULTY:
                 fault = f"replaced after a fault of trial {event.trial}"
-        if not events and self._slots[name].attempts:
+        if not events and slot.attempts:
             events.append(ev.Answered(name))
-        if fault == RETIRED and self._slots[name].attempts:
+        if fault == RETIRED and slot.attempts:
             fault = None  # launched too late: the worker ends it, and asks again
         if fault is not None:
-            replace = self._replace_by_force if self._slots[name].followers else self._gone
+            replace = self._replace_by_force if slot.followers else self._gone
             events += replace(name, fault)
         return events
 
@@ -275,14 +272,14 @@ class RayExecutor:
             self._slot_names.pop(attempt, None)
         self._followed = 0.0  # look for a replacement at once
         slot.kill()
+        stays = all(self._head.offers(node) for node in slot.nodes)
+        if slot.ready and stays and not slot.given_back:
+            self._start_worker(slot.group)
+        else:
+            self._groups.leave(slot.group)
         if not slot.ready:
-            self._rooms.leave(slot.room)
             self._count_false_start(name, why)
             return []
-        if not slot.given_back and all(self._head.offers(node) for node in slot.nodes):
-            self._start_worker(slot.room)
-        else:
-            self._rooms.leave(slot.room)
         return [ev.SlotDown(name, why)]
 
     def _count_false_start(self, name: str, why: str) -> None:
@@ -334,7 +331,7 @@ class RayExecutor:
         if not self._head.answers:
             return []
         self._followed = now = time.monotonic()
-        self._rooms.give_back()
+        self._groups.give_back()
         leaving = self._head.leaving
         for slot in self._slots.values():
             if slot.nodes & leaving:
@@ -357,11 +354,9 @@ class RayExecutor:
     def _give_back_idle(self, now: float) -> list[ev.Event]:
         """Give the cluster back the free workers of nodes that are set aside, and all but one of
         those that have had nothing to do for a while."""
-        slots = self._slots.items()
-        aside = [
-            name for name, slot in slots if slot.nodes & self._head.aside and slot.is_idle(now)
-        ]
-        idle = [name for name, slot in slots if slot.is_idle(now, IDLE_KEPT_S)]
+        free = {name: slot for name, slot in self._slots.items() if slot.is_idle(now)}
+        aside = [name for name, slot in free.items() if slot.nodes & self._head.aside]
+        idle = [name for name, slot in free.items() if slot.is_idle(now, IDLE_KEPT_S)]
         spare = {*aside, *idle[1:]}
         for name in spare:
             log.info("worker %s has nothing to do: its room is given back", name)
@@ -379,7 +374,7 @@ class RayExecutor:
             slot.actor.retire.remote()
 
     def _without_place(self, now: float) -> list[str]:
-        """The slots whose room has no place on a node yet, in the order of Ray's queue."""
+        """The slots whose group has no place on a node yet, in the order of Ray's queue."""
         waiting = []
         for name, slot in self._slots.items():
             if not slot.placed and name in self._head.placed:
@@ -409,31 +404,31 @@ class RayExecutor:
         queues = not has_place or (self._needs.has_autoscaler and is_busy)
         return max(free, int(queues)) - waiting
 
-    def _start_worker(self, room: PlacementGroup | None = None) -> None:
+    def _start_worker(self, group: PlacementGroup | None = None) -> None:
         count = self._resources.processes
-        room = room or self._rooms.reserve()
-        if room is None:
+        group = group or self._groups.reserve()
+        if group is None:
             return
         name = f"w{self._made}"
         self._made += 1
         followers = []
         for number in range(1, count):
-            place = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=number)
+            place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=number)
             follower = self._follower.options(scheduling_strategy=place)
             followers.append(follower.remote(self._config))
-        there = PlacementGroupSchedulingStrategy(room, placement_group_bundle_index=0)
+        there = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0)
         actor = self._actor.options(scheduling_strategy=there).remote(
             self._config, self._needs.gpus, followers, self._resources.worker_timeout_s
         )
-        self._head.awaited[name] = room
+        self._head.awaited[name] = group
         hello = actor.hello.remote()
-        self._slots[name] = RaySlot(actor, followers, room, hello, time.monotonic())
+        self._slots[name] = RaySlot(actor, followers, group, hello, time.monotonic())
 
     def _withdraw(self, name: str) -> None:
         slot = self._slots.pop(name)
         self._head.awaited.pop(name, None)
         slot.kill()
-        self._rooms.leave(slot.room)
+        self._groups.leave(slot.group)
 
     def close(self) -> None:
         """End all workers. A head that has just died is not waited for: Ray would wait for it, and
@@ -446,7 +441,7 @@ class RayExecutor:
     def _end_all(self) -> None:
         for name in list(self._slots):
             self._withdraw(name)
-        self._rooms.give_back()
+        self._groups.give_back()
 
 
 def _prepare(config: WorkerConfig, params: Mapping[str, Any]) -> Any:

@@ -1,11 +1,12 @@
-"""One slot on a Ray cluster: an actor that holds a `Worker`, and its executor's record of it.
+"""One slot on a Ray cluster: an actor that holds a `Worker`, its executor's record of it, and the
+placement groups of slots.
 
 An actor answers one long `poll` at a time, so that a message costs one call however many events it
 carries. A poll takes along the driver's orders since the one before, and the reports that are in
-the database. Commands that come while a poll is out are sent at once, in a call of their own.
+the database. Commands that come while a poll is out are sent at once, in a call of their own. A
+placement group waits in Ray's queue until it has a place. The head reserves them and takes them
+back, so neither happens while it is silent.
 """
-
-from __future__ import annotations
 
 import time
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from ray.util.placement_group import PlacementGroup
 
 from hpsearch.domain import events as ev
 from hpsearch.running.executors import worker_process
-from hpsearch.running.executors.ranks.follower import Process, this_process
-from hpsearch.running.executors.ranks.followers import Followers
+from hpsearch.running.executors.cluster.ray_cluster import HeadNode, ask_head
+from hpsearch.running.executors.ranks import Followers, Process, this_process
 from hpsearch.running.executors.worker import Answer, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 
@@ -34,6 +35,9 @@ OrderWithData = tuple[ev.Command, Box | None]  # a command, with its prepared da
 Mail = tuple[dict[AttemptKey, float], list[OrderWithData]]
 """The load of a poll: up to which resource attempts' reports are in the database, and
 commands. It is one value, because Ray serialises each argument by itself."""
+
+
+NODE_LABEL = "ray.io/node-id"  # a label that Ray gives each node
 
 
 class Hello(NamedTuple):
@@ -115,11 +119,11 @@ class RaySlot:
 
     actor: Any
     followers: list[Any]
-    room: PlacementGroup  # what it takes, reserved in Ray
+    group: PlacementGroup  # what it takes, reserved in Ray
     pending: Any
     """The call that is out: first `hello`, then one poll after another; None between two."""
     asked: float  # when that call was sent, by the monotonic clock
-    placed: bool = False  # true if its room has a place on a node
+    placed: bool = False  # true if its group has a place on a node
     ready: bool = False
     given_back: bool = False  # true if its room goes to another study once it has saved
     free_since: float = 0.0  # since when it has no attempt, by the monotonic clock
@@ -177,3 +181,48 @@ class RaySlot:
     def is_late(self, now: float) -> bool:
         """True if an attempt should have stopped by now."""
         return any(stop_by is not None and now > stop_by for stop_by in self.attempts.values())
+
+
+class PlacementGroups:
+    """Reserves groups, and gives back those that slots have left.
+
+    Args:
+        head: The head of the cluster.
+        takes: What a process of a slot takes, by resource.
+        processes: The number of processes of a slot.
+    """
+
+    def __init__(self, head: HeadNode, takes: dict[str, float], processes: int) -> None:
+        self._head = head
+        self._takes = takes
+        self._processes = processes
+        self._left: list[PlacementGroup] = []
+
+    def reserve(self) -> PlacementGroup | None:
+        """A new group, on nodes that are not set aside; None while the head is silent."""
+        return ask_head(self._new, self.leave) if self._head.answers else None
+
+    def _new(self) -> PlacementGroup:
+        bundles = [self._takes] * self._processes
+        return ray.util.placement_group(bundles, bundle_label_selector=self._elsewhere())
+
+    def _elsewhere(self) -> list[dict[str, str]] | None:
+        """For each process of a slot: not on a node that is set aside."""
+        aside = ", ".join(sorted(self._head.aside))
+        return [{NODE_LABEL: f"!in({aside})"}] * self._processes if aside else None
+
+    def leave(self, group: PlacementGroup) -> None:
+        """Note that a group is not used any more."""
+        self._left.append(group)
+
+    def give_back(self) -> None:
+        """Give back the groups that were left. Ray does so itself at the driver's end."""
+        while self._left and self._head.answers:
+            if ask_head(partial(_removed, self._left[0])) is None:
+                return
+            del self._left[0]
+
+
+def _removed(group: PlacementGroup) -> PlacementGroup:
+    ray.util.remove_placement_group(group)
+    return group

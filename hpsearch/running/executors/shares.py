@@ -1,14 +1,11 @@
 """The share of a cluster that each of several studies has.
 
 Each driver writes into the cluster's own memory what its study holds, could use and is worth
-(`resources.priority`), under the id of its Ray job. The GPUs of all slots, or where slots have none
-their CPUs, are divided in proportion to the priorities; what one study cannot use goes to the
-others (weighted max-min fairness). A share is a whole number of slots, and at least one. Room that
-nobody misses may be used beyond it; a study that holds more than its share while another is short
-of its own gives slots back, one at a time.
+(`resources.priority`), under the id of its Ray job. Slots are divided in proportion to the
+priorities; what one study cannot use goes to the others (weighted max-min fairness). A share is at
+least one slot. Room that nobody misses may be used beyond it; a study that holds more than its
+share while another is short of its own gives slots back, one at a time.
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -28,14 +25,12 @@ from ray.experimental.internal_kv import (
 from hpsearch.running.executors.ray_slot import RaySlot
 
 _PREFIX = b"hpsearch-share-1-"  # with the version of the format: programs of others read it
-MOVING_S = 15.0
-"""Seconds that a slot may take from one study to another until both have said so."""
+MOVING_S = 15.0  # seconds that a slot may take from one study to another until both have said so
 SETTLE_S = 3.0
 """The resources of one more worker must have been free for this long: a study that has none yet is
 served first, from Ray's queue. A room that finds no place in this time is given up by a study that
 has others."""
-ALL = 10**9
-"""Slots of a study that takes all that it can get."""
+ALL = 10**9  # slots of a study that takes all that it can get
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +71,7 @@ class Shares:
     def __init__(self, part: ClusterPart) -> None:
         self.mine = part
         self._most = part.wants
-        self._gave = -math.inf
-        """When a slot last went to another study, by the monotonic clock."""
+        self._gave = -math.inf  # when a slot last went to another study, by the monotonic clock
         self._others: list[ClusterPart] = []
         self._totals: deque[tuple[float, float]] = deque()
         """The units of all studies, and those free, as they were lately."""

@@ -1,7 +1,5 @@
 """The resources that one slot takes of a Ray cluster, and the slots that have room."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -20,8 +18,7 @@ _STATUS_OF_OLDER = b"__autoscaling_status"
 _NOT_MANAGED = "node_"
 """The beginning of the names of node types where nobody but people starts nodes."""
 
-BRING_S = 600.0
-"""Seconds in which an autoscaler must bring the first GPU where `gpu` is auto."""
+BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
 
 log = logging.getLogger("hpsearch")
 
@@ -89,13 +86,12 @@ class SlotNeeds:
         return 1.0
 
     def _bring_gpu(self) -> bool:
-        """Ask the autoscaler for a node with a GPU; False if none comes."""
         log.warning("no node has a GPU yet: asking the autoscaler for one (resources.gpu is auto)")
-        room = ray.util.placement_group([{"CPU": self._cpu, "GPU": 1.0}])
+        group = ray.util.placement_group([{"CPU": self._cpu, "GPU": 1.0}])
         try:
-            return bool(room.wait(BRING_S))
+            return bool(group.wait(BRING_S))
         finally:
-            ray.util.remove_placement_group(room)
+            ray.util.remove_placement_group(group)
 
     def _refuse_too_large(self, nodes: Iterable[Mapping[str, float]]) -> None:
         if self.fitting(nodes):

@@ -6,8 +6,6 @@ trains. Everything expensive stays in the process: imported libraries, the task,
 and the pretrained weights that the task itself keeps.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time
@@ -20,12 +18,15 @@ from typing import Any, Protocol
 from hpsearch.domain import events as ev
 from hpsearch.running.checkpoint_folders import mark_of
 from hpsearch.running.executors import worker_process
-from hpsearch.running.executors.attempt.control import Control
-from hpsearch.running.executors.attempt.execution import RETIRED, Ending, Execution, Message
-from hpsearch.running.executors.attempt.log_lines import note_beginning, note_end
-from hpsearch.running.executors.attempt.printing import Carry, logged
-from hpsearch.running.executors.attempt.worker_state import WorkerState
-from hpsearch.running.executors.worker_config import WorkerConfig
+from hpsearch.running.executors.attempt.attempt_log import Carry, logged, note_beginning, note_end
+from hpsearch.running.executors.attempt.execution import (
+    RETIRED,
+    Control,
+    Ending,
+    Execution,
+    Message,
+)
+from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.folders import is_url
 from trials.contract import Ranks

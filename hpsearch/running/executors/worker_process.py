@@ -1,13 +1,10 @@
 """The process of a worker: what its training has started ends with it, and a notice to end reaches
 it.
 
-A training job may start processes of its own, for data or for several devices, which would keep
-memory and GPUs from others. Those that are left when an attempt ends are ended by its worker, which
-has adopted any that lost their parents. If the worker is killed, a guardian outside of it kills the
-group that the worker leads, and the programs in whose environment it is named.
+Processes that are left when an attempt ends are ended by its worker, which has adopted any that
+lost their parents. If the worker is killed, a guardian outside of it kills the group that it leads,
+and the programs in whose environment it is named.
 """
-
-from __future__ import annotations
 
 import gc
 import os
@@ -22,12 +19,9 @@ from pathlib import Path
 from hpsearch.running.executors.cluster.guardian import guard
 from trials.tasks.command.keeper import CHILD_SUBREAPER, descendants, prctl, send
 
-MARK = "HPSEARCH_WORKER"
-"""The environment variable that marks what a worker has started."""
-SETTLE_S = 1.0
-"""The time that processes may take to end by themselves after their attempt."""
-KILL_S = 5.0
-"""The time in which those that were killed are waited for."""
+MARK = "HPSEARCH_WORKER"  # the environment variable that marks what a worker has started
+SETTLE_S = 1.0  # the time that processes may take to end by themselves after their attempt
+KILL_S = 5.0  # the time in which those that were killed are waited for
 _LOOK_S = 0.02
 _SHOWN = 10
 _SERVANTS = (b"resource_tracker", b"popen_loky", b"_inductor/compile_worker", b"wandb-core")

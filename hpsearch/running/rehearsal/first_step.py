@@ -1,7 +1,5 @@
 """One training step and one evaluation step of a built-in task, with its heaviest configuration."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -68,7 +66,6 @@ def rehearse(
 
 
 def _heaviest(spec: StudySpec) -> dict[str, Any]:
-    """Settings of a run: the fixed ones and a configuration that takes the most memory."""
     table = describe(spec.task["kind"]).settings
     wanted = space.defaults(spec.space, table) or {}
     for name in spec.space.keys() & HEAVY:

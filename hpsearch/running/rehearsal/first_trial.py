@@ -1,8 +1,6 @@
 """One trial of any task, trained up to its first report in a process of its own; of tasks that are
 not built in, then others, to see what their parameters change and what they write."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,15 +27,12 @@ from trials.descriptions.command import COMMAND
 from trials.descriptions.report_pattern import visible
 from trials.tasks.command.program import exit_text
 
-LIMIT_S = 120.0
-"""Seconds that a trial may take to its first report."""
+LIMIT_S = 120.0  # seconds that a trial may take to its first report
 MAIN_GUARD = 'if it trains when it is imported, put that under if __name__ == "__main__"'
 HOW_TO_REPORT = "report once after each part of its budget: docs/own-training-code.md, command.md"
-SHOWN_LINES, SHOWN_LETTERS = 12, 200
-"""Limits of a trial's printed lines that are shown."""
+SHOWN_LINES, SHOWN_LETTERS = 12, 200  # limits of a trial's printed lines that are shown
 
-Note = Callable[[str], None]
-"""Prints a line."""
+Note = Callable[[str], None]  # prints a line
 
 
 def first_report(spec: StudySpec, name: str, device: str, note: Note) -> dict[str, float]:
@@ -109,7 +104,6 @@ def start(
 
 
 def _printed(log: Path) -> list[str]:
-    """The last lines that a trial has printed."""
     lines = [visible(line) for line in log.read_bytes().split(b"\n")]
     own = [line for line in lines if line.strip() and not line.startswith(OURS)]
     return own[-SHOWN_LINES:]
@@ -135,7 +129,6 @@ def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note)
 
 
 def _measured(report: ev.Reported, tried: Tried) -> dict[str, float]:
-    """The times and sizes that a first report shows, by name."""
     trained_s = tried.seconds if report.elapsed is None else report.elapsed
     measured = {
         "reported_at": report.resource,
@@ -149,7 +142,6 @@ def _measured(report: ev.Reported, tried: Tried) -> dict[str, float]:
 
 
 def _process_ended(spec: StudySpec, exit_code: int, *, imported: bool) -> UserError:
-    """The error that the process of the first trial ended by itself."""
     how = exit_text(exit_code)
     if not imported:
         message = f"importing {spec.task['kind']} ended its process with {how}"

@@ -5,8 +5,6 @@ reports the same at first may have its effect later, so it trains on for a few s
 the first configuration.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -20,18 +18,14 @@ from hpsearch.search.ranking.no_effect import Course, NoEffect, no_effect
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 
-TRAIN_ON_S = 5.0
-"""Seconds that a further start trains on after its first report."""
-ALONE_S = 30.0
-"""Seconds in all for starts that differ in one parameter alone."""
+TRAIN_ON_S = 5.0  # seconds that a further start trains on after its first report
+ALONE_S = 30.0  # seconds in all for starts that differ in one parameter alone
 MORE = 3
 """Configurations that must report the same where their values are so coarse that chance may equal
 two of them."""
-DRAWS = 20
-"""Random configurations of which those with the most other values are taken."""
+DRAWS = 20  # random configurations of which those with the most other values are taken
 
-Start = Callable[..., tuple[Tried, list[str]]]
-"""`first_trial.start` of a study on a device."""
+Start = Callable[..., tuple[Tried, list[str]]]  # `first_trial.start` of a study on a device
 Note = Callable[[str], None]
 Reports = Mapping[float, Mapping[str, float]]
 
@@ -110,7 +104,6 @@ class OtherValues:
         return is_first and not self._is_same({report.resource: report.metrics})
 
     def _is_same(self, reports: Reports) -> bool:
-        """True if the objectives are those of the first report."""
         now = reports.get(self._at, {})
         return all(now.get(name) == self._first_metrics.get(name) for name in self._objectives)
 
@@ -133,7 +126,6 @@ def _course(
 
 
 def _most_different(spec: StudySpec, params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Configurations that differ from one in most parameters, the first one in the most."""
     drawn = [space.drawn(spec.space, spec.requires, seed) for seed in range(DRAWS)]
     found = [each for each in drawn if each is not None]
     found.sort(key=lambda each: -len(_differing(each, params)))

@@ -1,7 +1,5 @@
 """A `report:` pattern for the lines that a command has printed, where none was a report."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 
@@ -60,7 +58,6 @@ def _rank(name: str, metric: str) -> tuple[int, bool]:
 
 
 def _likeness(name: str, metric: str) -> int:
-    """How alike two names of metrics are; 0 if they are not."""
     own, wanted = (re.findall(r"[a-z]+\d*", each.lower()) for each in (name, metric))
     alike: int = sum(a[:3] == b[:3] for a in own for b in wanted)
     return 2 * (name == metric) + alike

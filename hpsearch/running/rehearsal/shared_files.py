@@ -4,8 +4,6 @@ Trials that run at once overwrite each other's files there, and a later one may 
 earlier one for its own.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Iterator
@@ -18,8 +16,7 @@ from trials.descriptions.builtin import RAY_TUNE
 from trials.descriptions.command import COMMAND
 from trials.descriptions.command_line import FOLDER
 
-MOST = 20_000
-"""Files and folders that are looked at, the nearest first."""
+MOST = 20_000  # files and folders that are looked at, the nearest first
 SHOWN = 3
 _OTHERS = {"__pycache__", "node_modules", "wandb", "mlruns", DEFAULT_ROOT}
 """Places that trials share without harm: these give each run a folder of its own."""

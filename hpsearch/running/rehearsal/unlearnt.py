@@ -1,7 +1,5 @@
 """A first report that is no better than guessing, where trials are compared that early."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -32,7 +30,6 @@ def remarks(spec: StudySpec, at: float, metrics: Mapping[str, float]) -> Iterato
 
 
 def _guess(metrics: Mapping[str, float]) -> str | None:
-    """The metrics that are those of a guess, as a text; None if none shows one."""
     for name, value in metrics.items():
         is_agreement = AGREEMENT.fullmatch(name) is not None and value <= NONE
         if is_agreement or (name.lower() in ("f1", "eval_f1", "micro_f1") and value == 0):

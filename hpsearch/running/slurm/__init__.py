@@ -1,6 +1,4 @@
-"""Studies as jobs of SLURM: one script, which starts a Ray cluster and the driver of a study.
+"""Studies as jobs of SLURM (`submission`): one script, which starts a Ray cluster and the driver.
 
-- `script`: the text of the script, of which `job.sh` is what all studies share
-- `submission`: the files beside the study, and the jobs
-- `commands`: calls of sbatch and squeue
+`job.sh` is the part of it that all studies share.
 """

@@ -1,7 +1,5 @@
 """The brain of a study, joined with its search."""
 
-from __future__ import annotations
-
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import History

@@ -1,7 +1,5 @@
 """The run of a study on Ray: its cluster, its executor, its driver, and its trackers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment, StudyRecord
 from hpsearch.errors import StudyHeld
 from hpsearch.running.checkpoint_folders import StudyFolder, folders_of, settle
-from hpsearch.running.creation.environment import environment
+from hpsearch.running.creation.study import environment
 from hpsearch.running.driver.loop import Driver, Watch, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study

@@ -1,7 +1,5 @@
 """The ownership of a study: leases, for as long as somebody drives or changes it."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

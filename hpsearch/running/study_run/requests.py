@@ -1,7 +1,5 @@
 """Requests to a study that runs elsewhere, and their answers."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 
@@ -49,7 +47,6 @@ def place(
 
 
 def _answer(store: Store, number: int) -> Request:
-    """A request once it is answered, or after `WAIT_S`."""
     until = time.monotonic() + WAIT_S
     while True:
         request = store.find_request(number)

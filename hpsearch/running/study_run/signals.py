@@ -1,7 +1,5 @@
 """Ctrl-C and SIGTERM while a study is driven."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The configuration of the workers of a study."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpsearch.adapters import loading

@@ -4,7 +4,6 @@
 - `mirror`: from the database to news, and to the tracker, which is sent nothing twice
 - `sender`: the process that sends to one tracker
 - `processes`: these processes, as a driver starts and ends them, and the packages they need
-- `notices`: events worth a notice: a new best, trouble, the end
-- `delivery`: notices to a URL or a command, in a thread
+- `notices`: events worth a notice, and their delivery to a URL or a command
 - `secrets`: texts without passwords
 """

@@ -1,7 +1,5 @@
 """From the database to a tracker: everything committed that the tracker has not been sent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -24,10 +22,8 @@ from trials.checkpoints.folders import folder_at, inside
 class SentTrial(NamedTuple):
     """The part of a trial that a tracker has been sent."""
 
-    until: float = 0.0
-    """The resource of the last point; 0 before the first."""
-    digest: str = ""
-    """The digest of the facts; empty before the first."""
+    until: float = 0.0  # the resource of the last point; 0 before the first
+    digest: str = ""  # the digest of the facts; empty before the first
 
 
 class Sent:
@@ -41,8 +37,7 @@ class Sent:
         self._place = folder_at(inside(folder, TRACKING))
         self._file = f"{tracker}.json"
         self._target = without_passwords(target)
-        self.study = ""
-        """The digest of the study's facts."""
+        self.study = ""  # the digest of the study's facts
         self.trials: dict[int, SentTrial] = {}
         written = json.loads(self._place.text(self._file) or "{}")
         if written.get("target") == self._target and not again:
@@ -66,8 +61,7 @@ class Mirror:
         self._store, self._spec = store, spec
         self._sent, self._tracker = sent, tracker
         self._record = store.find_study(spec.study)
-        self._revision = -1
-        """That of the study when all before it had been sent."""
+        self._revision = -1  # that of the study when all before it had been sent
         self._had_ended = False
         self._is_introduced = False
         """True if the tracker, as it was begun here, has been sent the study."""
@@ -165,6 +159,5 @@ def _known(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest_of(facts: Mapping[str, Any]) -> str:
-    """A short digest of plain values."""
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]

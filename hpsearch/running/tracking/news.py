@@ -1,7 +1,5 @@
 """News of a study for a tracker, and what a tracker does with them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

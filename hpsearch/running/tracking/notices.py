@@ -1,43 +1,60 @@
 """Events that are worth a notice: a new best configuration, trouble, and the end of a study.
 
 New bests are gathered, and so are lost workers: of each kind there is at most one notice a minute.
-The end and other trouble are always sent at once.
+The end and other trouble are always sent at once. A thread delivers notices to a URL or a command:
+the study never waits for them. The first failure is reported on stderr. Neither the URL nor the
+arguments of the command are ever printed, since they may hold a secret.
 """
 
-from __future__ import annotations
-
+import base64
 import enum
+import functools
+import http.client
+import json
+import logging
+import os
+import shlex
+import shutil
+import subprocess
+import threading
 import time
+import urllib.request
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from hpsearch.brain.requests import was_asked_to_stop
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState, Trial
-from hpsearch.errors import HpsearchError
+from hpsearch.errors import HpsearchError, UserError
 from hpsearch.running.tracking.secrets import without_secrets
 from hpsearch.search.ranking.selection import leading
 
-GATHER_S = 60.0
-"""The time between two notices of one kind, in seconds."""
-LOOK_S = 1.0
-"""The time between two looks for a new best."""
+GATHER_S = 60.0  # the time between two notices of one kind, in seconds
+LOOK_S = 1.0  # the time between two looks for a new best
 
-Notice = Mapping[str, Any]
-"""A document that is sent as JSON."""
+Notice = Mapping[str, Any]  # a document that is sent as JSON
+
+
+TIMEOUT_S = 10.0  # seconds that one notice may take
+
+END_S = 15.0  # seconds that the end of a study waits for notices that are still under way
+
+log = logging.getLogger("hpsearch")
 
 
 class Event(enum.StrEnum):
     """The subject of a notice."""
 
-    BEST = "best"
-    """Another configuration is ahead."""
+    BEST = "best"  # another configuration is ahead
     TROUBLE = "trouble"
     """The study gave up, workers were lost, the disk is full, or the driver failed."""
-    END = "end"
-    """The study has ended, or was interrupted."""
+    END = "end"  # the study has ended, or was interrupted
 
 
 class Notices:
@@ -50,16 +67,12 @@ class Notices:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name, self._deliver, self._clock = study, deliver, clock
-        self._study: Study | None = None
-        """As of the last tick."""
-        self._now = 0.0
-        """The time of the last tick, by the study's clock."""
-        self._best: Trial | None = None
-        """The trial that was ahead when that was last looked at."""
+        self._study: Study | None = None  # as of the last tick
+        self._now = 0.0  # the time of the last tick, by the study's clock
+        self._best: Trial | None = None  # the trial that was ahead when that was last looked at
         self._may_be_better = False
         self._look_at = 0.0
-        self._lost: list[str] = []
-        """Why attempts were lost that no notice has named yet."""
+        self._lost: list[str] = []  # why attempts were lost that no notice has named yet
         self._send_lost_at = 0.0
         self._waits_for_disk = False
 
@@ -109,7 +122,6 @@ class Notices:
         self._send(Event.TROUBLE, f"has no driver any more: {without_secrets(what)}")
 
     def _send_best(self) -> bool:
-        """Send the leading configuration, if it is another one; return whether it is."""
         ahead = self._best_now()
         if ahead is None or (self._best is not None and ahead.number == self._best.number):
             return False
@@ -131,7 +143,6 @@ class Notices:
         self._deliver({**notice, **self._standing()})
 
     def _standing(self) -> dict[str, Any]:
-        """The standing of the study; empty before its first tick."""
         if self._study is None:
             return {}
         trials, spec, best = self._study.history.trials, self._study.spec, self._best_now()
@@ -152,7 +163,6 @@ class Notices:
         }
 
     def _best_text(self) -> str:
-        """The best trial as the end of a sentence, if there is one."""
         best = self._best_now()
         if best is None or self._study is None:
             return ""
@@ -161,7 +171,6 @@ class Notices:
         return f" - trial {best.number}: {value}, {params}"
 
     def _best_now(self) -> Trial | None:
-        """The best trial; None with several objectives, or before there is one."""
         study = self._study
         if study is None or len(study.spec.objectives) > 1:
             return None
@@ -171,3 +180,147 @@ class Notices:
 
 def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class DeliveryError(Exception):
+    """A notice could not be delivered. The text has no secret in it."""
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """The recipient of notices: a name without secrets, and a function that delivers a notice or
+    raises `DeliveryError`."""
+
+    name: str
+    deliver: Callable[[Notice], None]
+
+
+def recipient_of(text: str | None) -> Recipient | None:
+    """The recipient that ``--notify`` names: a URL, or a command, split as in a shell; None without
+    one. Raises UserError if it is neither."""
+    if text is None:
+        return None
+    url = text.strip()
+    scheme, separator, _ = url.partition("://")
+    if separator and scheme.isalnum():
+        _refuse_url(url, scheme)
+        return Recipient(str(urlsplit(url).hostname), functools.partial(_post, url))
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        what = f"--notify: the command cannot be split into words: {str(error).lower()}"
+        raise UserError(what, "close its quotes") from None
+    if not words:
+        raise UserError("--notify: is empty", "give a URL or a command")
+    if shutil.which(words[0]) is None:
+        what = f"--notify: there is no program {words[0]}"
+        raise UserError(what, "give a URL that begins with https://, or a command by its path")
+    return Recipient(words[0], functools.partial(_run, words))
+
+
+def _refuse_url(url: str, scheme: str) -> None:
+    """Refuse a URL that notices cannot be sent to, without repeating it."""
+    hint = "give one such as https://hooks.example.com/..."
+    if scheme.lower() not in ("http", "https"):
+        raise UserError(f"--notify: notices cannot be sent to {scheme}:// URLs", hint)
+    try:
+        host, _ = urlsplit(url).hostname, urlsplit(url).port
+    except ValueError:
+        host = None
+    if not host or " " in url:
+        raise UserError("--notify: the URL is not a valid one", hint)
+
+
+def _post(url: str, notice: Notice) -> None:
+    """Send a notice as JSON. A user and password in the URL become a header."""
+    parts = urlsplit(url)
+    user_info, _, address = parts.netloc.rpartition("@")
+    headers = {"Content-Type": "application/json", "User-Agent": "hpsearch"}
+    if user_info:
+        encoded = base64.b64encode(unquote(user_info).encode()).decode()
+        headers["Authorization"] = f"Basic {encoded}"
+    request = urllib.request.Request(  # noqa: S310 - http or https, see `_refuse_url`
+        urlunsplit(parts._replace(netloc=address)), _as_json(notice), headers, method="POST"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S):  # noqa: S310 - the same
+            pass
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", type(error).__name__)
+        code = getattr(error, "code", "")
+        raise DeliveryError(f"it cannot be reached: {code} {reason}") from None
+
+
+def _run(words: Sequence[str], notice: Notice) -> None:
+    """Give a notice to a command, with the event and the study in its environment too."""
+    named = {"HPSEARCH_EVENT": notice["event"], "HPSEARCH_STUDY": notice["study"]}
+    try:
+        done = subprocess.run(  # noqa: S603 - the user's own command
+            words,
+            input=_as_json(notice),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **named},
+            timeout=TIMEOUT_S,
+            check=False,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise DeliveryError(f"it cannot be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise DeliveryError(f"it took more than {TIMEOUT_S:.0f} s and was killed") from None
+    if done.returncode != 0:
+        raise DeliveryError(f"it ended with code {done.returncode}")
+
+
+class _Courier:
+    def __init__(self, recipient: Recipient) -> None:
+        self._recipient = recipient
+        self._notices: SimpleQueue[Notice | None] = SimpleQueue()
+        self.deliver = self._notices.put
+        self._has_complained = False
+        self._thread = threading.Thread(target=self._work, name="notices", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Deliver the rest, but not for long."""
+        self._notices.put(None)
+        self._thread.join(END_S)
+        if self._thread.is_alive():
+            self._complain("it takes too long; the last notices are lost")
+
+    def _work(self) -> None:
+        while (notice := self._notices.get()) is not None:
+            try:
+                self._recipient.deliver(notice)
+            except DeliveryError as error:
+                self._complain(str(error))
+
+    def _complain(self, what: str) -> None:
+        """Warn once: later failures most likely have the same cause."""
+        if self._has_complained:
+            return
+        self._has_complained = True
+        name = self._recipient.name
+        log.warning("notices do not arrive at %s: %s - the study goes on", name, what)
+
+
+@contextmanager
+def notifying(study: str, recipient: Recipient | None) -> Iterator[Notices]:
+    """Watch a study and send notices; errors that leave the block are sent too."""
+    if recipient is None:
+        yield Notices(study, lambda notice: None)
+        return
+    courier = _Courier(recipient)
+    notices = Notices(study, courier.deliver)
+    try:
+        yield notices
+    except Exception as error:
+        notices.failed(error)
+        raise
+    finally:
+        courier.close()
+
+
+def _as_json(notice: Notice) -> bytes:
+    return json.dumps(notice, default=str).encode()

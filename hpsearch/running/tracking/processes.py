@@ -4,8 +4,6 @@ The driver only starts a tracker's process and, at the end, waits for it for a w
 failure of a tracker is reported on stderr, and the study continues.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -26,8 +24,7 @@ from hpsearch.store.connecting.url import in_memory, parse_url
 from hpsearch.store.store import Store
 from hpsearch.study_file.trackers import NamedTracker
 
-END_S = 30.0
-"""The seconds that the end of a study waits for its trackers, all together."""
+END_S = 30.0  # the seconds that the end of a study waits for its trackers, all together
 
 DISTRIBUTIONS = {
     "mlflow": ("mlflow-skinny", "mlflow"),
@@ -128,8 +125,6 @@ class Senders:
 
 
 class _Sender:
-    """One sender: its process, and a thread that reads its output."""
-
     def __init__(self, kind: str, order: Sending) -> None:
         self._kind, self._study = kind, order.study
         self._sent: str | None = None

@@ -1,19 +1,15 @@
 """Texts for people and logs, without the passwords in URLs and the environment."""
 
-from __future__ import annotations
-
 import os
 import re
 
-LONGEST = 500
-"""Characters of a text in short."""
+LONGEST = 500  # characters of a text in short
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s]+@")
 _QUERY = re.compile(r"(\w://[^\s?'\"]+)\?[^\s'\"]+")
 _SECRET = re.compile(r"(KEY|TOKEN|PASSWORD|SECRET)$")
 """The name of a variable whose value is secret."""
-_SHORTEST = 8
-"""Characters of a value that is taken out: shorter ones are words of other texts."""
+_SHORTEST = 8  # characters of a value that is taken out: shorter ones are words of other texts
 
 
 def without_passwords(text: str) -> str:

@@ -1,14 +1,10 @@
 """The process that sends a study to one tracker: `python -m hpsearch.running.tracking.sender`.
 
 The first line of its input is a `Sending`. It sends what is committed until its input ends, then
-the rest, and ends too. Its output is one JSON object a line: `{"trouble": TEXT}` at the first
-failure, and `{"sent": TEXT}` at the end.
-
-It is a process, and not a thread of the driver, because libraries of trackers hang, crash, start
+the rest. Its output is one JSON object a line: `{"trouble": TEXT}` at the first failure, and
+`{"sent": TEXT}` at the end. It is a process, because libraries of trackers hang, crash, start
 threads and processes and set signal handlers. It reads the database and never writes to it.
 """
-
-from __future__ import annotations
 
 import fcntl
 import importlib
@@ -33,12 +29,9 @@ from trials.checkpoints.folders import is_url
 from trials.foreign import in_words
 
 INTERVAL_S = 2.0  # the time between two sendings
-LONGEST_PAUSE_S = 60.0
-"""Pauses between attempts that fail double up to this."""
-GRACE_S = 45.0
-"""The seconds that a sender continues whose driver is gone."""
-NICENESS = 10
-"""A tracker must not take time from trainings."""
+LONGEST_PAUSE_S = 60.0  # pauses between attempts that fail double up to this
+GRACE_S = 45.0  # the seconds that a sender continues whose driver is gone
+NICENESS = 10  # a tracker must not take time from trainings
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,6 @@ def _send(order: Sending, ending: threading.Event, channel: _Channel) -> bool:
 
 
 def _keep_up(mirror: Mirror, ending: threading.Event, channel: _Channel) -> bool:
-    """Send what is new again and again, and once more at the end; return whether that worked."""
     pause_s = INTERVAL_S
     while True:
         is_last = ending.is_set()

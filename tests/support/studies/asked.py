@@ -24,6 +24,13 @@ def spec_with(**changes: Any) -> dict[str, Any]:
     return {**SPEC, **changes}
 
 
+def asked(study: AskedStudy) -> AskedTrial:
+    """A trial that a study hands out."""
+    trial = study.ask()
+    assert trial is not None
+    return trial
+
+
 def train(trial: AskedTrial, most: int = 1_000) -> bool:
     """Train a trial until it does not go on, or has reported so often; whether it would go on."""
     for epoch in range(trial.resource, trial.budget)[:most]:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from hpsearch.brain.budget.spending import Spending
+from hpsearch.brain.ledger import Spending
 from hpsearch.brain.reopening import reopen
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
@@ -34,8 +34,7 @@ from hpsearch.running.driver.journal import LEASE_TTL_S
 from hpsearch.running.driver.loop import POLL_S, Driver, SteadyClock, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.executor import SimulatedExecutor, _Run
-from hpsearch.simulation.running import Straight
+from hpsearch.simulation.running import SimulatedExecutor, Straight, _Run
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.leases import Lease
 from hpsearch.store.optuna_storage.view import HistoryStorage
@@ -475,7 +474,7 @@ class _Visit:
             limit = ledger.whole(None) * (1 + 1e-9) + self._world.unheeded
             assert ledger.spent + reserved <= limit, "more is promised than there is"
         assert set(ledger.reserved) == {
-            (live.attempt.trial, live.attempt.number) for live in study.live.values()
+            (live.attempt.trial, live.attempt.number) for live in study.running.values()
         }
         if self._ticks % 5 == 0:
             assert_same_books(study, self._world.plan.share)

@@ -19,7 +19,7 @@ from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import move_in
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import StudySpec

@@ -15,7 +15,7 @@ from hpsearch.domain.history import Changes, History
 from hpsearch.domain.records import StudyRecord
 from hpsearch.running.driver.loop import due_of
 from hpsearch.search.searcher import Searcher
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.optuna_storage.view import HistoryStorage
 from hpsearch.study_file.levels import step_scale, trial_budget
 from hpsearch.study_file.models import StudySpec
@@ -31,6 +31,17 @@ PLAIN: dict[str, Any] = {
     "budget": {"trials": 9, "per_trial": {"epochs": 9}},
     "search": {"sampler": "random"},
 }
+
+
+def budget_of(trials: int | None = None, epochs: int = 9, **limits: Any) -> dict[str, Any]:
+    """The part of a study file on its budget."""
+    most = {} if trials is None else {"trials": trials}
+    return {**most, **limits, "per_trial": {"epochs": epochs}}
+
+
+def search_by(sampler: str = "random", pruner: Any = "none", **more: Any) -> dict[str, Any]:
+    """The part of a study file on its search."""
+    return {"sampler": sampler, "pruner": pruner, **more}
 
 
 def spec_with(*, base: Path = Path("/nowhere"), **changes: Any) -> StudySpec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hpsearch.domain import events as ev
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.study_file.levels import trial_budget
 from support.studies.small import Bowl, Simulation, spec_with
 

@@ -1,7 +1,5 @@
 """Code that is written for a library: how a study file names it, and how its task is built."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Objectives of Optuna, unchanged: on real workers, with a real database, by our driver."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import closing
 from pathlib import Path

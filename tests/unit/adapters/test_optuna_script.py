@@ -1,7 +1,5 @@
 """Scripts that search by Optuna, run up to their search, of whatever shape."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

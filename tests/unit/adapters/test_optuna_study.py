@@ -1,8 +1,6 @@
 """What an objective of Optuna and the callbacks of libraries read of their study, in real studies;
 the same parameters under Optuna itself have the same results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

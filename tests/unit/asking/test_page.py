@@ -1,7 +1,5 @@
 """What the page on asking for trials shows is so."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

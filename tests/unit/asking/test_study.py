@@ -1,7 +1,5 @@
 """Trials are asked for, reported and told, by one process with a real SQLite file."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os
@@ -46,7 +44,7 @@ from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
-from support.studies.asked import CURVES, SPEC, spec_with, train, work
+from support.studies.asked import CURVES, SPEC, asked, spec_with, train, work
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})
 
@@ -120,7 +118,7 @@ def test_who_leads_does_not_depend_on_when_expectations_were_written_down(
 
     def noted_once(brain: Brain, now: float) -> list[Command]:
         if next(turns) == turn:
-            brain._noted = -math.inf
+            brain._expected_at = -math.inf
         return tick(brain, now)
 
     monkeypatch.setattr(Brain, "on_tick", noted_once)
@@ -143,8 +141,7 @@ def test_a_clock_that_is_set_is_not_charged(
 
     spec = spec_with(budget={"wall_clock": "12h", "per_trial": {"epochs": 9}})
     with hpsearch.create(sqlite_url, spec) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         monkeypatch.setattr(heartbeats, "moment", later)
         train(trial)
         study.tell(trial)
@@ -175,12 +172,10 @@ def test_a_paused_trial_comes_back_where_it_was(sqlite_url: str) -> None:
 
 def test_without_a_checkpoint_a_trial_comes_back_from_the_beginning(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         assert trial.report(1, 0.5)
         study.tell(trial, interrupted="the machine is needed")
-        again = study.ask()
-        assert again is not None
+        again = asked(study)
         assert (again.number, again.attempt) == (trial.number, 2)
         assert (again.resource, again.resume_from) == (0, None)
 
@@ -188,8 +183,7 @@ def test_without_a_checkpoint_a_trial_comes_back_from_the_beginning(sqlite_url: 
 def test_metrics_may_be_told_at_once_as_a_number_of_any_kind(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
         for value in (0.5, np.float32(0.25), {"loss": np.array(0.125), "other": 1}):
-            trial = study.ask()
-            assert trial is not None
+            trial = asked(study)
             study.tell(trial, value)
     trials = loaded(sqlite_url).trials
     assert [trial.value for trial in trials] == [0.5, 0.25, 0.125]
@@ -206,8 +200,7 @@ def test_a_trial_that_failed_does_not_come_back_and_one_interrupted_does(sqlite_
         train(second, most=1)
         study.tell(second, interrupted="later")
         study.tell(third)
-        again = study.ask()
-        assert again is not None
+        again = asked(study)
         assert again.number == second.number
         study.tell(again, 1.0)
     trials = loaded(sqlite_url).trials
@@ -218,8 +211,7 @@ def test_a_trial_that_failed_does_not_come_back_and_one_interrupted_does(sqlite_
 
 def test_not_a_number_counts_as_no_value(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         study.tell(trial, math.nan)
     assert loaded(sqlite_url).trials[0].error_kind is ErrorKind.DIVERGED
 
@@ -228,8 +220,7 @@ def test_not_a_number_counts_as_no_value(sqlite_url: str) -> None:
 def test_what_ends_the_block_gives_its_trials_back(error: BaseException, sqlite_url: str) -> None:
     def interrupted() -> None:
         with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
-            trial = study.ask()
-            assert trial is not None
+            trial = asked(study)
             train(trial, most=1)
             raise error
 
@@ -240,8 +231,7 @@ def test_what_ends_the_block_gives_its_trials_back(error: BaseException, sqlite_
     assert record.attempts[0].outcome is Outcome.INTERRUPTED
     assert type(error).__name__ in (record.attempts[0].note or "")
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
-        again = study.ask()
-        assert again is not None
+        again = asked(study)
         assert (again.number, again.attempt, again.resource) == (0, 2, 1)
         assert again.report(2, 0.5)
         study.tell(again)
@@ -283,8 +273,7 @@ def test_why_a_trial_failed_is_cut_and_need_not_have_text(sqlite_url: str) -> No
 
     with hpsearch.create(sqlite_url, SPEC) as study:
         for failed in (Mute(), RuntimeError("x" * 20_000_000), "y" * 20_000_000):
-            trial = study.ask()
-            assert trial is not None
+            trial = asked(study)
             study.tell(trial, failed=failed)
     told = [str(trial.error_text) for trial in loaded(sqlite_url).trials[:3]]
     assert "Mute: (it has no text" in told[0]
@@ -294,9 +283,7 @@ def test_why_a_trial_failed_is_cut_and_need_not_have_text(sqlite_url: str) -> No
 def test_the_target_ends_a_study_also_for_those_who_come_later(sqlite_url: str) -> None:
     spec = spec_with(budget={**SPEC["budget"], "target": 0.5})
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
-        running, good = one.ask(), one.ask()
-        assert running is not None
-        assert good is not None
+        running, good = asked(one), asked(one)
         one.tell(good, 0.4)
         assert other.ask() is None
         assert "reached the target" in (other.ended or "")
@@ -310,8 +297,7 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
     sqlite_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         assert run("stop", "asked", "--storage", sqlite_url) == 0
         assert "hands out no more trials" in capsys.readouterr().err
         assert run("status", "asked", "--storage", sqlite_url) == 0
@@ -329,8 +315,7 @@ def test_a_stop_is_told_at_the_next_report_and_ask_gives_none(
     assert history.study.state is StudyState.INTERRUPTED
     assert history.trials[0].state is State.QUEUED
     with hpsearch.resume(sqlite_url, "asked") as study:
-        again = study.ask()
-        assert again is not None
+        again = asked(study)
         assert again.resume_from == "/my/checkpoint"
         study.tell(again)
         assert work(study)
@@ -349,8 +334,7 @@ def test_a_stop_that_nobody_heard_of_does_not_stop_those_who_come_later(sqlite_u
 
 def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         with closing(Store.open(sqlite_url, create=False)) as store:
             store.add_request("asked", Request(0, RequestKind.STOP, {"trial": 0}, "ann@desk", 1.0))
             proposal = {"params": dict(trial.params), "why": "once more"}
@@ -358,8 +342,7 @@ def test_what_people_ask_of_the_study_is_done_in_the_next_turn(sqlite_url: str) 
             answer = trial.report(1, 0.5)
             assert not answer
             assert answer.why == "it is pruned: stopped by ann@desk"
-            again = study.ask()
-            assert again is not None
+            again = asked(study)
             assert again.params == trial.params
             assert store.find_request(1).refused is None
             assert store.find_request(2).trial == again.number
@@ -392,8 +375,7 @@ def test_asking_is_refused_while_a_driver_owns_the_study(sqlite_url: str) -> Non
         hpsearch.create(sqlite_url, WITHOUT_RUNGS) as study,
         closing(Store.open(sqlite_url)) as store,
     ):
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         lease = store.acquire(store.find_study("asked").id, "driver", 60.0)
         with pytest.raises(StudyHeld, match="is driven by driver"):
             study.ask()
@@ -408,9 +390,7 @@ def test_asking_is_refused_while_a_driver_owns_the_study(sqlite_url: str) -> Non
 
 def test_a_driver_begins_again_what_it_cannot_read(sqlite_url: str, tmp_path: Path) -> None:
     with hpsearch.create(sqlite_url, {**WITHOUT_RUNGS, "task": {"kind": "math:sqrt"}}) as study:
-        trial, complete = study.ask(), study.ask()
-        assert trial is not None
-        assert complete is not None
+        trial, complete = asked(study), asked(study)
         assert trial.report(1, 0.5, checkpoint="mine")
         assert not complete.report(9, 0.5, checkpoint="best")
     with closing(Store.open(sqlite_url)) as store:
@@ -426,8 +406,7 @@ def test_a_driver_begins_again_what_it_cannot_read(sqlite_url: str, tmp_path: Pa
 
 def test_mistakes_are_told_before_anything_is_written(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         before = study._session.store.revision(study._session.study_id)
         for resource, metrics, why in (
             (0, {"loss": 1.0}, "must rise"),
@@ -527,9 +506,7 @@ def test_limits_of_one_trial_are_kept(sqlite_url: str, monkeypatch: pytest.Monke
         "resources": {"report_deadline": 40},
     }
     with hpsearch.create(sqlite_url, spec) as one, hpsearch.create(sqlite_url, spec) as other:
-        slow, silent = one.ask(), one.ask()
-        assert slow is not None
-        assert silent is not None
+        slow, silent = asked(one), asked(one)
         for epoch in (1, 2):
             now += 30.0
             assert slow.report(epoch, 0.5)
@@ -555,11 +532,9 @@ def test_a_process_that_was_forked_must_open_the_study_itself(
 
 def test_an_attempt_that_nobody_was_told_of_is_handed_out_again(sqlite_url: str) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study:
-        trial = study.ask()
-        assert trial is not None
-        study._session.held.clear()  # as if the answer of the database had been lost
-        again = study.ask()
-        assert again is not None
+        trial = asked(study)
+        study._session.own_attempts.clear()  # as if the answer of the database had been lost
+        again = asked(study)
         assert (again.number, again.attempt) == (0, 2)
         with pytest.raises(AttemptLost, match="attempt 1 of trial 0 is not current any more"):
             trial.report(1, 0.5)
@@ -581,8 +556,7 @@ def test_a_report_that_came_through_unheard_may_be_repeated(
             raise error
 
     with hpsearch.create(sqlite_url, SPEC) as study:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         with monkeypatch.context() as patch:
             patch.setattr(AskingSession, "_write", breaks_after)
             answer = trial.report(9, 0.5)
@@ -602,11 +576,10 @@ def test_what_a_failed_turn_handed_out_is_not_given_back(
             patch.setattr(heartbeats, "begin", fails)
             with pytest.raises(RuntimeError):
                 study.ask()
-        trial = other.ask()
-        assert trial is not None
+        trial = asked(other)
         assert trial.key == (0, 1)
         # As if it had been another process that was given it.
-        study._session.held = {}
+        study._session.own_attempts = {}
         study.close()
         assert loaded(sqlite_url).trials[0].state is State.RUNNING
         other.tell(trial, 1.0)
@@ -616,16 +589,14 @@ def test_a_process_that_was_suspended_may_report_no_more(
     sqlite_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with hpsearch.create(sqlite_url, SPEC) as study, closing(Store.open(sqlite_url)) as store:
-        trial = study.ask()
-        assert trial is not None
+        trial = asked(study)
         with store.writing() as connection:  # another machine's process, silent for a minute
             connection.exec_driver_sql(
                 "UPDATE heartbeats SET owner = 'me@elsewhere:1', heard = heard + 5,"
                 " expires = expires - 60"
             )
         with hpsearch.create(sqlite_url, SPEC) as other:
-            again = other.ask()
-            assert again is not None
+            again = asked(other)
             assert (again.number, again.attempt) == (0, 2)
             with pytest.raises(AttemptLost, match="me@elsewhere:1 gave no sign of life"):
                 trial.report(1, 0.5)

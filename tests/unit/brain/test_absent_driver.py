@@ -1,7 +1,5 @@
 """Deadlines and charges of trials whose driver was away, or died."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -63,11 +61,8 @@ def test_what_a_driver_with_another_clock_left_is_charged_by_that_clock() -> Non
     again = brain(study.spec, study.history)
     again.begin(-3600.0, last_seen=25.0)
     attempt = study.history.trials[0].attempts[0]
-    assert (attempt.outcome, attempt.ended, attempt.gpu_seconds) == (
-        Outcome.INTERRUPTED,
-        25.0,
-        25.0,
-    )
+    assert (attempt.outcome, attempt.ended) == (Outcome.INTERRUPTED, 25.0)
+    assert attempt.gpu_seconds == 25.0
 
 
 def test_what_a_silent_driver_left_is_charged_until_the_last_time_on_record() -> None:
@@ -120,11 +115,7 @@ def test_an_attempt_that_ended_while_nobody_listened_is_charged_until_its_end() 
 
 
 @pytest.mark.parametrize(
-    "ending",
-    [
-        ev.Failed(0, 1, ErrorKind.DIVERGED, "nan", held_s=7.0),
-        ev.Stopped(0, 1, held_s=7.0),
-    ],
+    "ending", [ev.Failed(0, 1, ErrorKind.DIVERGED, "nan", held_s=7.0), ev.Stopped(0, 1, held_s=7.0)]
 )
 def test_so_is_one_that_failed_or_stopped(ending: ev.Event) -> None:
     study = begun()

@@ -1,7 +1,5 @@
 """What attempts find out about their health is kept on their trials, and `show` prints it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -54,7 +52,7 @@ def test_a_finished_trial_has_its_findings():
 
 def test_a_trial_that_was_pruned_still_hears_what_its_worker_found():
     study, trial = started()
-    study._attempts.end(study.live[0], "pruned", 1.0)
+    study._attempts.end(study.running[0], "pruned", 1.0)
     study._log.move(trial, State.PRUNED)
     study.history.drain()
     study.on_event(ev.Stopped(0, 1, findings=(PLATEAU,)), 2.0)
@@ -109,7 +107,7 @@ def ended_by_signals(*checkpoints: str | None) -> tuple[list[str | None], Trial]
     """The outcomes of attempts that report, each at one resource more, and then end by a signal."""
     study, trial = started()
     for number, checkpoint in enumerate(checkpoints, start=1):
-        if 0 not in study.live:
+        if 0 not in study.running:
             break
         resource = 0.1 * number
         report = ev.Reported(0, number, resource, {"loss": 1.0}, checkpoint=checkpoint)

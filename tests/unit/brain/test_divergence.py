@@ -1,7 +1,5 @@
 """A report that is not finite after finite ones is divergence, whatever searches and prunes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +11,7 @@ from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.search.ranking.selection import leading
-from support.studies.small import Bowl, Simulation, brain, spec_with
+from support.studies.small import Bowl, Simulation, brain, budget_of, search_by, spec_with
 
 
 class Plunging(Bowl):
@@ -41,8 +39,8 @@ def plunge(last: float = math.nan, **changes: Any) -> History:
 def test_a_trial_that_diverges_in_the_end_has_failed_and_is_never_handed_out(
     last: float, pruner: Any, sampler: str
 ) -> None:
-    budget = {"trials": 20, "per_trial": {"epochs": 9}}
-    history = plunge(last, search={"sampler": sampler, "pruner": pruner}, budget=budget)
+    budget = budget_of(20)
+    history = plunge(last, search=search_by(sampler, pruner), budget=budget)
     reached = [trial for trial in history.trials if 8.0 in trial.reports]
     diverged = [trial for trial in reached if trial.params["x"] >= 0.7]
     assert diverged
@@ -84,7 +82,7 @@ def test_a_metric_that_is_not_known_at_first_may_be_so() -> None:
 
 
 def test_a_driver_that_takes_the_study_up_judges_as_the_one_before() -> None:
-    spec = spec_with(budget={"trials": 30, "per_trial": {"epochs": 9}})
+    spec = spec_with(budget=budget_of(30))
     simulation = Simulation(spec, curves=Plunging())
     for _ in range(200):
         if not simulation.study.finished:

@@ -1,8 +1,6 @@
 """A full disk is no trial's fault: it is told for what it is, waited for, and costs no trial
 anything."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import namedtuple

@@ -1,8 +1,5 @@
 """Which checkpoints a study keeps, and how the others go."""
 
-from __future__ import annotations
-
-import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +12,6 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.brain import retention
-from hpsearch.brain.attempts import Slot
 from hpsearch.brain.retention import BEST, Retention, used_bytes
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import Role
@@ -26,7 +22,7 @@ from hpsearch.running.checkpoint_folders import Mark, StudyFolder, trials_in
 from hpsearch.running.driver.sweeping import Sweeper
 from hpsearch.search.ranking.pareto import foremost
 from hpsearch.search.ranking.selection import rank
-from support.studies.small import Simulation, brain, history_for, spec_with
+from support.studies.small import Simulation, brain, budget_of, history_for, search_by, spec_with
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.folders import folder_at, inside, trial_folder
 from trials.checkpoints.manifests import Label
@@ -89,7 +85,7 @@ def test_what_may_come_back_keeps_its_checkpoint() -> None:
 
 def test_so_many_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "WAITING", 5)
-    study = Simulation(spec_with(budget={"trials": 60, "per_trial": {"epochs": 9}}))
+    study = Simulation(spec_with(budget=budget_of(60)))
     most = 0
     while not study.study.finished:
         study.tick()
@@ -234,11 +230,7 @@ def test_those_that_a_study_ended_without_are_dropped_after_losers() -> None:
 
 def test_of_several_objectives_nothing_that_nothing_beats_is_dropped() -> None:
     directions = [{"metric": metric, "direction": "minimize"} for metric in ("loss", "size")]
-    spec = spec_with(
-        checkpoints={"max_gb": 0.1},
-        objective=directions,
-        search={"sampler": "random", "pruner": "none"},
-    )
+    spec = spec_with(checkpoints={"max_gb": 0.1}, objective=directions, search=search_by())
     history = history_for(spec)
     for number, values in enumerate(([1.0, 3.0], [2.0, 2.0], [3.0, 1.0], [3.0, 3.0])):
         trial = Trial(number, State.COMPLETE, {}, value=values[0], values=values)
@@ -260,7 +252,7 @@ def test_a_whole_study_stays_below_its_limit(
 ) -> None:
     """Every event tells sizes, as a worker's do: a gigabyte while it trains, half of that while it
     waits."""
-    spec = spec_with(budget={"trials": 60, "per_trial": {"epochs": 9}}, checkpoints={"max_gb": 8})
+    spec = spec_with(budget=budget_of(60), checkpoints={"max_gb": 8})
     study = Simulation(spec)
     poll = study.executor.poll
     sizes = Held(now=GIGABYTE, waiting=GIGABYTE // 2, ended=GIGABYTE // 5)
@@ -297,12 +289,7 @@ def ended(number: int, **more: Any) -> Trial:
 OURS = Mark("plain", "1")
 
 
-def swept(
-    folder: str,
-    *,
-    begin: Sequence[Trial] = (),
-    watch: Sequence[Trial] = (),
-) -> None:
+def swept(folder: str, *, begin: Sequence[Trial] = (), watch: Sequence[Trial] = ()) -> None:
     """A driver's life: it takes in a study, and one tick writes some trials."""
     sweeper = Sweeper(StudyFolder(OURS, folder))
     sweeper.begin(list(begin))
@@ -344,20 +331,6 @@ def test_what_a_trial_has_written_into_its_working_directory_stays(tmp_path: Pat
     swept(str(tmp_path), watch=[ended(3), ended(4), ended(5)])
     assert {path.name for path in kept.iterdir()} == {WORKING, "weights"}
     assert trials_in(str(tmp_path)) == [3]
-
-
-def test_a_trial_that_a_worker_holds_is_waited_for(home: str) -> None:
-    study = brain(spec_with())
-    study.slots["w"] = Slot("w", "node", "cpu", 1.0, holds=(3, 1))
-    sweeper = Sweeper(StudyFolder(OURS, home))
-    sweeper.watch(study, changes_of(ended(3)), 0.0)
-    study.slots["w"].holds = None
-    held = threading.active_count()
-    assert trials_in(home) == [3, 4]
-    sweeper.watch(study, changes_of(), 1.0)
-    sweeper.close()
-    assert trials_in(home) == [4]
-    assert threading.active_count() < held
 
 
 def test_what_a_driver_that_died_had_not_removed_the_next_one_does(home: str) -> None:

@@ -1,7 +1,5 @@
 """The brain, told what happens and asked what to do: no cluster, no database, no clock."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -16,11 +14,19 @@ from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyState
-from support.studies.small import PLAIN, Bowl, Simulation, brain, history_for, spec_with
+from support.studies.small import (
+    PLAIN,
+    Simulation,
+    brain,
+    budget_of,
+    history_for,
+    search_by,
+    spec_with,
+)
 from support.thoroughness import examples
 from trials.contract import Held
 
-NO_PRUNING: dict[str, Any] = {"search": {"sampler": "random", "pruner": "none"}}
+NO_PRUNING: dict[str, Any] = {"search": search_by()}
 
 
 def begun(study: Study, slots: int = 1) -> list[ev.Command]:
@@ -49,23 +55,13 @@ def test_a_free_slot_is_given_a_new_trial_up_to_its_first_rung() -> None:
     assert 0 <= launch.params["x"] <= 1
 
 
-def test_two_slots_get_two_different_trials() -> None:
-    first, second = begun(brain(spec_with()), slots=2)
-    assert (first.trial, second.trial) == (0, 1)
-    assert first.params != second.params
-
-
 def test_a_trial_pauses_at_a_rung_and_its_slot_takes_the_next_one() -> None:
     study = brain(spec_with())
     (launch,) = begun(study)
     assert study.on_event(report(launch, 1.0), 5.0) == [ev.Stop(0, 1)]
     trial = study.history.trials[0]
-    assert (trial.state, trial.rung, trial.checkpoint, trial.value) == (
-        State.PAUSED,
-        0,
-        "at-1",
-        0.5,
-    )
+    assert (trial.state, trial.rung, trial.checkpoint) == (State.PAUSED, 0, "at-1")
+    assert trial.value == 0.5
     assert trial.attempts[0].outcome is Outcome.PAUSED
     (following,) = study.on_tick(5.0)
     assert isinstance(following, ev.Launch)
@@ -136,12 +132,8 @@ def test_a_promoted_trial_continues_from_its_checkpoint_as_a_new_attempt() -> No
         commands = study.on_tick(1.0)
     (promoted,) = commands
     assert isinstance(promoted, ev.Launch)
-    assert (promoted.trial, promoted.attempt, promoted.resume_from, promoted.until) == (
-        0,
-        2,
-        "at-1",
-        3.0,
-    )
+    assert (promoted.trial, promoted.attempt, promoted.resume_from) == (0, 2, "at-1")
+    assert promoted.until == 3.0
 
 
 def test_a_trial_goes_on_computing_as_its_first_attempt_did() -> None:
@@ -157,14 +149,12 @@ def test_a_trial_goes_on_computing_as_its_first_attempt_did() -> None:
     assert (promoted.trial, promoted.arithmetic) == (0, {"threads": 1})
     study.on_event(ev.Began(0, 2, {"threads": 1, "device": "another"}), 2.0)
     first, second = study.history.trials[0].attempts
-    assert (first.arithmetic, second.arithmetic) == (
-        {"threads": 1},
-        {"threads": 1, "device": "another"},
-    )
+    assert first.arithmetic == {"threads": 1}
+    assert second.arithmetic == {"threads": 1, "device": "another"}
 
 
 def test_a_report_that_passes_two_rungs_waits_at_neither_where_it_goes_on() -> None:
-    study = brain(spec_with(budget={"trials": 40, "per_trial": {"epochs": 9}}))
+    study = brain(spec_with(budget=budget_of(40)))
     first, second = begun(study, slots=2)
     for loss in (0.1, 0.2, 0.3):  # what pauses at the first rung is better there than what follows
         study.on_event(report(second, 1.0, loss), 1.0)
@@ -249,11 +239,8 @@ def test_a_failure_is_recorded_with_its_reason_and_the_study_goes_on(kind: Error
     begun(study)
     study.on_event(ev.Failed(0, 1, kind, "what happened"), 1.0)
     trial = study.history.trials[0]
-    assert (trial.state, trial.error_kind, trial.error_text) == (
-        State.FAILED,
-        kind,
-        "what happened",
-    )
+    assert (trial.state, trial.error_kind) == (State.FAILED, kind)
+    assert trial.error_text == "what happened"
     assert study.on_tick(1.0)[0].trial == 1
 
 
@@ -332,7 +319,7 @@ def test_failures_after_a_success_do_not_stop_the_study() -> None:
 
 
 def test_a_study_that_has_worked_is_not_given_up_after_a_resume() -> None:
-    spec = spec_with(budget={"trials": 20, "per_trial": {"epochs": 9}})
+    spec = spec_with(budget=budget_of(20))
     study = brain(spec)
     (launch,) = begun(study)
     study.on_event(report(launch, 1.0), 1.0)
@@ -389,7 +376,7 @@ def test_workers_lost_before_a_study_gave_up_count_against_no_trial_that_runs_ag
 
 
 def test_what_a_configuration_failed_of_stays_failed_when_its_study_gave_up() -> None:
-    spec = spec_with(budget={"trials": 2, "per_trial": {"epochs": 9}})
+    spec = spec_with(budget=budget_of(2))
     study = brain(spec)
     for launch, kind in zip(
         begun(study, slots=2), (ErrorKind.DIVERGED, ErrorKind.ERROR), strict=True
@@ -434,15 +421,10 @@ def test_a_hung_trial_is_failed_at_its_deadline_and_told_to_stop() -> None:
     begun(study)
     assert study.on_tick(59.0) == []
     commands = study.on_tick(61.0)
-    assert commands[0] == ev.Stop(0, 1)
+    assert commands == [ev.Stop(0, 1)]
     assert study.history.trials[0].error_kind == "timeout"
     assert "report_deadline is 60 s" in (study.history.trials[0].error_text or "")
-
-
-def test_the_slot_of_a_hung_trial_stays_taken_until_its_worker_answers_or_is_gone() -> None:
-    study = brain(spec_with(resources={"report_deadline": "60s"}))
-    begun(study)
-    assert len(study.on_tick(61.0)) == 1
+    assert len(study.on_tick(62.0)) == 0, "its slot stays taken until its worker answers or is gone"
     study.on_event(ev.Stopped(0, 1), 70.0)
     assert study.on_tick(70.0)[0].trial == 1
 
@@ -462,7 +444,7 @@ def test_what_is_enqueued_comes_before_what_is_drawn() -> None:
 
 
 def test_the_target_ends_the_study() -> None:
-    study = brain(spec_with(budget={"trials": 50, "target": 0.2, "per_trial": {"epochs": 9}}))
+    study = brain(spec_with(budget=budget_of(50, target=0.2)))
     first, _ = begun(study, slots=2)
     study.on_event(report(first, 1.0, 0.15), 1.0)
     assert study.on_tick(1.0) == [ev.Stop(1, 1, save=True)]
@@ -491,23 +473,8 @@ def test_an_interrupted_study_saves_what_runs_and_can_be_taken_up_again() -> Non
     assert (launch.trial, launch.attempt, launch.resume_from) == (0, 2, "mid")
 
 
-def test_what_a_dead_driver_left_running_is_charged_until_it_was_last_seen() -> None:
-    spec = spec_with()
-    study = brain(spec)
-    begun(study)
-    again = brain(spec, study.history)
-    again.begin(1000.0, last_seen=40.0)
-    attempt = study.history.trials[0].attempts[0]
-    assert (attempt.outcome, attempt.gpu_seconds, attempt.note) == (
-        Outcome.INTERRUPTED,
-        40.0,
-        "its driver died",
-    )
-    assert study.history.trials[0].state is State.QUEUED
-
-
 def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers() -> None:
-    spec = spec_with(budget={"wall_clock": "100s", "per_trial": {"epochs": 9}})
+    spec = spec_with(budget=budget_of(wall_clock="100s"))
     history = history_for(spec)
     history.study.active_seconds = 70.0
     study = brain(spec, history)
@@ -520,12 +487,12 @@ def test_a_study_ends_when_its_wall_clock_time_is_used_over_all_its_drivers() ->
 
 def test_the_best_of_each_rung_ends_in_full_even_in_a_small_study() -> None:
     for trials in (1, 2, 4):
-        done = Simulation(spec_with(budget={"trials": trials, "per_trial": {"epochs": 9}})).run()
+        done = Simulation(spec_with(budget=budget_of(trials))).run()
         assert any(t.state is State.COMPLETE for t in done.history.trials), trials
 
 
 def test_leading_configurations_are_confirmed_on_fresh_seeds() -> None:
-    budget = {"trials": 20, "per_trial": {"epochs": 9}}
+    budget = budget_of(20)
     spec = spec_with(budget=budget, search={"sampler": "random", "confirm": {"top": 2, "seeds": 3}})
     done = Simulation(spec).run()
     repeats = [t for t in done.history.trials if t.role is Role.CONFIRM]
@@ -538,15 +505,6 @@ def test_leading_configurations_are_confirmed_on_fresh_seeds() -> None:
         assert repeat.params == original.params
         assert repeat.state is State.COMPLETE
     assert len({t.seed for t in done.history.trials}) == len(done.history.trials)
-
-
-def test_a_study_never_spends_more_than_its_gpu_hours() -> None:
-    hours = 0.5
-    spec = spec_with(budget={"gpu_hours": hours, "per_trial": {"epochs": 9}})
-    done = Simulation(spec, workers=3, losses=(20.0, 255.0)).run()
-    spent = sum(a.gpu_seconds for t in done.history.trials for a in t.attempts)
-    assert 0.8 * hours * 3600 < spent <= hours * 3600
-    assert done.history.study.state is StudyState.FINISHED
 
 
 # -------------------------------------------------------------------------------------------------
@@ -599,7 +557,7 @@ def told(study: Study, kind: str, trial: int, attempt: int, amount: float, now: 
 def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
     story: list[tuple[str, int, int, float]], pruner: str
 ) -> None:
-    study = brain(spec_with(search={"sampler": "random", "pruner": pruner}))
+    study = brain(spec_with(search=search_by(pruner=pruner)))
     begun(study)
     before: dict[int, State] = {}
     for now, (kind, trial, attempt, amount) in enumerate(story, start=1):
@@ -609,27 +567,13 @@ def test_no_story_leaves_a_terminal_state_or_makes_an_illegal_move(
             if old.terminal:
                 assert t.state is old
             before[t.number] = t.state
-            assert (t.state is State.RUNNING) == (t.number in study.live)
+            assert (t.state is State.RUNNING) == (t.number in study.running)
             assert sum(a.ended is None for a in t.attempts) == (t.state is State.RUNNING)
             assert math.isclose(t.gpu_seconds, sum(a.gpu_seconds for a in t.attempts))
 
 
-@given(st.integers(0, 10_000), st.integers(1, 5), st.lists(st.floats(1, 400), max_size=4))
-@settings(max_examples=examples(25))
-def test_every_simulated_study_ends_with_all_its_trials_at_rest(
-    seed: int, workers: int, losses: list[float]
-) -> None:
-    spec = spec_with(seed=seed)
-    done = Simulation(
-        spec, workers=workers, losses=tuple(sorted(losses)), curves=Bowl(diverges=0.8)
-    ).run()
-    assert len(done.history.trials) == 9
-    assert all(t.state.terminal for t in done.history.trials)
-    assert done.history.study.state is StudyState.FINISHED
-
-
 def test_the_same_study_simulated_twice_makes_the_same_decisions() -> None:
-    spec = spec_with(search={"sampler": "tpe"}, budget={"trials": 30, "per_trial": {"epochs": 9}})
+    spec = spec_with(search={"sampler": "tpe"}, budget=budget_of(30))
     first, second = (Simulation(spec, workers=4).run() for _ in range(2))
     decisions = [[d for c in run.written for d in c.decisions] for run in (first, second)]
     assert decisions[0] == decisions[1]
@@ -641,7 +585,7 @@ def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(
     sampler: str, cut: int
 ) -> None:
     pytest.importorskip("torch") if sampler == "gp" else None
-    spec = spec_with(search={"sampler": sampler}, budget={"trials": 20, "per_trial": {"epochs": 9}})
+    spec = spec_with(search={"sampler": sampler}, budget=budget_of(20))
     whole = Simulation(spec, workers=1).run()
     broken = Simulation(spec, workers=1)
     for _ in range(cut):
@@ -654,34 +598,3 @@ def test_a_study_cut_at_any_tick_and_taken_up_again_proposes_what_it_would_have(
         len(t.attempts) for t in whole.history.trials
     )
     assert extra == 1
-
-
-@pytest.mark.parametrize(
-    "pruner",
-    [
-        "median",
-        {"kind": "percentile", "percentile": 30.0},
-        "successive_halving",
-        "hyperband",
-        {"kind": "threshold", "upper": 0.6},
-        {"kind": "patient", "wrapped_pruner": "median", "patience": 1},
-        "wilcoxon",
-        {"kind": "promotion", "eta": 2, "first_rung": 1},
-    ],
-    ids=lambda pruner: pruner if isinstance(pruner, str) else pruner["kind"],
-)
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_every_pruner_works_in_a_study_and_stops_weak_trials(pruner: Any) -> None:
-    spec = spec_with(
-        search={"sampler": "random", "pruner": pruner},
-        budget={"trials": 40, "per_trial": {"epochs": 9}},
-    )
-    done = Simulation(spec, workers=2).run()
-    states = [t.state for t in done.history.trials]
-    assert states.count(State.COMPLETE) >= 1
-    if (
-        pruner != "wilcoxon" and "patience" not in pruner
-    ):  # these curves have no noise and never stop improving
-        assert states.count(State.PRUNED) >= 5
-    kinds = {d.kind for c in done.written for d in c.decisions}
-    assert ("promote" in kinds) == (isinstance(pruner, dict) and pruner["kind"] == "promotion")

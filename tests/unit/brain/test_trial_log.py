@@ -1,7 +1,5 @@
 """What the brain writes down about a trial, and what it does not write again."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -20,7 +20,7 @@ from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.on_ray import StudyRun
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget

@@ -13,8 +13,7 @@ import yaml
 
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.running.creation.environment import environment
-from hpsearch.running.creation.study import create_study
+from hpsearch.running.creation.study import create_study, environment
 from hpsearch.running.driver.loop import Driver
 from hpsearch.running.study_run.brain import build_study
 from hpsearch.running.study_run.workers import worker_config

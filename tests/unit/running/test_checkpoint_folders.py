@@ -1,8 +1,6 @@
 """Whose checkpoints a folder holds: studies that share one, studies of earlier versions, and
 folders that are moved."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reading recorded curves: what a table must have, and what its mistakes are called."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from hpsearch.errors import DataError
 from hpsearch.simulation import running
 from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.models import StudySpec
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, search_by, spec_with
 from trials.contract import Diverged
 
 SPACE = {
@@ -28,7 +26,7 @@ SPACE = {
 
 @pytest.fixture
 def spec() -> StudySpec:
-    return spec_with(space=SPACE, budget={"trials": 3, "per_trial": {"epochs": 2}})
+    return spec_with(space=SPACE, budget=budget_of(3, 2))
 
 
 def rows(lr: float, *losses: float | None, **more: Any) -> list[dict[str, Any]]:
@@ -123,7 +121,7 @@ def test_runs_with_equal_parameters_are_seeds_of_one_configuration(
 
 def test_a_parameter_named_seed_is_a_parameter(tmp_path: Path) -> None:
     space = {**SPACE, "seed": {"type": "int", "low": 0, "high": 9}}
-    spec = spec_with(space=space, budget={"trials": 3, "per_trial": {"epochs": 2}})
+    spec = spec_with(space=space, budget=budget_of(3, 2))
     table = rows(0.1, 3.0, 2.0, seed=1) + rows(0.1, 4.0, 3.0, seed=2, trial=2)
     found = load_curves(written(tmp_path, table), spec)
     assert [len(runs) for runs in found.curves.runs] == [1, 1]
@@ -168,10 +166,7 @@ def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        (
-            [row | {"lr": "high"} for row in rows(0.1, 1.0, 1.0)],
-            r"lr is 'high', not a number",
-        ),
+        ([row | {"lr": "high"} for row in rows(0.1, 1.0, 1.0)], r"lr is 'high', not a number"),
         (
             [{"trial": 0, "lr": 0.1, "lora": True, "rank": 1, "epochs": 1}],
             r"no column metrics.loss or loss\n.*known are epochs",
@@ -197,10 +192,7 @@ def test_the_columns_of_an_export_are_understood(tmp_path: Path, spec: StudySpec
             rows(0.1, 3.0) + rows(0.2, None, None),
             r"no configuration is recorded up to the trial budget",
         ),
-        (
-            [row | {"loss": "low"} for row in rows(0.1, 1.0)],
-            r"loss: .*'low'",
-        ),
+        ([row | {"loss": "low"} for row in rows(0.1, 1.0)], r"loss: .*'low'"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(
@@ -235,7 +227,7 @@ def test_an_exported_confirmation_is_a_second_seed(
 ) -> None:
     storage = f"sqlite:///{tmp_path}/study.db"
     monkeypatch.setattr(running, "IN_MEMORY", storage)
-    search = {"sampler": "random", "pruner": "none", "confirm": {"top": 2, "seeds": 2}}
+    search = search_by("random", "none", confirm={"top": 2, "seeds": 2})
     spec = spec_with(search=search)
     trials = running.simulate(spec, NoisyBowl(), workers=2).trials
     repeats = [trial for trial in trials if trial.repeats is not None]

@@ -1,7 +1,5 @@
 """Recorded curves: what stands for a proposal, and what it measures on its way."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,15 +1,13 @@
 """A whole study on the virtual clock, through the real driver and a database in memory."""
 
-from __future__ import annotations
-
 from hpsearch.brain.study import Study
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyState
 from hpsearch.simulation.running import simulate
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, search_by, spec_with
 
-PROMOTION = {"sampler": "random", "pruner": "promotion"}
+PROMOTION = search_by(pruner="promotion")
 
 
 def story(history: History) -> list[tuple[object, ...]]:
@@ -36,14 +34,12 @@ def test_more_workers_take_less_time_for_the_same_work() -> None:
 
 
 def test_wall_clock_ends_it_to_the_second() -> None:
-    spec = spec_with(
-        budget={"wall_clock": 40, "per_trial": {"epochs": 9}}, search={"pruner": "none"}
-    )
+    spec = spec_with(budget=budget_of(wall_clock=40), search={"pruner": "none"})
     assert simulate(spec, Bowl(), 2).study.active_seconds == 40  # within the first two trials
 
 
 def test_it_ends_before_where_too_little_is_left_for_a_trial_that_could_win() -> None:
-    spec = spec_with(budget={"wall_clock": 250, "per_trial": {"epochs": 9}})
+    spec = spec_with(budget=budget_of(wall_clock=250))
     assert 200 < simulate(spec, Bowl(), 2).study.active_seconds <= 250
 
 

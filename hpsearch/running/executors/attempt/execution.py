@@ -1,36 +1,24 @@
 """One attempt on a worker: its beginning, its training from level to level, and its end."""
 
-from __future__ import annotations
-
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.running.executors import worker_process
-from hpsearch.running.executors.attempt.control import Control
 from hpsearch.running.executors.attempt.thinning import Thinning
-from hpsearch.running.executors.attempt.worker_state import WorkerState
+from hpsearch.running.executors.worker_config import WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.manifests import CheckpointError
 from trials.checkpoints.trimming import held
-from trials.contract import (
-    Finding,
-    Held,
-    Note,
-    Pruned,
-    Question,
-    Ranks,
-    Report,
-    Setup,
-    Severity,
-)
+from trials.contract import Finding, Held, Note, Pruned, Question, Ranks, Report, Setup, Severity
 from trials.foreign import text_of
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
@@ -43,6 +31,50 @@ Ending = ev.Finished | ev.Stopped | ev.Failed
 Message = ev.Reported | ev.Asked | ev.Noted  # what an attempt says while it trains
 
 log = logging.getLogger("hpsearch")
+
+
+@dataclass
+class Control:
+    """The orders of the command thread to the training thread about one attempt."""
+
+    until: float
+    ordered: float = field(default_factory=time.monotonic)
+    """The time at which the attempt was ordered, by the monotonic clock."""
+    deadline: float | None = None
+    stop: bool = False
+    save: bool = False
+    retired: bool = False  # true if the whole process is to end
+    signalled: bool = False  # true if that is by a SIGTERM
+    recorded: float = 0.0  # up to which resource its reports are in the database
+    given: dict[str, Any] = field(default_factory=dict)
+    """The parameters that it has asked for, as far as they are known."""
+    changed: threading.Event = field(default_factory=threading.Event)
+
+    def limit(self, seconds: float | None) -> None:
+        """Let the attempt train for so many seconds from now on; None for no limit."""
+        if seconds is not None:
+            self.deadline = time.monotonic() + seconds
+
+    def interrupts(self) -> bool:
+        """True if training should return now; asked after every step."""
+        return self.stop or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def wait_to_advance(self, resource: float) -> None:
+        """Wait at a level until the attempt may train beyond it, or must stop."""
+        self._wait(lambda: self.until > resource)
+
+    def wait_for_value(self, name: str) -> None:
+        """Wait until a parameter has its value, or the attempt must stop."""
+        self._wait(lambda: name in self.given)
+
+    def _wait(self, may_go_on: Callable[[], bool]) -> None:
+        began = time.monotonic()
+        while not may_go_on() and not self.stop:
+            self.changed.wait()
+            self.changed.clear()
+        waited_s = time.monotonic() - began
+        if self.deadline is not None:
+            self.deadline += waited_s
 
 
 class Execution:
@@ -194,7 +226,7 @@ class Execution:
                 break  # interrupted between reports
             if last.resource >= total:
                 control.until = math.inf  # its last report is made: let it end by itself
-            control.wait_for_word(last.resource)
+            control.wait_to_advance(last.resource)
         if not control.stop:
             return self._timed_out()
         return self._stopped(runner, checkpoint)
@@ -231,8 +263,8 @@ class Execution:
 
     def _note(self, note: Note) -> None:
         self._send_rest()  # the note may add to the last one
-        told = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
-        self._said(told, False)
+        noted = ev.Noted(*self._key, note.attributes, note.constraints, note.metrics, note.kept)
+        self._said(noted, False)
 
     def _finished(self, runner: Runner, why: str) -> ev.Finished:
         best = runner.best

@@ -1,7 +1,5 @@
 """The reports of an attempt that are recorded, where it makes very many."""
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_right
 from collections.abc import Callable
@@ -9,8 +7,7 @@ from collections.abc import Callable
 from hpsearch.domain import events as ev
 from trials.contract import Budget, Finding, Severity
 
-MOST = 1000
-"""An attempt's reports are all recorded up to this number."""
+MOST = 1000  # an attempt's reports are all recorded up to this number
 SILENT_S = 5.0
 """After so many seconds without a recorded report, the next one is recorded in any case: others see
 that the attempt goes on, and its earlier checkpoints may go."""

@@ -1,7 +1,5 @@
 """A check of the address of a Ray cluster. Ray itself would wait for minutes."""
 
-from __future__ import annotations
-
 import socket
 from urllib.parse import urlsplit
 

@@ -1,18 +1,13 @@
-"""Kills what a process has started, once that process has ended.
+"""Kills what a process has started, once that process has ended, whatever has ended it.
 
     python -I -S guardian.py PROCESS MARK GROUP
 
-It outlives the process, whatever ends that one. What the process has started is known by a mark in
-its environment, which the programs that it starts have inherited, and by its process group, which
-is killed if GROUP is not 0.
-
-A Ray kills its own processes, but not an agent of a node that was just about to begin: without its
-raylet, that one waits for a head which is gone, and no mark is left in it.
+What the process has started is known by a mark in its environment, which the programs that it
+starts have inherited, and by its process group, which is killed if GROUP is not 0. An agent of a
+Ray node that was just about to begin has no mark left in it: without its raylet it is killed too.
 
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """
-
-from __future__ import annotations
 
 import os
 import select
@@ -24,10 +19,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-PAUSE_S = 0.05
-"""Between two looks."""
-LOOKS = 20
-"""Nothing may be found for so many looks, until the guardian takes it that all has ended."""
+PAUSE_S = 0.05  # between two looks
+LOOKS = 20  # nothing may be found for so many looks, until the guardian takes it that all has ended
 
 
 def guard(name: str, *, group: bool) -> str:
@@ -80,7 +73,6 @@ def _is_ours(process: str, mark: bytes, group: int) -> bool:
 
 
 def _facts(process: str) -> tuple[str, int, int]:
-    """The state of a process, its parent and its process group."""
     text = Path("/proc", process, "stat").read_text("utf-8", "replace")
     state, parent, group = text.rpartition(")")[2].split()[:3]
     return state, int(parent), int(group)

@@ -6,8 +6,6 @@ too long ends in order, and its study can be resumed. Trials continue meanwhile:
 driver do not need the head to talk to each other.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import logging
@@ -22,6 +20,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from hpsearch.errors import Unreachable
+
 # What newer versions of Ray do; silences a warning.
 os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -35,7 +35,7 @@ from ray._private.state import state
 from ray.exceptions import RayError
 from ray.util.placement_group import PlacementGroup, placement_group_table
 
-from hpsearch.errors import ClusterLost, Unreachable
+from hpsearch.errors import ClusterLost
 from hpsearch.running.executors.cluster.address import refuse_unreachable
 from hpsearch.running.executors.cluster.guardian import PAUSE_S, end_all, guard
 from hpsearch.running.executors.cluster.ray_thread import RayThread
@@ -51,8 +51,7 @@ a warning is logged."""
 START_S = 120.0  # how long joining a cluster, or starting one, may take
 GOODBYE_S = 10.0  # how long leaving it may take
 
-SLOW_START = "timed out during startup"
-"""In Ray's error where this machine has too much else to do."""
+SLOW_START = "timed out during startup"  # in Ray's error where this machine has too much else to do
 
 SAVED = "everything up to the last reports is saved"
 
@@ -169,7 +168,6 @@ def _without_secrets() -> Iterator[None]:
 
 
 def _leave(thread: RayThread, mark: str | None) -> None:
-    """Leave the cluster, and end it if it is this process's own."""
     try:
         # A start that was given up is not waited for; it is left once it has come back.
         thread.call(ray.shutdown, 0.0 if thread.is_stuck else GOODBYE_S)
@@ -200,9 +198,9 @@ class HeadNode:
         self._patience_s = patience_s
         self._own = ray.get_runtime_context().get_node_id()
         self.awaited: dict[str, PlacementGroup] = {}
-        """Rooms of which `placed` is to tell whether they have their place, by name."""
+        """Placement groups of which `placed` is to say if they have their place, by name."""
         self.placed: frozenset[str] = frozenset()
-        """The names of the rooms that have their place on a node."""
+        """The names of the placement groups that have their place on a node."""
         self.avoided: dict[str, float] = {}
         """Until when each node is set aside, by its id and the monotonic clock."""
         self.exchange: Callable[[], None] = lambda: None
@@ -217,9 +215,9 @@ class HeadNode:
     def _follow(self) -> None:
         while not self._closed.is_set():
             try:
-                # In this order: what a room with a place takes is not counted as free.
-                rooms = list(self.awaited.items())
-                placed = frozenset(name for name, room in rooms if _is_placed(room))
+                # In this order: what a group with a place takes is not counted as free.
+                groups = list(self.awaited.items())
+                placed = frozenset(name for name, group in groups if _is_placed(group))
                 nodes = _ask()
                 self.exchange()
             except RayError as error:
@@ -350,5 +348,5 @@ def ask_head(
         return None
 
 
-def _is_placed(room: PlacementGroup) -> bool:
-    return bool(placement_group_table(room).get("state") == "CREATED")
+def _is_placed(group: PlacementGroup) -> bool:
+    return bool(placement_group_table(group).get("state") == "CREATED")

@@ -5,8 +5,6 @@ meanwhile. So the main thread hands its calls to another one. That one lives for
 Linux ends the processes of a Ray together with the thread that has started them.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time
@@ -17,8 +15,7 @@ from typing import Any, TypeVar
 
 from hpsearch.errors import ClusterLost
 
-LOOK_S = 1.0
-"""How often a waiting thread looks whether it is to wait on."""
+LOOK_S = 1.0  # how often a waiting thread looks whether it is to wait on
 
 T = TypeVar("T")
 

@@ -1,7 +1,5 @@
 """Trainables of Ray Tune as tasks: driven, paused, continued and refused as a study does it."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,8 +1,6 @@
 """The loop: what is decided is on record before it is ordered, and a driver that lost its study
 writes nothing."""
 
-from __future__ import annotations
-
 import itertools
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -23,13 +21,13 @@ from hpsearch.running.creation.study import create_study
 from hpsearch.running.driver.journal import Journal
 from hpsearch.running.driver.loop import Driver, SteadyClock
 from hpsearch.running.study_run.brain import build_study
-from hpsearch.simulation.executor import SimulatedExecutor
+from hpsearch.simulation.running import SimulatedExecutor
 from hpsearch.store.leases import Lease
 from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from support.running.leases import let_pass
-from support.studies.small import Bowl, spec_with
+from support.studies.small import Bowl, budget_of, spec_with
 
 START = 1_000_000.0
 
@@ -82,7 +80,7 @@ class Witness(SimulatedExecutor):
 
 @pytest.fixture
 def spec() -> StudySpec:
-    return spec_with(budget={"trials": 12, "per_trial": {"epochs": 9}})
+    return spec_with(budget=budget_of(12))
 
 
 @pytest.fixture
@@ -391,10 +389,10 @@ def test_a_signal_that_reaches_the_workers_before_the_driver_knows_of_it_costs_n
 
     def signalled(timeout_s: float) -> list[ev.Event]:
         events = poll(timeout_s)
-        if not driver.study.live:
+        if not driver.study.running:
             return events
         driver.request_stop()
-        keys = [(live.attempt.trial, live.attempt.number) for live in driver.study.live.values()]
+        keys = [(live.attempt.trial, live.attempt.number) for live in driver.study.running.values()]
         return [*events, *(ev.Stopped(*key, why="SIGTERM", signalled=True) for key in keys)]
 
     executor.poll = signalled  # type: ignore[method-assign]

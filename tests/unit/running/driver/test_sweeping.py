@@ -1,8 +1,6 @@
 """What a trial has on the disk while it trains, waits and continues, and when it has ended; and who
 dies on the way."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -38,7 +36,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
 from support.files.checkpoints import saved, three_saved
 from support.running.local_executor import LocalExecutor
-from support.studies.small import brain, spec_with
+from support.studies.small import brain, budget_of, search_by, spec_with
 from trials import tasks
 from trials.checkpoints.checkpoint_folder import CheckpointFolder
 from trials.checkpoints.checkpoints import Checkpoints
@@ -92,7 +90,7 @@ def spec_in(folder: Path, **changes: Any) -> StudySpec:
         "settings": {"schedule": "cosine", "warmup": 0.2, "batch_size": 24},
         "space": {"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-3, "log": True}},
         "objective": {"metric": "learning_rate", "direction": "maximize"},
-        "budget": {"trials": 3, "per_trial": {"epochs": 9}},
+        "budget": budget_of(3),
         "search": {"sampler": "random"},
         "resources": {"gpu": 0},
     }
@@ -171,7 +169,7 @@ def test_a_trial_that_waits_keeps_its_state_and_its_best_weights_and_one_that_en
     folder: Path,
 ) -> None:
     checkpoints = folder / "checkpoints"
-    study = ByHand(spec_in(folder, budget={"trials": 4, "per_trial": {"epochs": 9}}), checkpoints)
+    study = ByHand(spec_in(folder, budget=budget_of(4)), checkpoints)
 
     first = study.until(lambda trial: trial.state is State.PAUSED)
     assert on_disk(first, checkpoints) == {name_of(first.checkpoint): WHOLE}
@@ -228,7 +226,7 @@ def test_a_trial_that_trains_keeps_the_newest_whole_and_of_the_best_before_them_
 def test_a_trial_that_a_pruner_stops_keeps_the_weights_of_its_best_report(folder: Path) -> None:
     checkpoints = folder / "checkpoints"
     pruner = {"kind": "threshold", "upper": 0.0, "n_warmup_steps": 4}
-    study = ByHand(spec_in(folder, search={"sampler": "random", "pruner": pruner}), checkpoints)
+    study = ByHand(spec_in(folder, search=search_by(pruner=pruner)), checkpoints)
     pruned = study.until(lambda trial: trial.state is State.PRUNED and not held(study.study, trial))
     assert 4.0 <= pruned.resource < 9.0
     assert on_disk(pruned, checkpoints) == {"step-6": WEIGHTS}
@@ -261,8 +259,8 @@ def test_of_a_training_function_the_best_checkpoint_stays_as_it_was_written(fold
         task={"kind": "slim_task:train"},
         settings={},
         objective={"metric": "accuracy", "direction": "maximize"},
-        budget={"trials": 1, "per_trial": {"epochs": 4}},
-        search={"sampler": "random", "pruner": "none"},
+        budget=budget_of(1, 4),
+        search=search_by(),
     )
     checkpoints = folder / "checkpoints"
     study = ByHand(spec, checkpoints)
@@ -449,7 +447,7 @@ def test_a_study_that_is_given_more_goes_on_from_what_its_waiting_trials_kept(
     spec, checkpoints = spec_in(folder), folder / "checkpoints"
     history = create_study(store, spec, checkpoints)
     drive(store, spec, history, checkpoints)
-    reopened = spec_in(folder, budget={"trials": 6, "per_trial": {"epochs": 9}})
+    reopened = spec_in(folder, budget=budget_of(6))
     drive(store, reopened, store.load(spec.study), checkpoints)
     loaded = store.load(spec.study).trials
     assert unusable(store) == []

@@ -1,7 +1,5 @@
 """Ray's own limit for a head that is gone, which it reads once, on import."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -21,10 +19,6 @@ print(os.environ["{NAME}"])
 def test_the_limit_of_ray_is_set_before_ray_is_imported() -> None:
     environment = {name: value for name, value in os.environ.items() if name != NAME}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
     )
     assert int(done.stdout) > 3600

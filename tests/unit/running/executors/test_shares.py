@@ -1,7 +1,5 @@
 """Studies on one cluster have slots in proportion to their priorities."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hpsearch.running.executors.shares import ClusterPart, fair

@@ -1,7 +1,5 @@
 """A worker without a cluster: what it reports, and where its checkpoints go."""
 
-from __future__ import annotations
-
 import sys
 import time
 import types
@@ -39,8 +37,9 @@ def train(params, trial):
 
 
 def worker_of(
-    folder: Path, checkpoints: str, device: str = "cpu", task: str = TASK, share: float = 1.0
+    folder: Path, checkpoints: str = "", device: str = "cpu", task: str = TASK, share: float = 1.0
 ) -> Worker:
+    checkpoints = checkpoints or f"{folder}/checkpoints"
     module = f"plain_task_{zlib.crc32(task.encode())}"
     (folder / f"{module}.py").write_text(task)
     budget = Budget(Unit.EPOCHS, 4.0, (1.0, 2.0, 3.0, 4.0))
@@ -48,6 +47,17 @@ def worker_of(
     kind = {"kind": f"{module}:train"}
     config = WorkerConfig(kind, str(folder), {}, budget, checkpoints, prepares=False, goal=goal)
     return Worker(config, fetch=lambda data: data, device=device, share=share)
+
+
+def launched(worker: Worker, trial: int = 7, attempt: int = 1, **order: Any) -> Worker:
+    """A worker with an order to train a trial to its end, or as the order says."""
+    given = {"params": {}, "seed": 1, "until": 4.0, **order}
+    worker.launch(ev.Launch(trial, attempt, "w0", **given), None)
+    return worker
+
+
+def events_of(events: list[Any], kind: type) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
 
 
 def events_until(worker: Worker, kind: type) -> list[Any]:
@@ -63,20 +73,16 @@ def events_until(worker: Worker, kind: type) -> list[Any]:
 
 def test_checkpoints_go_to_a_url_and_another_worker_continues_from_there(tmp_path: Path) -> None:
     url = f"memory://{uuid.uuid4().hex}"
-    first = worker_of(tmp_path, url)
-    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
-    reports = [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+    first = launched(worker_of(tmp_path, url), until=2.0)
+    reports = events_of(events_until(first, ev.Reported), ev.Reported)
     while reports[-1].resource < 2.0:
-        reports += [e for e in events_until(first, ev.Reported) if isinstance(e, ev.Reported)]
+        reports += events_of(events_until(first, ev.Reported), ev.Reported)
     assert reports[-1].checkpoint == f"{url}/trial-00007/epoch-2"
     first.stop(ev.Stop(7, 1))
     events_until(first, ev.Stopped)
-    second = worker_of(tmp_path, url)
-    second.launch(
-        ev.Launch(7, 2, "w1", {}, seed=1, until=4.0, resume_from=reports[-1].checkpoint), None
-    )
+    second = launched(worker_of(tmp_path, url), 7, 2, resume_from=reports[-1].checkpoint)
     again = events_until(second, ev.Finished)
-    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [3.0, 4.0]
+    assert [event.resource for event in events_of(again, ev.Reported)] == [3.0, 4.0]
 
 
 def test_a_store_that_does_not_tell_sizes_fails_no_trial(
@@ -86,33 +92,25 @@ def test_a_store_that_does_not_tell_sizes_fails_no_trial(
         raise RuntimeError("listing is not allowed")
 
     monkeypatch.setattr(StoreFolder, "sizes", refuse)
-    worker = worker_of(tmp_path, f"memory://{uuid.uuid4().hex}")
-    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    worker = launched(worker_of(tmp_path, f"memory://{uuid.uuid4().hex}"))
     finished = events_until(worker, ev.Finished)[-1]
     assert finished.checkpoint.endswith("epoch-4")
     assert finished.held is None
 
 
 def test_a_trial_whose_checkpoints_are_all_damaged_starts_afresh(tmp_path: Path) -> None:
-    first = worker_of(tmp_path, str(tmp_path / "checkpoints"))
-    first.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    first = launched(worker_of(tmp_path))
     events_until(first, ev.Finished)
     for saved in (tmp_path / "checkpoints" / "trial-00007").glob("epoch-*/epoch"):
         saved.write_text("damaged")
     source = str(tmp_path / "checkpoints" / "trial-00007" / "epoch-4")
-    first.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, resume_from=source), None)
+    launched(first, 7, 2, resume_from=source)
     again = events_until(first, ev.Finished)
-    assert [event.resource for event in again if isinstance(event, ev.Reported)] == [
-        1.0,
-        2.0,
-        3.0,
-        4.0,
-    ]
+    assert [event.resource for event in events_of(again, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
-    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    worker = launched(worker_of(tmp_path), until=2.0)
     began, reported = events_until(worker, ev.Reported)[:2]
     assert isinstance(began, ev.Began)
     assert began.arithmetic["threads"] == 1
@@ -122,44 +120,20 @@ def test_a_worker_says_how_it_computes_with_its_first_report(tmp_path: Path) -> 
 def test_a_trial_that_is_continued_elsewhere_keeps_its_threads_and_says_what_else_changed(
     tmp_path: Path,
 ) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
+    worker = worker_of(tmp_path)
     elsewhere = {"threads": 2, "device": "an abacus"}
-    worker.launch(ev.Launch(7, 2, "w0", {}, seed=1, until=4.0, arithmetic=elsewhere), None)
+    launched(worker, 7, 2, arithmetic=elsewhere)
     events = events_until(worker, ev.Finished)
-    (began,) = (event for event in events if isinstance(event, ev.Began))
+    (began,) = events_of(events, ev.Began)
     assert began.arithmetic["threads"] == 2
-    (finding,) = next(event for event in events if isinstance(event, ev.Finished)).findings
+    (finding,) = events_of(events, ev.Finished)[0].findings
     assert finding.name == "arithmetic_changed"
     assert finding.evidence.endswith("instead of an abacus")
-    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=4.0), None)
+    launched(worker, 8)
     events = events_until(worker, ev.Finished)
-    (began,) = (event for event in events if isinstance(event, ev.Began))
+    (began,) = events_of(events, ev.Began)
     assert began.arithmetic["threads"] == 1, "a trial that begins has those of its study"
-    assert not next(event for event in events if isinstance(event, ev.Finished)).findings
-
-
-IMPROVING = """
-def train(params, trial):
-    start = int((trial.checkpoint / "epoch").read_text()) if trial.checkpoint else 0
-    for epoch in range(start + 1, 5):
-        with trial.save() as folder:
-            (folder / "epoch").write_text(str(epoch))
-        trial.report(epoch, {"loss": abs(epoch - 2)})
-"""
-
-
-def trained(tmp_path: Path, folder: Path, until: float, source: str | None = None) -> str:
-    """The checkpoint of a report of a trial that is best at 2."""
-    worker = worker_of(tmp_path, str(folder), task=IMPROVING)
-    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=until, resume_from=source), None)
-    reports: list[Any] = []
-    while not reports or reports[-1].resource < until:
-        reports += [
-            event for event in events_until(worker, ev.Reported) if isinstance(event, ev.Reported)
-        ]
-    worker.stop(ev.Stop(7, 1))
-    events_until(worker, ev.Stopped)
-    return str(reports[-1].checkpoint)
+    assert not events_of(events, ev.Finished)[0].findings
 
 
 class MoodyStore(MemoryFileSystem):
@@ -180,21 +154,19 @@ class MoodyStore(MemoryFileSystem):
 def test_a_store_that_cannot_tell_what_it_holds_fails_no_trial(tmp_path: Path) -> None:
     fsspec.register_implementation("moody", MoodyStore, clobber=True)
     url = f"moody://{uuid.uuid4().hex}"
-    worker = worker_of(tmp_path, url)
-    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=4.0), None)
+    worker = launched(worker_of(tmp_path, url))
     events = events_until(worker, ev.Finished)
-    assert [event.held for event in events if isinstance(event, ev.Reported)] == [None] * 4
+    assert [event.held for event in events_of(events, ev.Reported)] == [None] * 4
     folder_at(url).strip("trial-00007", ["last"])
 
 
 def test_a_worker_that_is_told_to_end_saves_and_takes_nothing_more(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
-    worker.launch(ev.Launch(7, 1, "w0", {}, seed=1, until=2.0), None)
+    worker = launched(worker_of(tmp_path), until=2.0)
     events_until(worker, ev.Reported)
     worker.retire()
     events = events_until(worker, ev.Stopped)
     assert events[-1] == ReplaceWorker(RETIRED)
-    worker.launch(ev.Launch(8, 1, "w0", {}, seed=1, until=2.0), None)
+    launched(worker, 8, until=2.0)
     assert events_until(worker, ev.Stopped)[-2:] == [
         ev.Stopped(8, 1, why=RETIRED),
         ReplaceWorker(RETIRED),
@@ -209,15 +181,13 @@ def test_memory_that_stays_behind_is_told_together_with_the_end(
 ) -> None:
     readings = iter([10 << 30, (10 << 30) + left])
     monkeypatch.setattr(worker_module, "allocated_bytes", lambda device: next(readings))
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0")
-    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    worker = launched(worker_of(tmp_path, device="cuda:0"), 0)
     events = events_until(worker, ev.Finished)
     assert any(isinstance(event, ReplaceWorker) for event in events) == unfit
 
 
 def test_a_worker_without_a_gpu_has_nothing_to_compare(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
-    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    worker = launched(worker_of(tmp_path), 0)
     assert not any(isinstance(event, ReplaceWorker) for event in events_until(worker, ev.Finished))
 
 
@@ -238,8 +208,7 @@ def test_waiting_for_word_takes_none_of_a_trials_time(
 ) -> None:
     now = [1000.0]
     monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"))
-    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=2.0, time_limit_s=60.0), None)
+    worker = launched(worker_of(tmp_path), 0, until=2.0, time_limit_s=60.0)
     control = worker._controls[0, 1]
     events = events_until(worker, ev.Reported)
     while not waits(control):
@@ -247,12 +216,7 @@ def test_waiting_for_word_takes_none_of_a_trials_time(
     now[0] += 5000.0  # its driver waits for a database
     worker.advance(ev.Advance(0, 1, 4.0))
     events += events_until(worker, ev.Finished)
-    assert [event.resource for event in events if isinstance(event, ev.Reported)] == [
-        1.0,
-        2.0,
-        3.0,
-        4.0,
-    ]
+    assert [event.resource for event in events_of(events, ev.Reported)] == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
@@ -266,8 +230,7 @@ def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
     )
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
     monkeypatch.setattr(memory, "_shares", {})
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), device="cuda:0", share=0.25)
-    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=4.0), None)
+    worker = launched(worker_of(tmp_path, device="cuda:0", share=0.25), 0)
     events_until(worker, ev.Finished)
     assert kept == [(3.5 / 16, "cuda:0")]
 
@@ -285,12 +248,12 @@ def train(params, trial):
 
 
 def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=SLOW_TO_IMPORT)
+    worker = worker_of(tmp_path, task=SLOW_TO_IMPORT)
     start_ups = []
     for trial in range(1, 5):
-        worker.launch(ev.Launch(trial, 1, "w0", {}, seed=1, until=4.0), None)
+        launched(worker, trial)
         events = events_until(worker, ev.Finished)
-        (began,) = (event for event in events if isinstance(event, ev.Began))
+        (began,) = events_of(events, ev.Began)
         assert began.start_up_s is not None
         start_ups.append(began.start_up_s)
     cold, *warm = start_ups
@@ -299,10 +262,9 @@ def test_a_worker_says_how_long_it_took_to_start_and_less_once_it_is_warm(tmp_pa
 
 
 def test_an_attempt_that_fails_before_it_can_train_has_no_start_up(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task="raise RuntimeError('no')")
-    worker.launch(ev.Launch(1, 1, "w0", {}, seed=1, until=4.0), None)
+    worker = launched(worker_of(tmp_path, task="raise RuntimeError('no')"), 1)
     events = events_until(worker, ev.Failed)
-    assert [event.start_up_s for event in events if isinstance(event, ev.Began)] in ([], [None])
+    assert [event.start_up_s for event in events_of(events, ev.Began)] in ([], [None])
 
 
 HOSTILE = """
@@ -344,11 +306,11 @@ def train(params, trial):
 def test_an_error_whose_text_cannot_be_had_or_is_endless_fails_its_trial_alone(
     tmp_path: Path,
 ) -> None:
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=HOSTILE)
+    worker = worker_of(tmp_path, task=HOSTILE)
     for number, error in enumerate(
         ("mute", "hidden", "chained", "long", "name", "metric", "sys.exit")
     ):
-        worker.launch(ev.Launch(number, 1, "w0", {"error": error}, seed=1, until=4.0), None)
+        launched(worker, number, params={"error": error})
         failed = events_until(worker, ev.Failed)[-1]
         assert failed.kind is ErrorKind.ERROR
         assert 0 < len(failed.text) < 3_000, error
@@ -373,8 +335,7 @@ def test_what_stays_behind_a_stopped_trial_may_raise_anything(
             raise Mute
 """,
     )
-    worker = worker_of(tmp_path, str(tmp_path / "checkpoints"), task=task)
-    worker.launch(ev.Launch(0, 1, "w0", {}, seed=1, until=1.0), None)
+    worker = launched(worker_of(tmp_path, task=task), 0, until=1.0)
     events_until(worker, ev.Reported)
     worker.stop(ev.Stop(0, 1))
     assert isinstance(events_until(worker, ev.Stopped)[-1], ev.Stopped)

@@ -1,7 +1,5 @@
 """Parameters that never reach a program, as `hpsearch check` finds them, in every kind of task."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Patterns that are proposed for the lines of a program whose reports are not known."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 

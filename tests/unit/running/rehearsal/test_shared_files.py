@@ -1,7 +1,5 @@
 """Files that a trial writes where all trials of its study do, as `hpsearch check` finds them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

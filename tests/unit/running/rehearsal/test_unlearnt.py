@@ -1,14 +1,12 @@
 """A first report that shows that nothing is learnt yet, where trials are compared by it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
 from hpsearch.running.rehearsal.unlearnt import remarks
 from hpsearch.study_file.levels import rung_levels
-from support.studies.small import spec_with
+from support.studies.small import budget_of, spec_with
 
 PROMOTION = {"pruner": {"kind": "promotion", "first_rung": 1}}
 GUESSED = {"accuracy": 0.5, "loss": 0.694}
@@ -70,5 +68,5 @@ def test_where_no_rung_is_above_no_pruner_is_what_to_write() -> None:
 
 def test_what_is_written_instead_compares_later() -> None:
     search = {"pruner": {"kind": "promotion", "first_rung": 3}}
-    spec = spec_with(search=search, budget={"trials": 9, "per_trial": {"epochs": 9}})
+    spec = spec_with(search=search, budget=budget_of(9))
     assert rung_levels(spec)[0] > 1

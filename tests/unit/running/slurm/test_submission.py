@@ -1,7 +1,5 @@
 """The files of a study, and the calls of sbatch, by a program that writes down its arguments."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess
@@ -10,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch.errors import Unreachable, UserError
-from hpsearch.running.slurm.commands import queued
-from hpsearch.running.slurm.script import StudyJob
-from hpsearch.running.slurm.submission import submit
+from hpsearch.running.slurm.submission import StudyJob, queued, submit
 
 SBATCH = """
 echo "$*" >> {folder}/calls

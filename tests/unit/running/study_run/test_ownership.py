@@ -1,7 +1,5 @@
 """The owner of a study, and requests that come as it takes the study over."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The configuration of workers, from a study file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpsearch.running.study_run.workers import worker_config

@@ -1,7 +1,5 @@
 """A tracker is told all that was committed, each point once, whoever is killed in between."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

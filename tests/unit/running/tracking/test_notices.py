@@ -1,7 +1,5 @@
 """Notices: which there are, how few, to whom, and with no secret in any message."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading
@@ -18,11 +16,9 @@ from hpsearch.brain.requests import INTERRUPTED
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Outcome, StudyRecord, StudyState
 from hpsearch.errors import ClusterLost, UserError
-from hpsearch.running.tracking import delivery
-from hpsearch.running.tracking.delivery import notifying, recipient_of
-from hpsearch.running.tracking.notices import GATHER_S, Notices
+from hpsearch.running.tracking.notices import GATHER_S, Notices, notifying, recipient_of
 from support.patience import PATIENCE_S
-from support.studies.small import Simulation, spec_with
+from support.studies.small import Simulation, budget_of, spec_with
 
 
 @dataclass
@@ -43,7 +39,7 @@ class Told:
 
 def drive(told: Told, **options: Any) -> Simulation:
     """Drive a study, watched as by its driver; its last record is told too."""
-    simulation = Simulation(spec_with(budget={"trials": 20, "per_trial": {"epochs": 9}}), **options)
+    simulation = Simulation(spec_with(budget=budget_of(20)), **options)
     notices = Notices("plain", told.notices.append, told.clock)
     study = simulation.study
     while not study.finished:
@@ -191,12 +187,9 @@ def test_an_error_of_the_driver_is_told_and_raised(server: Server) -> None:
     "trouble", ["answers 500", "hangs", "is not there", "answers garbage", "answers without end"]
 )
 def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
-    trouble: str,
-    server: Server,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    trouble: str, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(delivery, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     server.status = 500 if trouble == "answers 500" else 200
     server.hangs = trouble == "hangs"
     garbage = {
@@ -218,8 +211,8 @@ def test_a_hook_that_does_not_work_is_told_of_once_and_without_its_secret(
 
 
 def test_nothing_waits_for_a_notice(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "TIMEOUT_S", 10 * PATIENCE_S)
-    monkeypatch.setattr(delivery, "END_S", PATIENCE_S)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 10 * PATIENCE_S)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.END_S", PATIENCE_S)
     server.hangs = True
     record = StudyRecord(1, "plain", "", state=StudyState.FINISHED, reason="done")
     with notifying("s", recipient_of(server.hook)) as notices:
@@ -246,7 +239,7 @@ def test_a_command_gets_json_on_its_input_and_the_event_in_its_environment(tmp_p
 def test_a_command_that_hangs_or_fails_is_told_of(
     command: str, words: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(delivery, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr("hpsearch.running.tracking.notices.TIMEOUT_S", 0.2)
     with (
         caplog.at_level(logging.WARNING, "hpsearch"),
         notifying("s", recipient_of(command)) as notices,

@@ -5,8 +5,6 @@ Each library here is a stand-in of some lines, found in place of the real one by
 process.
 """
 
-from __future__ import annotations
-
 import fcntl
 import logging
 import os

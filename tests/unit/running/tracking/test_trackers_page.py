@@ -1,7 +1,5 @@
 """docs/trackers.md: its study file is right, its options are those there are, its command runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -12,8 +10,7 @@ from typing import Any
 import pytest
 
 from hpsearch.domain.records import StudyRecord, StudyState
-from hpsearch.running.tracking.delivery import notifying, recipient_of
-from hpsearch.running.tracking.notices import Event
+from hpsearch.running.tracking.notices import Event, notifying, recipient_of
 from hpsearch.running.tracking.processes import DISTRIBUTIONS
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker

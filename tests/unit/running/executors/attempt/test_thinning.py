@@ -1,7 +1,5 @@
 """Attempts that make very many reports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is asked of the head of a cluster, which may never answer."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Processes end with the one that has started them, however that one ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Calls on the thread that uses Ray: waited for with a limit, by a thread that hears signals."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

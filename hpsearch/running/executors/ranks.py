@@ -1,4 +1,4 @@
-"""The ranks above 0 of a slot, seen from its worker, which is rank 0.
+"""Several processes for one trial: rank 0 is the worker of the slot, the others follow it.
 
 A rank that is lost takes its slot along: the worker asks to be replaced, which costs its attempt as
 any worker's end does, and the executor starts all ranks again. A rank that fails fails its attempt,
@@ -9,28 +9,38 @@ finds that on all ranks at once.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.running.executors.attempt.execution import Ending
-from hpsearch.running.executors.ranks.follower import VISIBLE, Process, this_process
+from hpsearch.running.executors import worker_process
+from hpsearch.running.executors.attempt.attempt_log import logged
+from hpsearch.running.executors.attempt.execution import Control, Ending, Execution
 from hpsearch.running.executors.worker import Worker
+from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
+from trials.checkpoints import folders
 from trials.foreign import line_of
 
+if TYPE_CHECKING:
+    from trials.devices.ranks import Meeting, Place
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
 
     from trials.contract import Ranks
     from trials.devices.ranks import Place
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
 
 END_S = 30.0
 """The seconds in which all ranks end after rank 0 has ended, or after their group broke. Ray needs
@@ -44,6 +54,83 @@ _CONSEQUENCE = re.compile(
     r"DistBackendError|DistNetworkError|DistStoreError|[Gg]loo|NCCL|raised on rank 0"
 )
 """Found in a failure that another rank has caused: the connection to it broke, or it was told."""
+
+
+class Process(NamedTuple):
+    """The process of a rank."""
+
+    node: str  # the id of its node
+    number: int
+    gpu: str  # the GPUs that it was given, as CUDA_VISIBLE_DEVICES has them; empty without any
+
+
+def this_process() -> Process:
+    """The process of this actor."""
+    node = ray.get_runtime_context().get_node_id()
+    has_gpu = bool(ray.get_gpu_ids())
+    return Process(node, os.getpid(), os.environ[VISIBLE] if has_gpu else "")
+
+
+class FollowerActor:
+    """The process of a rank above 0."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
+        self._place: Place | None = None
+        self._state: WorkerState | None = None
+        self._is_to_end = threading.Event()
+        worker_process.let_children_die_with_us()
+        worker_process.on_notice(self._is_to_end.set)
+
+    @ray.method(concurrency_group="command")
+    def hello(self) -> Process:
+        """Answer once the process is there."""
+        return this_process()
+
+    @ray.method(concurrency_group="command")
+    def take(self, place: Place, gpus: str) -> None:
+        """Take a place among the ranks. `gpus` are those of all ranks on this node, in their order:
+        libraries choose theirs by the local rank."""
+        device = "cpu"
+        if gpus:
+            os.environ[VISIBLE] = gpus
+            device = f"cuda:{place.local_rank}"
+        self._place = place
+        self._state = WorkerState(self._config, lambda box: ray.get(box[0]), device, share=1.0)
+
+    @ray.method(concurrency_group="life")
+    def live(self, seconds: float) -> bool:
+        """Answer after some seconds, as a sign of life; True at once if told to end (SIGTERM)."""
+        return self._is_to_end.wait(seconds)
+
+    @ray.method(concurrency_group="train")
+    def train(self, order: ev.Launch, data: Any, meeting: Meeting) -> Ending:
+        """Train an attempt until it ends here."""
+        from trials.devices.ranks import ConnectedRanks, connect
+
+        assert self._place is not None, "rank 0 has met this one"
+        assert self._state is not None
+        ranks = ConnectedRanks(self._place, meeting, connect(meeting))
+        control = Control(until=math.inf)
+        with self._printing(order):
+            execution = Execution(
+                self._state, order, control, lambda _: None, lambda *_: None, None, ranks
+            )
+            ending = execution.run(data)
+            if not isinstance(ending, ev.Failed):
+                ending = execution.settled(ending)
+            worker_process.end_those_left(execution.before)
+            return ending
+
+    @contextmanager
+    def _printing(self, order: ev.Launch) -> Iterator[None]:
+        """Print into the log of the attempt, which rank 0 has begun; not into one in a store."""
+        target = self._config.log(order.trial, order.attempt)
+        if folders.is_url(target):
+            yield
+            return
+        with logged(target, redirects=True):
+            yield
 
 
 class Followers:

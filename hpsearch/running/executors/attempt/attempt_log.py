@@ -1,20 +1,17 @@
 """The output of a worker while it trains an attempt, as the log of that attempt.
 
-A worker trains one attempt at a time, so its output is the attempt's. For that time, the process's
-own file descriptors 1 and 2 are the log itself: the process and everything that it starts, in any
-language, print there without help of this program, and the file of a killed process has all that it
-had printed. A pipe would keep the last lines from it, and would block a library that prints while
-it holds Python's lock.
-
-One thread of the process looks at the log's size now and then, and sends it to a store if it
-belongs there, or to the driver where this machine does not have the study's folder.
+For that time, the process's own file descriptors 1 and 2 are the log itself: the process and all
+that it starts, in any language, print there, and the file of a killed process has all that it had
+printed. A pipe would keep the last lines, and block a library that prints while it holds Python's
+lock. A thread looks at the log's size now and then, and sends it to a store if it belongs there, or
+to the driver where this machine does not have the study's folder.
 """
 
-from __future__ import annotations
-
 import ctypes
+import json
 import logging
 import os
+import platform
 import shutil
 import sys
 import tempfile
@@ -26,8 +23,11 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
+from hpsearch.domain import events as ev
+from hpsearch.running.executors.worker_config import WorkerConfig
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import EARLIER, LogFile
+from trials.descriptions.command import COMMAND
 
 LOOK_S = 0.2  # how often the size of a log is looked at
 SEND_S = 30.0  # how often a log that has grown is sent to the store that it belongs to
@@ -108,8 +108,6 @@ class AttemptLog:
 
 
 class _Watched:
-    """The open logs of this process, and the thread that looks at them."""
-
     def __init__(self) -> None:
         self._logs: set[AttemptLog] = set()
         self._lock = threading.Lock()
@@ -181,3 +179,42 @@ def _flush() -> None:
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     _libc.fflush(None)  # what libraries in C have printed
+
+
+def note_beginning(log: LogFile, order: ev.Launch, device: str) -> None:
+    """Note the place and the parameters of an attempt that begins."""
+    where = f"on {platform.node()}, {device}, process {os.getpid()}"
+    log.note(f"trial {order.trial}, attempt {order.attempt} begins {where}")
+    log.note(f"parameters: {json.dumps(dict(order.params), default=str)}")
+    if order.resume_from:
+        log.note(f"continues from {order.resume_from}")
+
+
+def note_end(
+    log: LogFile,
+    config: WorkerConfig,
+    reached: float | None,
+    ending: ev.Finished | ev.Stopped | ev.Failed,
+    left: str | None = None,
+) -> None:
+    """Note the end of an attempt, whose last report was at the resource `reached`, and what was
+    `left` of it. Only its study knows the reason of a stop."""
+    if left is not None:
+        log.note(left)
+    at = "before its first report"
+    if reached is not None:
+        at = f"after its report at {reached:g} {config.budget.unit.value}"
+    match ending:
+        case ev.Finished():
+            log.note(f"ended {at}: {ending.why}")
+        case ev.Stopped():
+            why = "" if ending.why is None else f", {ending.why}"
+            saved = "it has no checkpoint"
+            if ending.checkpoint is not None:
+                saved = f"its state is saved in {ending.checkpoint}"
+            log.note(f"told to stop {at}{why}; {saved}")
+        case ev.Failed():
+            # The last lines of a command are in its log already.
+            is_new = ending.details and config.task.get("kind") != COMMAND.kind
+            details = f"\n{ending.details.rstrip()}" if is_new else ""
+            log.note(f"failed {at}, {ending.kind.value}: {ending.text}{details}")

@@ -1,29 +1,23 @@
 """The race of the leading configurations, repeated until it is clear which one is best.
 
 The leaders are the first of the complete trials that have learnt something and may be the best
-(`ranking.contenders`). A trial that leads and is paused is first trained in full, which costs less
-than a repeat. Repeats train in full, on fresh seeds. The next repeat goes to the leader with the
-fewest that is still in the race. A leader is out once the probability that it is better than the
-first one has fallen below 5% (`repeats.BEHIND`), and back in if later runs say so. The remaining
-repeats of a leader that is out go to the others. This is racing (Maron and Moore 1994; Birattari et
-al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as one that its
-leader has, so that free slots can work in parallel.
+(`ranking.contenders`). The next repeat, on a fresh seed, goes to the leader with the fewest that is
+still in the race. A leader is out once the probability that it is better than the first one has
+fallen below 5% (`repeats.BEHIND`), and back in if later runs say so: racing (Maron and Moore 1994;
+Birattari et al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as
+one that its leader has, so that free slots can work in parallel.
 
-While the last trials of the search still run, slots that it no longer needs begin with the leaders
-that are likely to stay among them. Once nothing of the search runs, the race has begun, and the
-search waits until all repeats that are due have been handed out. Where the budget is a number of
-trials, that is the end. Of a budget of GPU time, money or wall-clock time, the search takes what it
-can still use, and the race may begin again with the leaders that it finds. What is left after that
-goes to further repeats of those that are in the race.
+Slots that the end of the search no longer needs begin with the leaders that are likely to stay
+among them. Once nothing of the search runs, it waits until all repeats that are due have been
+handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use,
+and the race may begin again; the rest goes to further repeats of those that are in the race.
 """
-
-from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.headroom import Headroom
 from hpsearch.domain.facts import Race, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
@@ -45,34 +39,32 @@ class Confirmation:
     Args:
         expect: Records what is expected of trials by now. The leaders are found by that, so it must
             not be older for one trial than for another.
-        asked_for: The number of configurations that are tried before the sampler draws any.
+        first: The number of configurations that are tried before the sampler draws any.
     """
 
     def __init__(
-        self, spec: StudySpec, history: History, expect: Callable[[], None], asked_for: int = 0
+        self, spec: StudySpec, history: History, expect: Callable[[], None], first: int = 0
     ) -> None:
         confirm = spec.search.confirm
         self._top = 0 if confirm is None else confirm.top
         self._seeds = 0 if confirm is None else confirm.seeds
         self._history = history
         self._expect = expect
-        self._asked_for = asked_for
+        self._first_count = first
         self._direction = history.study.directions[0]
         self.keep_to(spec.budget)
         self._contenders = Contenders([], self._direction)
-        self._seen = 0
-        """The history's clock at which the contenders were last looked for."""
+        self._seen = 0  # the history's clock at which the contenders were last looked for
         sign = sign_of(self._direction)
         self._firsts = InOrder(history, lambda trial: first_of(trial, sign))
-        self._reported = 0
-        """The number of first reports that the contenders were found by."""
+        self._reported = 0  # the number of first reports that the contenders were found by
         self._complete = InOrder(history, lambda trial: _place_if_complete(trial, sign))
 
     def keep_to(self, budget: StudyBudget) -> None:
         """Promise the repeats of a budget; a larger one promises its own."""
         limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
         self._limited = any(limit is not None for limit in limits)
-        self._given: tuple[float | None, ...] = (budget.trials, *limits, self._asked_for)
+        self._given: tuple[float | None, ...] = (budget.trials, *limits, self._first_count)
         race = self._history.study.race
         under_way = race is not None and race.given == self._given
         self._first = race.first if race and under_way else len(self._history.trials)
@@ -212,7 +204,6 @@ class Confirmation:
         return len(counting) >= self.runs
 
     def _racing(self) -> list[Trial]:
-        """The leaders that are still in the race, best first."""
         leaders = self._contenders.leaders(self._top)
         numbers = {leader.number for leader in leaders}
         out = self._out([repeat for repeat in self._repeats() if repeat.repeats in numbers])
@@ -239,5 +230,4 @@ def _place_if_complete(trial: Trial, sign: float) -> tuple[float, ...] | None:
 
 
 def _by_leader(repeats: Iterable[Trial]) -> Counter[int]:
-    """The number of repeats of each leader."""
     return Counter(repeat.repeats for repeat in repeats if repeat.repeats is not None)

@@ -1,7 +1,5 @@
 """A trial's record beside its repetition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,9 +7,13 @@ import pytest
 from hpsearch.domain.facts import ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
-from hpsearch.running.reproduction.comparison import Comparison, changes
-from hpsearch.running.reproduction.recorded import RecordedTraining, recorded_training
-from hpsearch.running.reproduction.repetition import Repeated
+from hpsearch.running.reproduction import (
+    Comparison,
+    RecordedTraining,
+    Repeated,
+    changes,
+    recorded_training,
+)
 from hpsearch.store.reading.queries import TrialDetail, TrialRow
 from trials.contract import Report
 

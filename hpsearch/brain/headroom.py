@@ -1,21 +1,17 @@
 """The budget that is left for one slot at one moment, and what still fits into it.
 
-Two questions are asked. Before anything starts, its worst case must fit into what the ledger has
-left. And near the end, only work that can still win is begun: work that is expected, at the pace of
-its trial or of all trials so far and with the start-up of an attempt on the slot, to get far enough
-before the GPU time, the money or the wall clock is used up.
-
-Where the leading configurations are to be confirmed, part of the budget is kept back from the
-search: what their repeats are expected to take, at most a third of the whole, and nothing once not
-even one of them would fit.
+Before anything starts, its worst case must fit into what the ledger has left. Near the end, only
+work that can still win is begun: it is expected, at the pace of its trial or of all trials so far,
+to get far enough before the GPU time, the money or the wall clock is used up. Where the leaders are
+to be confirmed, what their repeats are expected to take is kept back from the search: at most a
+third of the whole, and nothing once not even one of them would fit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from hpsearch.brain.budget.ledger import gpu_share
-from hpsearch.brain.budget.spending import MARGIN, Spending, StartUp
+from hpsearch.brain.ledger import MARGIN, Spending, StartUp, gpu_share
 from hpsearch.domain.records import Trial
 
 MOST_KEPT = 1 / 3
@@ -30,14 +26,10 @@ class Headroom:
     now: float
     gpus: float
     slots: int
-    device: str | None = None
-    """The type of the slot's device; None for any."""
-    kept: float = 0.0
-    """Resource to keep back: of the repeats that are to confirm the winners."""
-    start_up: StartUp = field(default_factory=StartUp)
-    """The start-up of an attempt on the slot."""
-    begins: bool = True
-    """True for a new attempt, which has its start-up before it."""
+    device: str | None = None  # the type of the slot's device; None for any
+    kept: float = 0.0  # resource to keep back: of the repeats that are to confirm the winners
+    start_up: StartUp = field(default_factory=StartUp)  # the start-up of an attempt on the slot
+    begins: bool = True  # true for a new attempt, which has its start-up before it
     last_call: bool = False
     """True if none of the search ran before slots were given work just now: nothing will be given
     back of what is reserved."""
@@ -62,11 +54,13 @@ class Headroom:
 
     def affords(self, stretch: float, trial: Trial | None = None) -> bool:
         """True if the worst case of a further stretch of training can be reserved now."""
-        spending = self.spending
+        left = self.spending.ledger.left(self.device)
+        return left is None or 0 < left >= self.cost(stretch, trial) + self._kept_gpu_seconds()
+
+    def cost(self, stretch: float, trial: Trial | None = None) -> float:
+        """The most GPU-seconds that a further stretch of training may take."""
         start_up_s = self.start_up.worst_s if self.begins else 0.0
-        need = spending.need(stretch, self.gpus, self.slots, trial, start_up_s, self.device)
-        left = spending.ledger.left(self.device)
-        return left is None or 0 < left >= need + self._kept_gpu_seconds()
+        return self.spending.need(stretch, self.gpus, self.slots, trial, start_up_s, self.device)
 
     def reaches(self, distance: float, trial: Trial | None = None) -> bool:
         """True if this much training is expected to fit into what is left."""
@@ -123,9 +117,7 @@ class Headroom:
 
     @property
     def _repeats(self) -> float:
-        """The number of repeats for which something is kept back."""
         return self.kept / self.spending.trial_total
 
     def _repeat_s(self, pace: float) -> float:
-        """Seconds that a repeat is expected to take."""
         return self.start_up.expected_s + self.spending.trial_total * pace

@@ -1,7 +1,5 @@
 """What a worker prints during an attempt is the attempt's log, whoever prints it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import uuid
@@ -10,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch.domain import events as ev
-from hpsearch.running.executors.attempt import printing
-from hpsearch.running.executors.attempt.printing import AttemptLog, logged
+from hpsearch.running.executors.attempt.attempt_log import AttemptLog, logged
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from support.patience import PATIENCE_S, wait_until
@@ -103,8 +100,8 @@ def test_a_killed_worker_leaves_what_it_printed(told) -> None:
 def test_a_log_in_a_store_is_sent_while_it_grows_and_once_more_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(printing, "LOOK_S", 0.001)
-    monkeypatch.setattr(printing, "SEND_S", 0.0)
+    monkeypatch.setattr("hpsearch.running.executors.attempt.attempt_log.LOOK_S", 0.001)
+    monkeypatch.setattr("hpsearch.running.executors.attempt.attempt_log.SEND_S", 0.0)
     folder = f"memory://{uuid.uuid4().hex}/logs"
     attempt_log = AttemptLog(f"{folder}/log")
     draft = attempt_log.path.parent

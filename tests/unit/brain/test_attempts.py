@@ -1,21 +1,19 @@
 """Nodes on which trials fail are set aside while others work, and tried again."""
 
-from __future__ import annotations
-
-from hpsearch.brain.node_health import FIRST_S, IN_A_ROW
+from hpsearch.brain.attempts import FIRST_S, IN_A_ROW
 from hpsearch.brain.study import Study
 from hpsearch.domain import events as ev
 from hpsearch.domain.facts import DecisionKind, ErrorKind
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.phase import Phase
-from support.studies.small import brain, spec_with
+from support.studies.small import brain, budget_of, spec_with
 
 
 class Nodes:
     """A study on slots that are each a node of their own."""
 
     def __init__(self, *nodes: str) -> None:
-        budget = {"trials": 40, "per_trial": {"epochs": 9}}
+        budget = budget_of(40)
         self.study: Study = brain(spec_with(budget=budget))
         self.avoided: list[ev.Avoid] = []
         self.runs: dict[str, ev.Launch] = {}

@@ -2,28 +2,25 @@
 
 A trial that was cut short comes first, in every phase. Then:
 
-- While the study is *searching*, a promotion, and then a new configuration. When too little of the
-  budget is left to train a new one in full, paused trials that may still turn out the best go
-  before it: first those that can be trained in full, then the others, as far as the budget lasts.
-- While it is *finishing*, because all configurations have been tried or a new one would not even
-  reach the highest rung, paused trials that may still win and can be trained in full. Where no
-  trial can be trained in full, the most promising ones go as far as the budget lasts. Slots that
-  are left begin to confirm the leaders, where the study file asks for that.
-- While it is *confirming*, repeats of the leaders on fresh seeds (`confirmation`). What is left of
-  a budget of time or money after that goes to the search again, or else to further repeats.
+- *searching*: a promotion, and then a new configuration. When too little is left to train a new one
+  in full, paused trials that may still turn out the best go before it.
+- *finishing*, as all configurations have been tried or a new one would not even reach the highest
+  rung: paused trials that may still win. Slots that are left begin to confirm the leaders.
+- *confirming*: repeats of the leaders on fresh seeds (`confirmation`). The rest of a budget of time
+  or money goes to the search again, or else to further repeats.
 
 `Headroom` says what is left of the budget. Work that does not fit into it stays where it is.
 """
-
-from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hpsearch.brain.agenda.confirmation import Confirmation
-from hpsearch.brain.budget.headroom import Headroom
+from hpsearch.brain.attempts import Attempts, CurrentAttempt, Slot
+from hpsearch.brain.confirmation import Confirmation
+from hpsearch.brain.headroom import Headroom
+from hpsearch.brain.ledger import Spending
 from hpsearch.brain.progress import StudyProgress
 from hpsearch.domain.facts import DecisionKind, Role
 from hpsearch.domain.history import History
@@ -36,7 +33,7 @@ from hpsearch.search.rungs import Judgement
 from hpsearch.search.searcher import Searcher
 from hpsearch.study_file.models import StudySpec
 
-AskedFor = tuple[Role, dict[str, Any]]
+FirstConfiguration = tuple[Role, dict[str, Any]]
 """A configuration that is tried before the sampler draws any: the role of its trial, DEFAULT or
 ENQUEUED, and its parameters; missing ones are drawn."""
 
@@ -46,18 +43,19 @@ class Work:
     """A trial to launch, with the decision to record for it."""
 
     trial: Trial
-    kind: DecisionKind
-    """START, PROMOTE or RETRY."""
+    kind: DecisionKind  # START, PROMOTE or RETRY
     why: str
     against: list[int] = field(default_factory=list)
 
 
-def asked_for(
+def first_configurations(
     spec: StudySpec, history: History, defaults: Mapping[str, Any] | None
-) -> list[AskedFor]:
+) -> list[FirstConfiguration]:
     """The configurations that a study tries first, in order: the task's defaults as the yardstick,
     then those of the study file and of the command line."""
-    found: list[AskedFor] = [] if defaults is None else [(Role.DEFAULT, dict(defaults))]
+    found: list[FirstConfiguration] = []
+    if defaults is not None:
+        found.append((Role.DEFAULT, dict(defaults)))
     for params in (*spec.enqueue, *history.study.enqueued):
         found.append((Role.ENQUEUED, dict(params)))
     return found
@@ -71,13 +69,17 @@ class Agenda:
         spec: StudySpec,
         history: History,
         searcher: Searcher,
+        spending: Spending,
+        attempts: Attempts,
         confirmation: Confirmation,
         progress: StudyProgress,
-        first: Sequence[AskedFor],
+        first: Sequence[FirstConfiguration],
     ) -> None:
         self._spec = spec
         self._history = history
         self._searcher = searcher
+        self._spending = spending
+        self._attempts = attempts
         self._confirmation = confirmation
         self._progress = progress
         self._first = first
@@ -112,9 +114,7 @@ class Agenda:
         if self._trials_used:
             most = self._spec.budget.trials
             raise UserError(f"all {most} trials of the budget have started", "raise the limit")
-        trial = self._add(now, Role.PROPOSED)
-        self._searched += 1
-        self._searcher.proposals.propose(trial, params)
+        trial = self._draw(now, Role.PROPOSED, params)
         self.put_back(trial)
         return trial
 
@@ -124,6 +124,31 @@ class Agenda:
         self._confirmation.keep_to(spec.budget)
         if self._progress.phase is Phase.CONFIRMING:
             self._wait_for_race(False)
+
+    def headroom(self, slot: Slot, now: float, *, last_call: bool = False) -> Headroom:
+        """The part of the budget for a slot, less what is kept back for repeats to come."""
+        self._confirmation.refresh()
+        spending = self._spending
+        return Headroom(
+            spending,
+            now,
+            slot.gpus,
+            len(self._attempts.slots),
+            slot.device,
+            kept=self._confirmation.to_come * spending.trial_total,
+            start_up=spending.start_ups.next(is_warm=slot.is_warm),
+            last_call=last_call,
+        )
+
+    def reserve(self, running: CurrentAttempt, trial: Trial, stretch: float, now: float) -> bool:
+        """Reserve what the next stretch of an attempt may cost; False, and nothing changed, if the
+        budget does not allow it."""
+        room = self.headroom(running.slot, now).under_way()
+        room = self._confirmation.room_for(trial, room)
+        before_repeats = stretch if room.kept else 0.0
+        if not room.affords(stretch, trial) or not room.in_time(before_repeats, trial):
+            return False
+        return self._spending.reserve(running.attempt, room.cost(stretch, trial))
 
     def follow(self, room: Headroom) -> None:
         """Move between searching and finishing, by what is left of the budget."""
@@ -225,7 +250,6 @@ class Agenda:
     # ---------------------------------------------------------------------------- the kinds of work
 
     def _from_queue(self, room: Headroom) -> Work | None:
-        """The first queued trial that there is room for."""
         for number in self._queue:
             trial = self._history.trials[number]
             if not self._can_go_on(trial, room):
@@ -242,17 +266,18 @@ class Agenda:
         return None
 
     def _search(self, room: Headroom) -> Work | None:
-        """A promotion, or else a new trial."""
-        promotion = self._promotion(room)
+        promotion = _promoted(self._searcher.promotion(self._able(room)))
         if promotion is None and not room.reaches(self._total):
-            promotion = self._likeliest(room) or self._furthest(room)
+            # Where no new one can be trained in full, one that can only be trained further will do.
+            promotion = self._likeliest(room) or _promoted(
+                self._searcher.likeliest_to_win(lambda trial: self._can_go_on(trial, room))
+            )
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
         can_start = room.can_start(self._searcher.first_stretch)
         return self._new_trial(room.now) if can_start else None
 
     def _finish(self, room: Headroom, running: int) -> Work | None:
-        """A paused trial that may win, or else the first repeats."""
         promotion = self._likeliest(room)
         if promotion is not None:
             return promotion if self._can_go_on(promotion.trial, room) else None
@@ -268,7 +293,6 @@ class Agenda:
         return self._repeat(room, leader)
 
     def _race(self, room: Headroom) -> Work | None:
-        """A repeat that is due, or else a use of the rest of the budget."""
         due = self._repeat(room, self._confirmation.leader_to_repeat())
         if due is not None or not room.is_limited:
             return due
@@ -283,7 +307,6 @@ class Agenda:
         return None
 
     def _wait_for_race(self, waits: bool) -> None:
-        """Let the search wait for the race, or go on."""
         self._progress.move(Phase.CONFIRMING if waits else Phase.SEARCHING)
         self._confirmation.note(begun=waits)
 
@@ -297,19 +320,9 @@ class Agenda:
         can_start = may_end and room.can_start(self._searcher.first_stretch)
         return self._new_trial(room.now) if can_start else None
 
-    def _promotion(self, room: Headroom) -> Work | None:
-        """The trial that its rung lets go on, if one can still be trained in full."""
-        return _promoted(self._searcher.promotion(self._able(room)))
-
     def _likeliest(self, room: Headroom) -> Work | None:
         """The paused trial that is likeliest to turn out the best and can be trained in full."""
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
-
-    def _furthest(self, room: Headroom) -> Work | None:
-        """The paused trial that is likeliest to turn out the best, even if it can only be trained
-        further: no new one can be trained in full, either."""
-        found = self._searcher.likeliest_to_win(lambda trial: self._can_go_on(trial, room))
-        return _promoted(found)
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:
         """A test of a paused trial: if it can still be trained in full, or where none can,
@@ -319,17 +332,19 @@ class Agenda:
         return lambda trial: self._can_finish(trial, room)
 
     def _new_trial(self, now: float) -> Work:
-        """A configuration that was asked for, or else one that the sampler draws."""
-        role, params = Role.SEARCH, None
-        why = f"drawn by {self._spec.search.sampler.kind}"
         if self._begun < len(self._first):
             role, params = self._first[self._begun]
             self._begun += 1
             why = "the task's default settings" if role is Role.DEFAULT else "asked for"
+            return Work(self._draw(now, role, params), DecisionKind.START, why)
+        why = f"drawn by {self._spec.search.sampler.kind}"
+        return Work(self._draw(now, Role.SEARCH, None), DecisionKind.START, why)
+
+    def _draw(self, now: float, role: Role, params: dict[str, Any] | None) -> Trial:
         trial = self._add(now, role)
         self._searched += 1
         self._searcher.proposals.propose(trial, params)
-        return Work(trial, DecisionKind.START, why)
+        return trial
 
     def _repeat(self, room: Headroom, leader: Trial | None) -> Work | None:
         """A leading configuration once more in full, on a fresh seed, if there is room for it."""

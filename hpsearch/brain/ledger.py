@@ -1,27 +1,35 @@
-"""The cost of stretches of training: expected at most, reserved, and spent.
+"""The ledger of a study: what it may spend, has reserved and has spent; and the time it has taken.
 
-Before a stretch of training its worst case is reserved in the ledger: at the trial's own pace, or
-the slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it
-is a fair share of the budget. With every report, what the rest of the stretch does not need at the
-trial's own pace is given back. Paces are those of the type of device (`domain.paces`).
+Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs. A slot
+without a GPU counts as one, so that a budget means something on a laptop too. Nothing starts unless
+its reservation fits into what is left; an attempt that outgrows its reservation must extend it or
+stop. The ledger is rebuilt from the attempts in the database.
 
-An attempt takes some time before it trains, its start-up, which does not grow with the stretch: the
-first one on a worker imports libraries and loads data, and later ones find them there. It is no
-part of the pace, and is reserved beside it.
+A limit on money is said in the GPU-seconds that it pays on the type of device that asks.
+
+What is reserved for a stretch of training is its worst case: at the trial's own pace, or the
+slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it is
+a fair share of the budget. With every report, what the rest of the stretch does not need at the
+trial's own pace is given back. Paces are those of the type of device (`domain.paces`). The start-up
+of an attempt does not grow with the stretch: the first one on a worker imports libraries and loads
+data, and later ones find them there. It is no part of the pace, and is reserved beside it.
 """
 
-from __future__ import annotations
-
+import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hpsearch.brain.budget.ledger import Ledger, WorkingTime, gpu_share
 from hpsearch.domain.history import History
 from hpsearch.domain.paces import Paces, own_pace
 from hpsearch.domain.records import Attempt, Outcome, Trial
 from hpsearch.study_file.models import StudyBudget
 from trials.contract import Unit
+
+NOTE_S = 10.0  # seconds between two records of the time worked
+
+Key = tuple[int, int]  # (trial, attempt)
+
 
 MARGIN = 1.25
 """The factor by which a trial may be slower than it was, or a new one than the slowest so far. More
@@ -31,11 +39,103 @@ more of what is left, or stops."""
 STOPPING_S = 5.0
 """The most seconds that an attempt takes to stop, where a tenth of its reservation is not less."""
 
-ROUNDING_S = 1e-6
-"""Seconds by which a clock may be too early at the moment for which it was set."""
+ROUNDING_S = 1e-6  # seconds by which a clock may be too early at the moment for which it was set
 
-LATELY = 10
-"""The number of latest start-ups, of each kind of worker, that foretell the next one."""
+LATELY = 10  # the number of latest start-ups, of each kind of worker, that foretell the next one
+
+
+def gpu_share(gpus: float) -> float:
+    """GPU-seconds that a slot costs per second."""
+    return gpus if gpus > 0 else 1.0
+
+
+@dataclass
+class Ledger:
+    """The GPU-seconds that one study may spend, has spent and has reserved."""
+
+    budget: StudyBudget  # the limits and the prices
+    spent: float = 0.0
+    paid: float = 0.0  # money, as far as a limit counts it (`StudyBudget.most_price_of`)
+    reserved: dict[Key, float] = field(default_factory=dict)
+    to_pay: dict[Key, float] = field(default_factory=dict)  # the money that is reserved
+
+    @property
+    def is_limited(self) -> bool:
+        """True if GPU time or money may run out."""
+        return self.budget.gpu_hours is not None or self.budget.cost is not None
+
+    def whole(self, device: str | None) -> float | None:
+        """GPU-seconds that may be spent on a type of device in all; None without a limit."""
+        return self._rest(device, 0.0, 0.0)
+
+    def unspent(self, device: str | None) -> float | None:
+        """GPU-seconds of a type of device that are not spent; None without a limit."""
+        return self._rest(device, self.spent, self.paid)
+
+    def left(self, device: str | None) -> float | None:
+        """GPU-seconds of a type of device neither spent nor reserved; None without a limit."""
+        reserved, to_pay = sum(self.reserved.values()), sum(self.to_pay.values())
+        return self._rest(device, self.spent + reserved, self.paid + to_pay)
+
+    def _rest(self, device: str | None, seconds: float, money: float) -> float | None:
+        """GPU-seconds beyond so many, and so much money: of two limits the lower one holds."""
+        hours, cost = self.budget.gpu_hours, self.budget.cost
+        rests = [] if hours is None else [hours * 3600.0 - seconds]
+        if cost is not None:
+            rests.append((cost - money) / self._price(device))
+        return max(0.0, min(rests)) if rests else None
+
+    def _price(self, device: str | None) -> float:
+        return (self.budget.most_price_of(device) or 0.0) / 3600.0
+
+    def hold(self, attempt: Attempt) -> None:
+        """Take in what is reserved for an attempt by now."""
+        key = (attempt.trial, attempt.number)
+        self.reserved[key] = attempt.reserved_gpu_seconds
+        self.to_pay[key] = attempt.reserved_gpu_seconds * self._price(attempt.device)
+
+    def settle(self, attempt: Attempt) -> None:
+        """Record what an ended attempt used as spent, and free the rest of its reservation."""
+        key = (attempt.trial, attempt.number)
+        self.reserved.pop(key, None)
+        self.to_pay.pop(key, None)
+        self.spent += attempt.gpu_seconds
+        self.paid += attempt.gpu_seconds * self._price(attempt.device)
+
+
+class WorkingTime:
+    """The seconds that drivers have worked on one study; `limit_s` is None without a limit."""
+
+    def __init__(self, history: History, limit_s: float | None) -> None:
+        self._history = history
+        self.limit_s = limit_s
+        self._before = self._began = self._noted = 0.0
+
+    def begin(self, now: float, before_s: float | None = None) -> None:
+        """Count from now on, after so many seconds; None for those on record."""
+        self._before = self._history.study.active_seconds if before_s is None else before_s
+        self._began = now
+        self._noted = now
+
+    def so_far(self, now: float) -> float:
+        """Seconds that drivers have worked on the study, over all of them."""
+        return self._before + max(0.0, now - self._began)
+
+    def left(self, now: float) -> float:
+        """Seconds left of the limit; infinite without one."""
+        return math.inf if self.limit_s is None else self.limit_s - self.so_far(now)
+
+    def is_used(self, now: float) -> bool:
+        """True if the limit is reached."""
+        return self.left(now) <= 0
+
+    def note(self, now: float) -> None:
+        """Record the time every `NOTE_S` seconds, for the next driver if this one dies."""
+        if now - self._noted < NOTE_S:
+            return
+        self._noted = now
+        self._history.study.active_seconds = self.so_far(now)
+        self._history.touch_study()
 
 
 @dataclass(frozen=True)
@@ -50,15 +150,12 @@ class StartUps:
     """The latest start-ups of attempts, in seconds."""
 
     def __init__(self) -> None:
-        self._cold: deque[float] = deque(maxlen=LATELY)
-        """Of the first attempts on their workers."""
-        self._warm: deque[float] = deque(maxlen=LATELY)
-        """Of all others."""
+        self._cold: deque[float] = deque(maxlen=LATELY)  # of the first attempts on their workers
+        self._warm: deque[float] = deque(maxlen=LATELY)  # of all others
 
     def saw(self, seconds: float, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
-        of_its_kind = self._warm if is_warm else self._cold
-        of_its_kind.append(seconds)
+        (self._warm if is_warm else self._cold).append(seconds)
 
     def next(self, *, is_warm: bool) -> StartUp:
         """The start-up of the next attempt on a worker.
@@ -82,15 +179,16 @@ class Spending:
         self._per_trial = budget.per_trial
         self._history = history
         self.paces = Paces(history.trials)
-        self._fruitless = 0.0
+        self._most_unreported = 0.0
         """The most GPU-seconds that an attempt took while none had reported: the next one may take
         more."""
         attempts = [attempt for trial in history.trials for attempt in trial.attempts]
-        self.ledger = Ledger.of(budget, attempts)
+        self.ledger = Ledger(budget)
         self.time = WorkingTime(history, budget.wall_clock_s)
         self.start_ups = _recalled(attempts)
         for attempt in attempts:
-            self._note_fruitless(attempt)
+            self.ledger.settle(attempt)
+            self._note_unreported(attempt)
 
     def keep_to(self, budget: StudyBudget) -> None:
         """Go on with the limits of another budget, whose price is the same."""
@@ -112,7 +210,7 @@ class Spending:
         before = attempt.slowest_pace or 0.0
         attempt.slowest_pace = max(before, pace)
         self.paces.learn(trial)
-        self._fruitless = 0.0
+        self._most_unreported = 0.0
         self._history.touch_attempt(attempt)
 
     def pace_of(self, trial: Trial | None, device: str | None) -> float | None:
@@ -125,9 +223,9 @@ class Spending:
         repeated = self._history.trials[trial.repeats]
         return self.paces.of(repeated, device)
 
-    def _note_fruitless(self, attempt: Attempt) -> None:
+    def _note_unreported(self, attempt: Attempt) -> None:
         if self.paces.mean() is None:
-            self._fruitless = max(self._fruitless, attempt.gpu_seconds)
+            self._most_unreported = max(self._most_unreported, attempt.gpu_seconds)
 
     # ---------------------------------------------------------------------------- before and during
 
@@ -156,7 +254,7 @@ class Spending:
         if worst_s is not None:
             return worst_s * gpu_share(gpus)
         fair = unspent / max(1, slots) * 0.99
-        return max(fair, self._fruitless)
+        return max(fair, self._most_unreported)
 
     def _worst_s(self, stretch: float, pace: float, start_up_s: float) -> float | None:
         """The most seconds that a stretch may take; None if nothing is known."""
@@ -173,9 +271,11 @@ class Spending:
     def reserve(self, attempt: Attempt, amount: float) -> bool:
         """Reserve more GPU-seconds for an attempt; False, and nothing changed, if too few are
         left."""
-        if not self.ledger.reserve(attempt, amount):
+        left = self.ledger.left(attempt.device)
+        if left is not None and amount > left:
             return False
         attempt.reserved_gpu_seconds += amount
+        self.ledger.hold(attempt)
         self._history.touch_attempt(attempt)
         return True
 
@@ -228,7 +328,7 @@ class Spending:
         trial.gpu_seconds += gpu_seconds
         taken = ((each.device, each.gpu_seconds) for each in trial.attempts)
         trial.cost = self.ledger.budget.cost_of(taken)
-        self._note_fruitless(attempt)
+        self._note_unreported(attempt)
         history.touch_attempt(attempt)
         history.touch(trial)
 
