@@ -21,7 +21,7 @@ from hpsearch.store.reading.queries import (
 )
 from hpsearch.store.store import Store
 from hpsearch.views.documents import listed
-from hpsearch.views.result.study_result import study_result
+from hpsearch.views.result import study_result
 
 if TYPE_CHECKING:
     import optuna
@@ -101,11 +101,13 @@ class StudyReader:
         """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
         and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
         seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
-        from hpsearch.views.words.requests import as_plain
+        from hpsearch.views.documents import request_document
 
         with self._reading() as (connection, study):
             found = study_requests(connection, study)
-        return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
+        return pd.DataFrame(
+            [request_document(each) for each in found], columns=list(REQUEST_COLUMNS)
+        )
 
     def optuna(self) -> optuna.Study:
         """The study as it is now as Optuna's, for its plots and importances."""
@@ -131,7 +133,7 @@ class StudyReader:
 
     def plot_curves(self) -> go.Figure:
         """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
-        from hpsearch.views.report.charts.curves import curves
+        from hpsearch.views.report.charts.progress import curves
 
         return self._drawn(lambda data: curves(data, data.goal))
 

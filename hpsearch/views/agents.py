@@ -43,9 +43,8 @@ from hpsearch.views.documents import (
 )
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import markdown_report
-from hpsearch.views.result.comparison import MOST_COMPARED
-from hpsearch.views.result.study_result import study_result
-from hpsearch.views.words.certainty import how_sure
+from hpsearch.views.result import MOST_COMPARED, study_result
+from hpsearch.views.words import how_sure
 
 Plain = dict[str, Any]
 

@@ -23,12 +23,10 @@ from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.views.documents import best_documents, listed
-from hpsearch.views.result.study_result import StudyResult, study_result
-from hpsearch.views.result.training import as_argument, to_train
-from hpsearch.views.result.unfinished import unfinished
+from hpsearch.views.result import StudyResult, as_argument, study_result, to_train, unfinished
 from hpsearch.views.terminal import tables
 from hpsearch.views.terminal.status import result_tables
-from hpsearch.views.words.certainty import how_sure, may_still_win, opening
+from hpsearch.views.words import how_sure, may_still_win, opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND

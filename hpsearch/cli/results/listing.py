@@ -16,7 +16,7 @@ from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import Rows, each_trial
 from hpsearch.store.reading.standing import list_studies
 from hpsearch.views.documents import comparison_document, study_document, trial_document
-from hpsearch.views.result.comparison import MOST_COMPARED
+from hpsearch.views.result import MOST_COMPARED
 from hpsearch.views.terminal import tables
 from hpsearch.views.terminal import trial as view
 from hpsearch.views.terminal.trial import comparison

@@ -36,8 +36,7 @@ from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
 from hpsearch.study_file.types import AUTO
-from hpsearch.views.forecast import footprint, plan
-from hpsearch.views.forecast.plan import Capacity, sentence
+from hpsearch.views import forecast
 from trials.contract import Problem
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import ASK
@@ -70,18 +69,18 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     if spec.task["kind"] != ASK.kind:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
     capacity = None if address is not None else _capacity()
-    show(*plan.plan(spec, measured, capacity, terminal_width()))
-    workers = plan.workers_of(spec.resources, capacity)
-    checkpoint = plan.checkpoint_of(measured)
+    show(*forecast.plan(spec, measured, capacity, terminal_width()))
+    workers = forecast.workers_of(spec.resources, capacity)
+    checkpoint = forecast.checkpoint_of(measured)
     if checkpoint is not None:
-        for line in footprint.warnings(spec, checkpoint, workers, folder):
+        for line in forecast.checkpoint_warnings(spec, checkpoint, workers, folder):
             note(f"{study.name}: {line}")
     if exists:
         note(
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
-    note(sentence(spec, measured, workers))
+    note(forecast.sentence(spec, measured, workers))
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
         late = f"no report arrived within {duration(first_trial.LIMIT_S)}"
         raise UserError(
@@ -147,7 +146,7 @@ def _device(spec: StudySpec) -> str:
     return "cuda:0" if spec.resources.gpu != 0 and torch.cuda.is_available() else "cpu"
 
 
-def _capacity() -> Capacity:
+def _capacity() -> forecast.Capacity:
     import torch
 
-    return Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())
+    return forecast.Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())

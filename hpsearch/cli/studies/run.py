@@ -44,7 +44,7 @@ from hpsearch.study_file.reading import load, origin_of
 from hpsearch.study_file.text.configurations import configurations
 from hpsearch.study_file.text.editing import with_budget
 from hpsearch.study_file.trackers import NamedTracker
-from hpsearch.views.live import LiveView, Look
+from hpsearch.views.live import LiveView, StudyPanel
 from trials.descriptions.description import ASK
 
 OF_OTHER_PARTS = ("task.validation:", "task.test:")
@@ -227,7 +227,7 @@ def _drive(
         for line in advice(study_run.spec, *beside):
             note(line)
         notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
-        view = LiveView(Look(store, name), quiet=options.quiet)
+        view = LiveView(StudyPanel(store, name), quiet=options.quiet)
         with view, stopped_by_signals(resume) as stop:
             watches = [notices.watch, view.watch]
             if metrics is not None:

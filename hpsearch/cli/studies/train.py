@@ -19,8 +19,8 @@ from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.views.result.training import Way, to_train, way_to_train
-from hpsearch.views.words.estimates import expected, may_change
+from hpsearch.views.result import Way, to_train, way_to_train
+from hpsearch.views.words import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, OPTUNA, describe
 from trials.running import arithmetic

@@ -30,13 +30,13 @@ from hpsearch.store.reading.standing import list_studies, recent_decisions, stud
 from hpsearch.store.store import Store
 from hpsearch.views.pages.forms import EMPTY, Form, fields_of, number_in
 from hpsearch.views.pages.rendering import html, page_tables
-from hpsearch.views.report.charts.curves import side_by_side
+from hpsearch.views.report.charts.progress import side_by_side
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import page
 from hpsearch.views.report.rendering import ReportPage
 from hpsearch.views.terminal import status as view
 from hpsearch.views.terminal.escapes import escaped
-from hpsearch.views.terminal.status import TELLING
+from hpsearch.views.terminal.status import CHANGING
 from hpsearch.views.terminal.trial import comparison
 from hpsearch.views.terminal.trial import trial as trial_parts
 from trials.checkpoints import folders
@@ -196,7 +196,7 @@ class Pages:
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
     """The variables of the upper part of the page."""
     status = study_status(connection, study)
-    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
+    decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     facts = view.study_facts(status, time.time())
     barred = {limit.name for limit in status.budget if limit.most}
     left_out = ["study", "state", "trials", *(view.LABELS[name] for name in barred)]

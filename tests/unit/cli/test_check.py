@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hpsearch.views.forecast.plan import Capacity, fitting_workers
 
 from hpsearch.cli.options import RunOptions
 from hpsearch.cli.studies.check import check_study
@@ -25,7 +26,6 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load, parse
 from hpsearch.views.forecast import footprint
-from hpsearch.views.forecast.plan import Capacity, fitting_workers
 from support.files.study_files import GOOD
 from support.patience import wait_until
 from support.running.command_runs import is_gone
@@ -346,7 +346,7 @@ def test_own_training_code_runs_to_its_first_report(
     check_study(own(tmp_path, "train"), database(tmp_path), None)
     out, err = capfd.readouterr()
     assert "5 trials of 100 steps = 500 steps" in out
-    assert "first report: at 1 steps, after" in err
+    assert "first report: at 1 step, after" in err
     assert "loss=1" in err
     assert "the study will take about" in err
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}

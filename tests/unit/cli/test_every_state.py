@@ -31,7 +31,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudyState, Trial
 from hpsearch.store.reading.standing import Standing
 from hpsearch.store.store import Store
-from hpsearch.views.live import Look
+from hpsearch.views.live import StudyPanel
 from hpsearch.views.pages.site import site_of
 from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
@@ -203,8 +203,8 @@ def test_the_panel_of_a_running_study_shows_it(sqlite_url: str) -> None:
     for standing, name in NAMES.items():
         console = Console(width=200, height=100, record=True, file=io.StringIO())
         with closing(Store.open(sqlite_url)) as store:
-            assert Look(store, "not yet made")() == "starting ..."
-            console.print(Look(store, name)())
+            assert StudyPanel(store, "not yet made")() == "starting ..."
+            console.print(StudyPanel(store, name)())
         told = console.export_text()
         assert standing in told
         assert_named(told, State)

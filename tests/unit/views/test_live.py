@@ -11,10 +11,9 @@ from rich.console import Console
 
 from hpsearch.brain.reopening import reopen, train_in_full
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number
-from hpsearch.views.live import LiveView, _budget, _line
+from hpsearch.views.live import LiveView, _budget, _line, _progress
 from support.studies.small import Bowl, Simulation, spec_with
 from support.studies.two_kinds import on_two_kinds
 
@@ -36,7 +35,7 @@ def watched(simulation: Simulation) -> str:
 def test_every_trial_that_comes_to_rest_has_a_line_of_its_own() -> None:
     lines = watched(Simulation(spec_with(), curves=Bowl(diverges=0.5))).splitlines()
     told = [line for line in lines if line.startswith("trial ")]
-    assert any("paused at 1 epochs: loss " in line for line in told)
+    assert any("paused at 1 epoch: loss " in line for line in told)
     assert any("complete at 9 epochs: loss " in line for line in told)
     assert any("failed" in line and "(diverged: the loss is not finite" in line for line in told)
     assert {line.split()[1] for line in told} == {str(n) for n in range(9)}
@@ -90,9 +89,7 @@ def test_the_best_is_what_is_expected_to_be() -> None:
     lucky, good = simulation.history.trials
     lucky.value, lucky.expected, lucky.expected_deviation = 0.1, 0.9, 0.0
     good.value, good.expected, good.expected_deviation = 0.5, 0.6, 0.1
-    view = LiveView(str, quiet=True)
-    view.watch(simulation.study, Changes(), 0.0)
-    assert "; best loss 0.5 (trial 1); " in view._progress(simulation.study, 1.0)
+    assert "; best loss 0.5 (trial 1); " in _progress(simulation.study, 1.0, 0.0, 0)
 
 
 def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in_one_line() -> None:

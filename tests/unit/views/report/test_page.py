@@ -17,7 +17,7 @@ from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.views.report.data import ReportData, report_data
 from hpsearch.views.report.page import html_report, markdown_report, page
-from hpsearch.views.words.certainty import how_sure
+from hpsearch.views.words import how_sure
 from support.studies.reported import (
     BEGAN,
     PARAMS,
@@ -147,7 +147,7 @@ def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> No
     titles = [chart.title for chart in page(data).charts]
     assert titles[0] == "The front"
     assert titles[-1] == "Learning curves"
-    assert data.winner is None
+    assert data.result.best is None
 
 
 def test_a_space_of_categories_alone_is_drawn(report_on: Reporting) -> None:

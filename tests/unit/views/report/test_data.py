@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from hpsearch.views.report.compute_time import closed, gpu_clock, idle, spending
+from hpsearch.views.report.data import closed, gpu_clock, idle, spending
 
 
 def attempts_of(*rows: tuple[int, str, float, float, str | None, float, float]) -> pd.DataFrame:
