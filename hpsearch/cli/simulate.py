@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hpsearch.cli.options import worker_count
 from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
 from hpsearch.domain.history import History
 from hpsearch.domain.numbers import count, duration
@@ -25,10 +26,10 @@ from hpsearch.views.terminal import tables
 def simulate_study(
     study: Path,
     curves: Path,
-    workers: int | str | None,
+    workers: str | None,
     seed: int | None,
     top: int,
-    format_: TreeFormat,
+    format: TreeFormat,
 ) -> None:
     """Run a study file's search on a table of curves; print the best configurations and their cost.
 
@@ -39,18 +40,18 @@ def simulate_study(
     if seed is not None:
         spec = spec.model_copy(update={"seed": seed})
     recorded = load_curves(curves, spec)
-    worker_count = _workers(spec, workers)
+    slots = _workers(spec, worker_count(workers))
     for line in _remarks(recorded, spec):
         note(f"{curves}: {line}")
     resources = spec.resources
     gpus = float(resources.processes) if resources.gpu == "auto" else resources.stated_gpus
-    history = simulate(spec, recorded.curves, worker_count, gpus=gpus)
+    history = simulate(spec, recorded.curves, slots, gpus=gpus)
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")
     ranked = _ranked(spec, history, top)
     curves_used = recorded.curves
-    found = summary(spec, history, curves_used, worker_count)
-    if format_ is TreeFormat.TABLE:
+    found = summary(spec, history, curves_used, slots)
+    if format is TreeFormat.TABLE:
         names = ["value"]
         if len(spec.objectives) > 1:
             names = [each.metric for each in spec.objectives]
@@ -61,7 +62,7 @@ def simulate_study(
         show(best, *_lines(found, len(curves_used.configurations)))
         return
     best_plain = [as_plain(each, curves_used) for each in ranked]
-    emit_tree({**found, "best": best_plain}, format_)
+    emit_tree({**found, "best": best_plain}, format)
 
 
 def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
@@ -127,7 +128,6 @@ def summary(
 
 
 def _trained_s(trial: Trial) -> float:
-    """Seconds that a trial held a worker."""
     return sum(
         attempt.ended - attempt.started for attempt in trial.attempts if attempt.ended is not None
     )

@@ -7,7 +7,7 @@
 `expressions`  conditions such as `heads * 8 <= width`: their language and their meaning
 `levels`       the levels at which trials report and are compared
 `advice`       notes on valid requests that may not work as expected
-`text`         the file as text; YAML itself is read by `trials.descriptions.yaml_source`
+`text`         the file as text; configurations of a command line
 `trackers`     the experiment trackers that a study reports to
 `starters`     study files to start from, by the data or a command line
 `schema`       the study file as a JSON Schema, for editors

@@ -148,7 +148,6 @@ def _resource_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
-    """Problems of several processes for one trial."""
     kind = str((draft.task or {}).get("kind"))
     hints = {
         COMMAND.kind: "let the command start them, such as with torchrun --standalone",
@@ -165,7 +164,6 @@ def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
 
 
 def _rank_problems(draft: Draft, processes: int) -> Iterator[Problem]:
-    """Problems of settings of the training loop where several processes train each trial."""
     for where, value in _values_of(draft, "batch_size"):
         if is_number(value) and value < processes:
             what = f"a batch of {value} leaves some of {processes} processes without a sample"
@@ -246,7 +244,6 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
 def _problem_with_expression(
     expression: Expression, parameters: Mapping[str, Parameter], sought: str
 ) -> str | None:
-    """The first mistake in an expression over these parameters."""
     known: dict[str, Values] = {name: (each,) for name, each in expression.settings.items()}
     for name, each in parameters.items():
         known[name] = each.choices if isinstance(each, CategoricalParameter) else None
@@ -313,7 +310,6 @@ def _metric_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _token_problems(draft: Draft) -> Iterator[Problem]:
-    """Problems of metrics by the token where models may differ in their tokenizers."""
     if draft.description is None or draft.description.per_token is None:
         return
     if len(dict(_values_of(draft, "model"))) < 2:
@@ -357,7 +353,6 @@ def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:
 
 
 def _dimension_problems(draft: Draft, search: Search) -> Iterator[Problem]:
-    """A space that the model of curves does not fit into a machine's memory."""
     if search.sampler.kind != CURVE_GP:
         return
     dimensions = sum(map(spaces.dimensions_of, draft.space.values()))

@@ -113,7 +113,6 @@ class PerTrial(Model):
         return next(self._units())
 
     def _units(self) -> Iterator[Unit]:
-        """The units that a length is given in."""
         for unit in Unit:
             if getattr(self, unit.value) is not None:
                 yield unit

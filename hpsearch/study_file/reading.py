@@ -15,12 +15,12 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file import checks
+from hpsearch.study_file import text as study_text
 from hpsearch.study_file.checks import Draft
 from hpsearch.study_file.methods import RECORDED
 from hpsearch.study_file.models import Objective, StudySpec
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.space import is_open
-from hpsearch.study_file.text import text_file
 from hpsearch.study_file.validation import Model, problems_of, shown
 from trials.contract import Problem, TaskError
 from trials.descriptions import yaml_source
@@ -65,7 +65,7 @@ def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
 
 def text_of(path: Path) -> str:
     """The text of a study file. Raises UserError if there is none, or it cannot be read."""
-    return text_file.text_of(path, "study file", "write one with: hpsearch init")
+    return study_text.text_of(path, "study file", "write one with: hpsearch init")
 
 
 def parse(
@@ -164,7 +164,6 @@ def _given(value: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _alone(name: str) -> type[Model]:
-    """A model of one section."""
     field = StudySpec.model_fields[name]
     fields: dict[str, Any] = {name: (field.annotation, field)}
     return create_model(name, __base__=Model, **fields)

@@ -19,20 +19,8 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.no_effect import NoEffect, no_effect
 from hpsearch.search.ranking.selection import Ranked, counts, expectation, likely_range, standing
-from hpsearch.store.reading.best import (
-    COMPARED,
-    best_trials,
-    goals_of,
-    waiting_trials,
-    with_again,
-)
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialDetail,
-    TrialRow,
-    default_trial,
-    seen_at,
-)
+from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
 from hpsearch.store.reading.standing import study_status
 from hpsearch.store.reading.trust import StudyTrust, first_courses, study_trust
 from hpsearch.study_file.models import StudySpec
@@ -205,7 +193,6 @@ def _limits_to_raise(
 
 
 def _rounded_up(amount: float) -> str:
-    """A number of three significant digits that is not below an amount."""
     scale = 10.0 ** (math.floor(math.log10(amount)) - 2)
     return f"{math.ceil(amount / scale) * scale:.12g}"
 

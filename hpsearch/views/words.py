@@ -14,13 +14,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import NOTHING, cell, count, duration, in_unit, number, pairs
 from hpsearch.domain.records import Decision, Request
 from hpsearch.search.ranking.again import Again
-from hpsearch.search.ranking.selection import (
-    Candidate,
-    Ranked,
-    expectation,
-    likely_range,
-    standing,
-)
+from hpsearch.search.ranking.selection import Candidate, Ranked, expectation, likely_range, standing
 from hpsearch.search.ranking.trust import Correlation, RungVerdict
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import BudgetLine, StudyStatus, StudySummary

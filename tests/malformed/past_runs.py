@@ -62,6 +62,6 @@ CASES = [
     Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a sweep of nothing", written("a.yaml", f"{SWEEP}parameters: {{}}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: x has the distribution 'odd'; use categorical", "y must be a mapping", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a study file that is there", written("sweep.yaml", f"{SWEEP}parameters: {{x: {{values: [1, 2]}}}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml")),
+    Case("a study file that is there", written("sweep.yaml", f"{SWEEP}parameters: {{x: {{values: [1, 2]}}}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml"))
 ]
 # fmt: on

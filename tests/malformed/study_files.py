@@ -133,5 +133,5 @@ CASES = [
     Case("checkpoints that may take nothing", also("checkpoints: {max_gb: 0}"),
          "study.yaml:19: checkpoints.max_gb:", "above 0"),
     Case("checkpoints with a misspelt limit", also("checkpoints: {max_gbs: 3}"),
-         "study.yaml:19: checkpoints.max_gbs:", "did you mean max_gb?"),
+         "study.yaml:19: checkpoints.max_gbs:", "did you mean max_gb?")
 ]

@@ -35,7 +35,7 @@ from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.reading import parse
-from hpsearch.study_file.text.editing import with_budget
+from hpsearch.study_file.text import with_budget
 from hpsearch.views.live import LiveView, StudyPanel
 from trials.checkpoints import folders
 from trials.script import end_import

@@ -11,11 +11,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer import Option
 
 import hpsearch
 
@@ -40,10 +42,7 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _program(
     _: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
@@ -52,17 +51,21 @@ def _program(
 Command = Callable[..., None]
 
 
-def command(app: typer.Typer, name: str | None = None, **more: Any) -> Callable[[Command], Command]:
-    """Like ``app.command``, for functions with groups of options."""
+def command(
+    app: typer.Typer, panel: str | None = None, calls: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Like ``app.command``, for functions with groups of options. The command calls the function
+    itself, or what `calls` names as ``module:function`` of this room with the same parameters,
+    which is only then imported, so that `hpsearch --help` answers at once."""
 
     def register(function: Command) -> Command:
-        app.command(name, **more)(_with_single_options(function))
+        app.command(rich_help_panel=panel, **more)(_with_single_options(function, calls))
         return function
 
     return register
 
 
-def _with_single_options(function: Command) -> Command:
+def _with_single_options(function: Command, calls: str | None) -> Command:
     """A command whose options are those of the groups, one by one."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -71,7 +74,11 @@ def _with_single_options(function: Command) -> Command:
     def call(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        function(**given)
+        called = function
+        if calls is not None:
+            module, _, name = calls.partition(":")
+            called = getattr(import_module(f"hpsearch.cli.{module}"), name)
+        called(**given)
 
     parameters = list(_parameters(function, hints))
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # typer reads it

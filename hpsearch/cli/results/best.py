@@ -35,7 +35,7 @@ from trials.running.arithmetic import Arithmetic
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
-def print_best(name: str | None, wanted: Best, format_: Format, storage: str) -> None:
+def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> None:
     """Print the best trials, best first; as YAML, the settings that train them.
 
     With several objectives these are the trials that no other trial beats in all of them.
@@ -47,20 +47,20 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         result = study_result(connection, study, wanted.top or 1, where=wanted.where)
-        is_said = format_ is Format.TABLE and wanted.where is None
+        is_said = format is Format.TABLE and wanted.where is None
         may_win = unfinished(connection, result) if is_said else None
         summary = study_summary(connection, study, result.ranked) if is_said else None
-        if format_ is Format.YAML:
+        if format is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
                 settings_of_all.append(settings(study, place.trial, recorded))
-    if format_ is Format.YAML and not result.ranked:
+    if format is Format.YAML and not result.ranked:
         see = f"see its progress: hpsearch status {study.name}"
         raise UserError(_nothing(study, wanted), see)
-    if format_ is Format.YAML:
+    if format is Format.YAML:
         emit_yaml(*settings_of_all)
-    elif format_ is not Format.TABLE:
-        emit(best_documents(result, wanted.top), format_)
+    elif format is not Format.TABLE:
+        emit(best_documents(result, wanted.top), format)
     elif result.ranked:
         first = [] if summary is None else ["".join(opening(result, summary))]
         show(*first, *_tables(result, wanted))
@@ -116,7 +116,6 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
 
 
 def _from_any_folder(task: dict[str, Any], base: str | None) -> dict[str, Any]:
-    """A task whose relative paths are found from any folder."""
     if base is not None and task["kind"] == COMMAND.kind:
         return {**task, "cwd": str(Path(base) / task.get("cwd", "."))}
     return {key: _absolute(value, base) for key, value in task.items()}

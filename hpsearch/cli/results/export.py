@@ -89,7 +89,6 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 
 
 def _send(wanted: StudyExport) -> None:
-    """Send all of a study that trackers do not have yet."""
     from hpsearch.running.creation.study import spec_of
     from hpsearch.running.study_run.ownership import refuse_if_held
     from hpsearch.running.tracking.processes import Senders, refuse_missing
@@ -137,7 +136,7 @@ HTML = (".html", ".htm")
 MARKDOWN = (".md", ".markdown")
 
 
-def report_study(name: str | None, to: Path | None, storage: str, *, force: bool) -> None:
+def report_study(name: str | None, out: Path | None, storage: str, *, force: bool) -> None:
     """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
     stdout.
 
@@ -145,18 +144,18 @@ def report_study(name: str | None, to: Path | None, storage: str, *, force: bool
         UserError: The name is that of neither, the file exists or cannot be written, or Plotly is
             not installed.
     """
-    if to is not None:
-        _refuse_place(to, force=force)
+    if out is not None:
+        _refuse_place(out, force=force)
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         data = report_data(connection, study, time.time())
-    if to is None:
+    if out is None:
         sys.stdout.write(markdown_report(data))
         return
-    text = html_report(data) if to.suffix.lower() in HTML else markdown_report(data)
-    with whole_file(to) as unfinished:
+    text = html_report(data) if out.suffix.lower() in HTML else markdown_report(data)
+    with whole_file(out) as unfinished:
         unfinished.write_text(text, "utf-8")
-    note(f"wrote {to} ({size(len(text.encode()))})")
+    note(f"wrote {out} ({size(len(text.encode()))})")
 
 
 def _refuse_place(to: Path, *, force: bool) -> None:

@@ -28,11 +28,7 @@ from hpsearch.running.reproduction.recorded import (
 from hpsearch.running.reproduction.repetition import Job, Repeated, train
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialDetail,
-    trial_detail,
-)
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal
 from hpsearch.views.terminal.escapes import escaped

@@ -8,12 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from hpsearch.adapters import loading
-from hpsearch.cli.options import (
-    BudgetLimits,
-    RunOptions,
-    refuse_priority,
-    worker_count,
-)
+from hpsearch.cli.options import BudgetLimits, RunOptions, refuse_priority, worker_count
 from hpsearch.cli.output import command, log_as_notes, note
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
@@ -41,8 +36,7 @@ from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.reading import load, origin_of
-from hpsearch.study_file.text.configurations import configurations
-from hpsearch.study_file.text.editing import with_budget
+from hpsearch.study_file.text import configurations, with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.views.live import LiveView, StudyPanel
 from trials.descriptions.description import ASK
@@ -52,8 +46,8 @@ OF_OTHER_PARTS = ("task.validation:", "task.test:")
 all."""
 
 
-def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None:
-    """Create a study from its file and drive it. With `resumes`, one that is in the database goes
+def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None:
+    """Create a study from its file and drive it. With `resume`, one that is in the database goes
     on as `resume_study` says.
 
     Raises:
@@ -66,13 +60,13 @@ def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None
     recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
     remarks: list[str] = []
-    spec = load(path, inspect=partial(loading.inspect, remark=remarks.append))
-    refuse_contradictions(spec, path.name)
+    spec = load(study, inspect=partial(loading.inspect, remark=remarks.append))
+    refuse_contradictions(spec, study.name)
     for line in remarks:
         if line.startswith(OF_OTHER_PARTS):
-            note(f"{path.name}: {line}")
-    if resumes and _is_stored(options.storage, spec.study):
-        note(f"study {spec.study} goes on as it was created, whatever {path.name} says now")
+            note(f"{study.name}: {line}")
+    if resume and _is_stored(options.storage, spec.study):
+        note(f"study {spec.study} goes on as it was created, whatever {study.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)
         return
     refuse_asked(spec)
@@ -269,7 +263,6 @@ def refuse_asked(spec: StudySpec) -> None:
 
 
 def _refuse_imported(study: StudyRecord) -> None:
-    """Refuse a study of imported runs."""
     if origin_of(content_of(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",

@@ -66,11 +66,7 @@ def submit_to_slurm(path: Path, options: Sequence[str], for_driver: str, storage
 
 
 def submit_to_ray(
-    path: Path,
-    address: str,
-    arguments: Sequence[str],
-    options: Mapping[str, Any],
-    storage: str,
+    path: Path, address: str, arguments: Sequence[str], options: Mapping[str, Any], storage: str
 ) -> int:
     """Submit a study to the job server of a Ray cluster, print the id of its job, and follow it.
     `arguments` are those of `hpsearch run`, and `options` what they mean. Returns the exit code of

@@ -70,7 +70,6 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
 
 
 def _other_way(study: StudyHead, trial: TrialRow) -> str:
-    """The advice for code of the user's own."""
     commands = [each for each, _ in to_train(study, trial.number, command)]
     if way_to_train(study.content) is Way.FILE:
         return f"train it with: {' - and then: '.join(commands)}"

@@ -229,7 +229,6 @@ def _features(table: pd.DataFrame, target: str) -> dict[str, str]:
 
 
 def _validation(table: pd.DataFrame) -> float:
-    """The share of the rows that validates a study."""
     share = ENOUGH_TO_VALIDATE / len(table)
     return round(min(max(share, SMALLEST_SHARE), LARGEST_SHARE), 2)
 
@@ -248,6 +247,5 @@ def _has_rare(classes: pd.Series) -> bool:
 
 
 def _budget(rows: int) -> dict[str, str]:
-    """The epochs of a trial from scratch."""
     total = next((each for each in EPOCHS if each * rows >= NEEDED_SAMPLES), EPOCHS[-1])
     return {"total": str(total), "first": f", first_rung: {total // 9}" if total > 9 else ""}

@@ -16,7 +16,7 @@ from hpsearch.errors import HpsearchError
 from hpsearch.running.creation.study import spec_of
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
-from hpsearch.study_file.text.configurations import value_of
+from hpsearch.study_file.text import value_of
 from trials.settings import as_scalar
 
 Form = Mapping[str, str]
@@ -67,7 +67,6 @@ def number_in(text: str) -> int:
 
 
 def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
-    """A field for each limit that the study has."""
     if spec is None:
         return []
     budget = spec.budget

@@ -20,12 +20,7 @@ from hpsearch.domain.records import StudyState
 from hpsearch.errors import FilterError, UserError
 from hpsearch.store.reading.best import details_again, goals_of
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialDetail,
-    study_of_id,
-    trial_rows,
-)
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, study_of_id, trial_rows
 from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.pages.forms import EMPTY, Form, fields_of, number_in
@@ -73,12 +68,7 @@ class Pages:
         return self.page(request.path_params["study"], asked=request.query_params.get("asked"))
 
     def page(
-        self,
-        number: int,
-        *,
-        asked: str | None = None,
-        wrong: str | None = None,
-        form: Form = EMPTY,
+        self, number: int, *, asked: str | None = None, wrong: str | None = None, form: Form = EMPTY
     ) -> Response:
         """The page of the study with this id, also after one of its forms was sent, with the id of
         the request that it made, or why it made none (`wrong`)."""
@@ -194,7 +184,6 @@ class Pages:
 
 
 def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
-    """The variables of the upper part of the page."""
     status = study_status(connection, study)
     decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     facts = view.study_facts(status, time.time())

@@ -171,10 +171,7 @@ def request_table(requests: Sequence[Request], width: Width) -> Table:
 
 
 def result_tables(
-    result: StudyResult,
-    status: StudyStatus,
-    next_commands: Sequence[tuple[str, str]],
-    width: Width,
+    result: StudyResult, status: StudyStatus, next_commands: Sequence[tuple[str, str]], width: Width
 ) -> list[RenderableType]:
     """The sentence that opens the result, the parameters of the best configuration, the commands to
     go on with, each with what it does, and how sure it is and what it cost."""

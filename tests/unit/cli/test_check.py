@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hpsearch.views.forecast.plan import Capacity, fitting_workers
 
 from hpsearch.cli.options import RunOptions
 from hpsearch.cli.studies.check import check_study
@@ -25,7 +24,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load, parse
-from hpsearch.views.forecast import footprint
+from hpsearch.views import forecast
+from hpsearch.views.forecast import Capacity, fitting_workers
 from support.files.study_files import GOOD
 from support.patience import wait_until
 from support.running.command_runs import is_gone
@@ -183,7 +183,7 @@ def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
     usage = namedtuple("usage", "total used free")
     check_study(study, database(tmp_path), None)
     assert "GB left" not in capsys.readouterr().err
-    monkeypatch.setattr(footprint.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
+    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
     check_study(study, database(tmp_path), None)
     assert "study.yaml: checkpoints may take" in capsys.readouterr().err
 

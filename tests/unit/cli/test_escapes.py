@@ -105,7 +105,7 @@ def test_a_name_in_a_message_steers_nothing(run: Run, flowers: str) -> None:
 
 
 def test_lines_beside_tables_and_logs_steer_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    show(table(EVIL, width=None), EVIL)
+    show(table([EVIL], [], None), EVIL)
     note(Formatter("%(message)s").format(logging.LogRecord("hpsearch", 30, "", 0, EVIL, (), None)))
     said = capsys.readouterr()
     assert said.out.splitlines() == [SHOWN, SHOWN]

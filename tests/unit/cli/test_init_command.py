@@ -46,8 +46,8 @@ def test_numbers_become_parameters_and_epochs_the_budget(tmp_path: Path) -> None
         ("t --x 3 --save model.pt", "t --x {x} --save {folder}/model.pt"),
         ("t --x 3 --out_dir=o --log-dir l", "t --x {x} --out_dir={folder} --log-dir {folder}"),
         ("t --x 3 --run_name mine --data_dir data", "t --x {x} --run_name mine --data_dir data"),
-        ("t --x 3 --eval_iters 2 --decay_iters 5", "t --x {x} --eval_iters 2 --decay_iters 5"),
-    ],
+        ("t --x 3 --eval_iters 2 --decay_iters 5", "t --x {x} --eval_iters 2 --decay_iters 5")
+    ]
 )  # fmt: skip
 def test_what_a_command_line_says(tmp_path: Path, line: str, run: str) -> None:
     assert written(tmp_path, line).task["run"] == run

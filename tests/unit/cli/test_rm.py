@@ -17,13 +17,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.errors import LeaseLost
-from hpsearch.running.checkpoint_folders import (
-    MARKER,
-    StudyFolder,
-    folder_of,
-    mark_of,
-    trials_in,
-)
+from hpsearch.running.checkpoint_folders import MARKER, StudyFolder, folder_of, mark_of, trials_in
 from hpsearch.running.driver.removal import remove_checkpoints
 from hpsearch.store.store import Store
 from support.studies.saved import an_old_study, drive, surpassed

@@ -8,8 +8,8 @@ import pytest
 
 from hpsearch.errors import SpecError, UserError
 from hpsearch.study_file.advice import advice
-from hpsearch.study_file.text.configurations import configurations
-from hpsearch.views.forecast.plan import plan
+from hpsearch.study_file.text import configurations
+from hpsearch.views.forecast import plan
 from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}

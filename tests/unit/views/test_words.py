@@ -114,10 +114,7 @@ def said(*trials: Trial, seconds: float = 14.0, **more: Any) -> str:
     """The sentence that opens the result of a study with these trials."""
     result = result_of(*trials, **more)
     searched = sum(trial.role is not Role.CONFIRM for trial in trials)
-    budget = [
-        BudgetLine("trials", searched, None),
-        BudgetLine("wall_clock_seconds", seconds, None),
-    ]
+    budget = [BudgetLine("trials", searched, None), BudgetLine("wall_clock_seconds", seconds, None)]
     counts = Counter(trial.state for trial in trials)
     return "".join(opening(result, StudySummary(result.study, counts, 0.0, None, budget)))
 

@@ -361,8 +361,5 @@ def test_no_request_is_answered_with_an_error_of_ours(
     method = "POST" if route.methods is not None and "POST" in route.methods else "GET"
     body = f"form_token={token}&{text}" if method == "POST" else None
     changing.request(
-        method,
-        f"{path}?{text}",
-        headers=[*headers, (b"content-type", kind.encode())],
-        content=body,
+        method, f"{path}?{text}", headers=[*headers, (b"content-type", kind.encode())], content=body
     )  # an error of ours is raised here

@@ -1,17 +1,59 @@
-"""Configurations on the command line: `--enqueue "learning_rate=1e-4, batch_size=32"`."""
+"""The study file as text: it is read, and gets another budget. Configurations of a command line,
+such as ``--enqueue "learning_rate=1e-4, batch_size=32"``."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from hpsearch.errors import UserError
 from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import contains
+from trials.data import files
 from trials.descriptions import yaml_source
+
+
+def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:
+    """The text of a file; errors name it by its kind, and give the hint if there is none.
+
+    Raises:
+        UserError: It cannot be read, is not text, or is too large.
+    """
+    try:
+        return files.text_of(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: there is no such {kind}", hint) from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        what = f"{path}:{line}: is not UTF-8 text ({error.reason})"
+        raise UserError(what, files.conversion(path, error)) from None
+    except ValueError as error:
+        raise UserError(f"{path} {error}", f"a {kind} is a text file") from None
+    except OSError as error:
+        what = f"{path} cannot be read: {error.strerror}"
+        raise UserError(what, "check the path and its permissions") from None
+
+
+def with_budget(text: str, changes: Mapping[str, float | str]) -> str:
+    """The text of a study file with other limits under `budget`; comments are not kept.
+
+    Args:
+        text: A study file without mistakes.
+        changes: New values by key, such as ``{"trials": 80, "wall_clock": "4h"}``.
+    """
+    if not changes:
+        return text
+    study = yaml_source.read(text).value
+    study["budget"] = {**study["budget"], **changes}
+    edited: str = yaml.safe_dump(study, sort_keys=False, allow_unicode=True, width=100)
+    return edited
+
 
 OPTION = "--enqueue "
 """The option of `run` and `resume` before a configuration."""
@@ -54,7 +96,6 @@ def parameters_of(text: str, before: str = "") -> dict[str, Any]:
 
 
 def _parts_of(text: str) -> list[str]:
-    """The parts of a text between commas that are outside of brackets."""
     parts = [""]
     depth = 0
     for piece in re.findall(r'"(?:[^"\\]|\\.)*"|.', text, re.DOTALL):
