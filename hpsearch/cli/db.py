@@ -62,9 +62,8 @@ def check_database(name: str | None, storage: str) -> None:
 
 def _refuse_problems(found: Sequence[Violation]) -> None:
     if found:
-        problems = [f"  {each}" for each in found]
-        lines = [f"{count(len(found), 'problem')} found:", *problems]
-        raise UserError("\n".join(lines))
+        problems = "".join(f"\n  {each}" for each in found)
+        raise UserError(f"{count(len(found), 'problem')} found:{problems}")
 
 
 def backup_database(to: Path, storage: str) -> None:
@@ -121,14 +120,18 @@ def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> Non
     if file is None:
         note("PostgreSQL uses the space of what is gone again by itself")
     elif dry_run or driven:
-        note(f"{file}: {_sized(file)}, of which {size(shrinking.unused(url))} are unused")
+        unused = size(shrinking.unused(url))
+        note(f"{file}: {size(file.stat().st_size)}, of which {unused} are unused")
         if driven:
             note(f"it keeps its size while somebody works on {driven[0]}: new rows fill the space")
     else:
-        before = _sized(file)
+        before = size(file.stat().st_size)
         shrinking.shrink(url)
-        _cut_log(url, file)
-        note(f"{file}: {_sized(file)}, {before} before")
+        left = shrinking.cut_log(url, file)
+        if left is not None:
+            kept = f"{file}-wal keeps {size(left)} while a program reads for long"
+            note(f"{kept}; see which: fuser {file}")
+        note(f"{file}: {size(file.stat().st_size)}, {before} before")
 
 
 def _age(text: str) -> float:
@@ -155,15 +158,3 @@ def _thin(store: Store, moment: float, *, dry_run: bool) -> None:
             note(f"{study.name}: removed {what}")
     if not studies:
         note("no study finished that long ago")
-
-
-def _sized(file: Path) -> str:
-    return size(file.stat().st_size)
-
-
-def _cut_log(url: URL, file: Path) -> None:
-    left = shrinking.cut_log(url, file)
-    if left is not None:
-        note(
-            f"{file}-wal keeps {size(left)} while a program reads for long; see which: fuser {file}"
-        )

@@ -46,12 +46,9 @@ UNTOLD = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 
 def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
     """Write a study file, and beside it the schema that editors use to complete and check it. A
-    folder gets a study.yaml. The kind is one of `STARTERS`; without one the data decides.
-
-    Raises:
-        UserError: The file exists or cannot be written, or the data cannot be read or its
-            columns cannot be guessed.
-    """
+    folder gets a study.yaml. The kind is one of `STARTERS`; without one the data decides. Raises
+    UserError if the file exists or cannot be written, or the data cannot be read or its columns
+    cannot be guessed."""
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
     names = {"study": quoted(wanted.name or _name_of(data.train))}
@@ -118,11 +115,8 @@ def _write_both(path: Path, content: str, *, force: bool) -> None:
 
 def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
     """Write a study file that searches the numbers of a command line; arguments as of
-    `write_starter`.
-
-    Raises:
-        UserError: The command has nothing to search, or as `write_starter` says.
-    """
+    `write_starter`. Raises UserError if the command has nothing to search, or as `write_starter`
+    says."""
     found = command_lines.found_in(line)
     names = {
         "study": quoted(wanted.name or _name_of(None)),
@@ -136,12 +130,9 @@ def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks. The source
-    is the file of a W&B sweep, or a script of Optuna's; a path that is a folder is as
-    for `write_starter`.
-
-    Raises:
-        UserError: The source cannot be read or has nothing to search, or the study file exists.
-    """
+    is the file of a W&B sweep, or a script of Optuna's; a path that is a folder is as for
+    `write_starter`. Raises UserError if the source cannot be read or has nothing to search, or the
+    study file exists."""
     from hpsearch.bridges.sources import translated
 
     path = _file_at(path)

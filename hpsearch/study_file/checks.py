@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from hpsearch.study_file import space as spaces
-from hpsearch.study_file.expressions.fields import told
+from hpsearch.study_file.expressions.fields import error_text
 from hpsearch.study_file.expressions.grammar import ExpressionError
 from hpsearch.study_file.expressions.meaning import Expression, Values
 from hpsearch.study_file.methods import (
@@ -250,7 +250,7 @@ def _problem_with_expression(
     try:
         expression.check(known, sought)
     except ExpressionError as error:
-        return told(error)
+        return error_text(error)
     if not expression.names:
         return "names no parameter of the space; name one, or remove it"
     return None

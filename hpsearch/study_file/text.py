@@ -20,11 +20,8 @@ from trials.descriptions import yaml_source
 
 
 def text_of(path: Path, kind: str = "file", hint: str = "check the path") -> str:
-    """The text of a file; errors name it by its kind, and give the hint if there is none.
-
-    Raises:
-        UserError: It cannot be read, is not text, or is too large.
-    """
+    """The text of a file; errors name it by its kind, and give the hint if there is none. Raises
+    UserError if it cannot be read, is not text, or is too large."""
     try:
         return files.text_of(path)
     except FileNotFoundError:

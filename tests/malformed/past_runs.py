@@ -33,7 +33,7 @@ CASES = [
     Case("a source of another kind", written("runs.txt", "a"), "runs.txt is not a source that is known", ".csv", ("import", "runs.txt", *CSV[2:])),
     Case("a folder", folder("runs"), "runs is not a source that is known", ".csv", ("import", "runs", *CSV[2:])),
     Case("a name that is none", runs(GOOD), "--name a b", "letters, digits", ("import", "runs.csv", "--name", "a b", *CSV[4:])),
-    Case("no metric", runs(GOOD), "not said what the runs are compared by", "--metric NAME", NAMED),
+    Case("no metric", runs(GOOD), "no metric is named to compare the runs by", "--metric NAME", NAMED),
     Case("no direction", runs(GOOD), "1 metrics and 0 directions", "--direction minimize", (*NAMED, "--metric", "loss")),
     Case("an odd direction", runs(GOOD), "--direction down", "minimize or maximize", (*NAMED, "--metric", "loss", "--direction", "down")),
     Case("two metrics and one direction", runs(GOOD), "2 metrics and 1 directions", "for each --metric", (*CSV, "--metric", "epoch")),

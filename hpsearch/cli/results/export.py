@@ -138,12 +138,8 @@ MARKDOWN = (".md", ".markdown")
 
 def report_study(name: str | None, out: Path | None, storage: str, *, force: bool) -> None:
     """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
-    stdout.
-
-    Raises:
-        UserError: The name is that of neither, the file exists or cannot be written, or Plotly is
-            not installed.
-    """
+    stdout. Raises UserError if the name is that of neither, the file exists or cannot be written,
+    or Plotly is not installed."""
     if out is not None:
         _refuse_place(out, force=force)
     with reading(storage) as connection:

@@ -140,11 +140,8 @@ def _end_of(row: Mapping[str, Any]) -> str:
 
 
 def _content(log: str) -> str | None:
-    """The text of a log, at a path or a URL; None if there is none.
-
-    Raises:
-        UserError: It cannot be read.
-    """
+    """The text of a log, at a path or a URL; None if there is none. Raises UserError if it cannot
+    be read."""
     folder, name = folders.split(log)
     try:
         if folders.is_url(log):

@@ -121,10 +121,7 @@ def _has_tables(url: URL) -> bool:
 
 def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """Read the results of earlier studies for a new one, and print the names of those studies.
-
-    Raises:
-        UserError: A study of `warm_start` is not in the database or has nothing to tell.
-    """
+    Raises UserError if a study of `warm_start` is not in the database or has nothing to tell."""
     if spec.search.warm_start is None:
         return []
     earlier = warm_start.earlier_studies(store, spec)

@@ -18,7 +18,7 @@ MOST_NAMED = 1_000
 """Values of one parameter in a condition."""
 
 
-def told(error: ExpressionError) -> str:
+def error_text(error: ExpressionError) -> str:
     """The text of a mistake, with the place in the expression on two more lines."""
     hint = "" if error.hint is None else f"; {error.hint}"
     return f"{error.what}{hint}\n{error.excerpt}"
@@ -34,7 +34,7 @@ def _expression(value: Any) -> Expression:
     try:
         return Expression(value)
     except ExpressionError as error:
-        raise refusal(told(error)) from None
+        raise refusal(error_text(error)) from None
 
 
 def _value_lists(value: Any) -> Any:

@@ -61,11 +61,8 @@ class ChangeForms:
         return respond
 
     async def _form(self, request: Request) -> dict[str, str]:
-        """The fields of a form of our own pages.
-
-        Raises:
-            HTTPException: It is not of our own pages, or too large.
-        """
+        """The fields of a form of our own pages. Raises HTTPException if it is not of our own
+        pages, or too large."""
         if int(request.headers.get("content-length", 0)) > MOST_BYTES:
             raise HTTPException(413, f"a form may have at most {MOST_BYTES} bytes")
         sent = await request.form()

@@ -67,21 +67,22 @@ def number_in(text: str) -> int:
 
 
 def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
+    """A field for each limit that the study has."""
     if spec is None:
         return []
     budget = spec.budget
-    wall_clock_h = None if budget.wall_clock_s is None else budget.wall_clock_s / 3600
+    hours = None if budget.wall_clock_s is None else f"{number(budget.wall_clock_s / 3600)} h"
     most = {
         "trials": budget.trials,
         "gpu_hours": budget.gpu_hours,
         "cost": budget.cost,
-        "wall_clock": wall_clock_h,
+        "wall_clock": hours,
     }
     fields = []
-    for name, (label, kind) in LIMITS.items():
-        if most[name] is not None:
-            unit = " h" if name == "wall_clock" else ""
-            hint = f"{kind}, more than {number(most[name])}{unit}"
+    for name, limit in most.items():
+        if limit is not None:
+            label, kind = LIMITS[name]
+            hint = f"{kind}, more than {limit if isinstance(limit, str) else number(limit)}"
             fields.append(FormField(name, label, form.get(name, ""), hint))
     return fields
 
@@ -95,15 +96,16 @@ def limits_of(form: Form) -> dict[str, Any]:
 def _parameter_fields(
     spec: StudySpec | None, params: Mapping[str, Any], form: Form
 ) -> list[FormField]:
-    space = {} if spec is None else spec.space
     fields = []
-    for name, parameter in space.items():
-        sent = PARAMETER + name
-        begins = _text(params[name]) if name in params else ""
-        choices: list[str] = []
+    for name, parameter in ({} if spec is None else spec.space).items():
+        sent, hint, choices = PARAMETER + name, "", list[str]()
         if isinstance(parameter, CategoricalParameter):
             choices = [_text(choice) for choice in parameter.choices]
-        fields.append(FormField(sent, name, form.get(sent, begins), _hint(parameter), choices))
+        else:
+            kind = "whole number, " if isinstance(parameter, IntParameter) else ""
+            hint = f"{kind}{number(parameter.low)} to {number(parameter.high)}"
+        begins = _text(params[name]) if name in params else ""
+        fields.append(FormField(sent, name, form.get(sent, begins), hint, choices))
     return fields
 
 
@@ -122,10 +124,3 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 def _text(value: Any) -> str:
     return "null" if value is None else str(as_scalar(value))
-
-
-def _hint(parameter: Parameter) -> str:
-    if isinstance(parameter, CategoricalParameter):
-        return ""
-    kind = "whole number, " if isinstance(parameter, IntParameter) else ""
-    return f"{kind}{number(parameter.low)} to {number(parameter.high)}"

@@ -129,19 +129,14 @@ class Pages:
                 rows = trial_rows(connection, study, where=where, sort=sort, **limits)
             except FilterError as error:
                 wrong = error
-        return html(
-            "trials",
-            400 if wrong else 200,
-            study=study,
-            rows=rows[:ROWS],
-            metrics=[goal.metric for goal in goals_of(study)],
-            names=list(dict.fromkeys(name for row in rows for name in row.params)),
-            where=where,
-            sort=sort,
-            page=page,
-            has_more=len(rows) > ROWS,
-            wrong=wrong,
-        )
+        values = {
+            "metrics": [goal.metric for goal in goals_of(study)],
+            "names": list(dict.fromkeys(name for row in rows for name in row.params)),
+            "has_more": len(rows) > ROWS,
+        }
+        chosen = {"where": where, "sort": sort, "page": page}
+        code = 400 if wrong else 200
+        return html("trials", code, study=study, rows=rows[:ROWS], wrong=wrong, **values, **chosen)
 
     def trial(self, request: Request) -> Response:
         """The page of a trial."""

@@ -74,11 +74,8 @@ def report_data(
     now: float,
     command: Callable[[str], str] = "hpsearch {}".format,
 ) -> ReportData:
-    """Read all that the report of a study shows; `now` is in seconds since the epoch.
-
-    Raises:
-        Damaged: The database holds what this program never writes.
-    """
+    """Read all that the report of a study shows; `now` is in seconds since the epoch. Raises
+    Damaged if the database holds what this program never writes."""
     result = study_result(connection, study, TOP)
     history = history_frames(connection, study, result.trust.spec)
     until = history.last if study.driver is None else now

@@ -34,11 +34,7 @@ MOST_PARAMETERS = 8
 
 
 def html_report(data: ReportData) -> str:
-    """The report of a study as HTML.
-
-    Raises:
-        UserError: Plotly is not installed.
-    """
+    """The report of a study as HTML. Raises UserError if Plotly is not installed."""
     return as_html(page(data))
 
 
@@ -110,12 +106,12 @@ def _parameters(
 ) -> PageSection | None:
     if not of.can_compare:
         return None
-    lines, goal, found = _parameter_lines(data, of), data.goal, of.importances
+    lines, found = _parameter_lines(data, of), of.importances
     charts: list[Chart | None] = []
     tables = []
     if with_charts:
-        charts = [parameters.importances(of), parameters.parallel_coordinates(goal, of)]
-        charts.append(parameters.slices(goal, of))
+        charts = [parameters.importances(of), parameters.parallel_coordinates(of)]
+        charts.append(parameters.slices(of))
     elif not found.frame.empty:
         shares = [
             (foreign(each.parameter), f"{each.importance:.0%}") for each in rows_in(found.frame)

@@ -1,10 +1,9 @@
-"""The program as a whole: exit codes, errors, and a start that loads nothing heavy."""
+"""The program as a whole: exit codes and errors."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -18,66 +17,13 @@ from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
 
-HEAVY = [
-    "torch",
-    "ray",
-    "optuna",
-    "pandas",
-    "sqlalchemy",
-    "transformers",
-    "scipy",
-    "numpy",
-    "yaml",
-    "pydantic",
-]
+
+COMMANDS = """\
+init; check; run; resume; stop; ls; status; best; trials; show; export; dashboard; rm; db upgrade; \
+db check"""
 
 
-def loaded_after(program: str, modules: list[str]) -> tuple[list[str], str]:
-    """Some modules that a program has imported in a process of its own, and what it wrote."""
-    ending = f"print(json.dumps([m for m in {modules} if m in sys.modules]))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import json, sys\n{program}\n{ending}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1]), done.stdout
-
-
-def test_help_loads_nothing_heavy() -> None:
-    program = "from hpsearch.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass"
-    loaded, written = loaded_after(program, HEAVY)
-    assert "Hyperparameter search" in written
-    assert loaded == []
-
-
-def test_listing_studies_loads_nothing_that_only_training_and_searching_need() -> None:
-    heavy = ["torch", "ray", "pandas", "transformers", "scipy"]
-    loaded, _ = loaded_after("import hpsearch.cli.results.listing", heavy)
-    assert loaded == []
-
-
-COMMANDS = [
-    *(
-        "init",
-        "check",
-        "run",
-        "resume",
-        "stop",
-        "ls",
-        "status",
-        "best",
-        "trials",
-        "show",
-        "export",
-        "dashboard",
-        "rm",
-    ),
-    *("db upgrade", "db check"),
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS.split("; "))
 def test_every_command_explains_itself(run: Run, command: str) -> None:
     said = run(*command.split(), "--help")
     assert said.code == 0
@@ -142,28 +88,6 @@ def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_
         said = run("stop", flowers)
         assert "ada@host:123 will stop" in said.err
         assert store.renew(lease, 3600.0, 0.0).stop_requested, "the driver learns of it"
-
-
-def test_rm_asks_for_yes(run: Run, flowers: str) -> None:
-    said = run("rm", flowers)
-    assert said.code == 2
-    assert f"hpsearch rm {flowers} --yes" in said.err
-    assert run("status", flowers).code == 0
-
-
-def test_rm_removes_a_study(run: Run, flowers: str) -> None:
-    assert run("rm", flowers, "--yes").code == 0
-    assert run("status", flowers).code == 2
-    assert json.loads(run("ls", "--format", "json").out) == []
-
-
-def test_rm_leaves_a_study_that_is_driven(run: Run, flowers: str, sqlite_url: str) -> None:
-    with closing(Store.open(sqlite_url)) as store:
-        store.acquire(store.find_study(flowers).id, "host:123", 3600.0)
-    said = run("rm", flowers, "--yes")
-    assert said.code == 4
-    assert "host:123" in said.err
-    assert run("status", flowers).code == 0
 
 
 def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str) -> None:

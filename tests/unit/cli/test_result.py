@@ -48,14 +48,6 @@ def test_a_best_that_was_trained_once_may_be_luck_and_is_compared_with_the_defau
     assert "0.2 better than the default settings' 0.7 (trial 0)" in told
 
 
-def test_where_the_default_settings_are_best_there_is_no_gain(save, sqlite_url):
-    default = Trial(0, State.COMPLETE, {"lr": 0.5}, value=0.7, resource=3.0, role=Role.DEFAULT)
-    save("garden", [default, Trial(1, State.COMPLETE, {"lr": 0.1}, value=0.6, resource=3.0)])
-    assert "no trial is better than the default settings' 0.7 (trial 0)" in answered(
-        sqlite_url, "garden"
-    )
-
-
 def test_a_study_without_a_value_says_so_and_where_to_look(save, sqlite_url):
     save("garden", [Trial(0, State.PRUNED, {"lr": 0.1})])
     told = answered(sqlite_url, "garden")

@@ -442,40 +442,19 @@ def test_a_command_starts_its_processes_itself() -> None:
 
 
 def test_one_mistake_is_one_problem() -> None:
-    for case in (
-        "unknown nested key",
-        "choices twice, and more",
-        "number as text",
-        "step with log",
-        "duration",
-        "base 60",
-        "no limit",
-        "no trials",
-    ):
+    single = """\
+unknown nested key; choices twice, and more; number as text; step with log; duration; base 60; \
+no limit; no trials"""
+    for case in single.split("; "):
         old, new, _ = MISTAKES[case]
         assert len(problems_of(changed((old, new)))) == 1
 
 
 def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
-    cases = [
-        *(
-            "unknown key",
-            "unknown setting",
-            "number as text",
-            "choices twice",
-            "low above high",
-            "unknown metric",
-        ),
-        *(
-            "direction",
-            "negative hours",
-            "duration",
-            "unknown sampler argument",
-            "unknown pruner",
-            "confirm",
-        ),
-        "no workers",
-    ]
+    listed = """\
+unknown key; unknown setting; number as text; choices twice; low above high; unknown metric; \
+direction; negative hours; duration; unknown sampler argument; unknown pruner; confirm; no workers"""
+    cases = listed.split("; ")
     found = problems_of(changed(*((MISTAKES[case][0], MISTAKES[case][1]) for case in cases)))
     for case in cases:
         expected = MISTAKES[case][2]

@@ -6,50 +6,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file import space
+from hpsearch.study_file.levels import rung_levels, step_scale, trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from hpsearch.study_file.schema import study_file_schema
 from support.files.study_files import GOOD
+from trials.descriptions import yaml_source
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALIDATOR = jsonschema.Draft202012Validator(study_file_schema())
+ODD = st.sampled_from(["tpe", "2h", "1e-4", 10**400, -(10**20), 1e300, 5e-324])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | ODD
 VALUES = st.recursive(
     SCALARS,
     lambda inner: (
         st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
     ),
 )
-WORDS = st.sampled_from(
-    [
-        "batch_size",
-        "learning_rate",
-        "+",
-        "- 1",
-        "*",
-        "%",
-        "=",
-        "<",
-        ">=",
-        "and",
-        "or",
-        "not",
-        "in",
-        "is",
-        "null",
-        "(",
-        ")",
-        ",",
-        "'x'",
-        "1e-4",
-        ";",
-        "--",
-        "`a b`",
-    ]
-)
+WRITTEN = "batch_size learning_rate + - 1 * % = < >= and or not in is null ( ) , 'x' 1e-4 ; --"
+WORDS = st.sampled_from([*WRITTEN.split(), "- 1", "`a b`"])
 PARAMETER = st.fixed_dictionaries(
     {"type": st.sampled_from(["float", "int", "categorical"])},
     optional={
@@ -64,17 +45,26 @@ PARAMETER = st.fixed_dictionaries(
 
 
 def read(text: str) -> StudySpec | None:
-    """The study file, or None if it was refused with a place and a text for each problem."""
+    """The study file, which the schema accepts, too, and whose levels go together; None if it was
+    refused with a place and a text for each problem."""
     try:
-        return parse(text, base=Path("/nowhere"))
+        spec = parse(text, base=Path("/nowhere"))
     except SpecError as error:
-        problems = error.problems
-    assert problems
-    assert all(problem.startswith("study.yaml:") for problem in problems)
-    return None
+        spec, problems = None, error.problems
+    if spec is None:
+        assert problems
+        assert all(problem.startswith("study.yaml:") for problem in problems)
+        return None
+    assert VALIDATOR.is_valid(yaml_source.read(text).value)
+    assert trial_budget(spec).report_at[-1] == rung_levels(spec)[-1]
+    assert step_scale(spec) >= 1
+    return spec
 
 
-@given(st.text())
+SIGNS = st.sampled_from("ab:-[]{}&*!#'\"\n\t 0.1e,?<|>%@`~=\x00é")
+
+
+@given(st.text() | st.text(SIGNS, max_size=40))
 def test_any_text_is_a_study_file_or_is_refused(text: str) -> None:
     read(text)
 
@@ -86,11 +76,23 @@ def test_a_study_file_with_any_piece_replaced_is_read_or_refused(
     read(GOOD[:at] + piece + GOOD[at + length :])
 
 
-@given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
-def test_a_study_file_with_any_value_in_a_section_is_read_or_refused(
-    section: str, value: Any
-) -> None:
-    read(yaml.safe_dump({**yaml.safe_load(GOOD), section: value}, allow_unicode=True))
+@st.composite
+def damaged_files(draw: st.DrawFn) -> str:
+    """The good study file with a few of its values replaced by anything at all."""
+    document = yaml.safe_load(GOOD)
+    for _ in range(draw(st.integers(1, 3))):
+        at = document
+        key = draw(st.sampled_from(sorted(at)))
+        while isinstance(at[key], dict) and at[key] and draw(st.booleans()):
+            at = at[key]
+            key = draw(st.sampled_from(sorted(at)))
+        at[key] = draw(VALUES)
+    return yaml.safe_dump(document, allow_unicode=True)
+
+
+@given(damaged_files())
+def test_a_study_file_with_any_values_in_it_is_read_or_refused(text: str) -> None:
+    read(text)
 
 
 @given(

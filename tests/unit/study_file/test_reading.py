@@ -6,26 +6,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError, UserError
-from hpsearch.study_file.levels import rung_levels, step_scale, trial_budget
-from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.models import Resources
 from hpsearch.study_file.parameters import CategoricalParameter, FloatParameter, IntParameter
 from hpsearch.study_file.reading import load, parse
 from support.files.study_files import GOOD, problems_of
-from support.thoroughness import examples
 from trials import tasks
 from trials.contract import Unit
 from trials.descriptions import yaml_source
-
-
-def parsed_or_problems(text: str) -> StudySpec | list[str]:
-    try:
-        return parse(text, base=Path())
-    except SpecError as error:
-        return error.problems
 
 
 def changed(*replacements: tuple[str, str]) -> str:
@@ -34,10 +23,6 @@ def changed(*replacements: tuple[str, str]) -> str:
         assert old in text, old
         text = text.replace(old, new)
     return text
-
-
-# --------------------------------------------------------------------------------------------- what
-# is right
 
 
 def test_a_study_file_becomes_frozen_objects() -> None:
@@ -163,10 +148,6 @@ def test_a_wrong_time_limit_is_reported_with_its_place(key: str, written: str) -
     assert problem.startswith(f"study.yaml:29: resources.{key}: must be a ")
 
 
-# --------------------------------------------------------------------------------------------------
-# files
-
-
 def test_a_study_file_is_loaded_with_its_folder_as_base(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "study.yaml"
     (tmp_path / "deep" / "data").mkdir(parents=True)
@@ -260,52 +241,3 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "none.yaml")
     with pytest.raises(UserError, match="is a folder"):
         load(tmp_path)
-
-
-# ------------------------------------------------------------------------------------------------
-# properties
-
-_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=5)
-    | st.sampled_from(["tpe", "2h", "1e-4", 10**400, -(10**20), 1e300, 5e-324]),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-@st.composite
-def damaged_files(draw: st.DrawFn) -> str:
-    """The good study file with a few of its values replaced by anything at all."""
-    document = yaml.safe_load(GOOD)
-    for _ in range(draw(st.integers(1, 3))):
-        at = document
-        key = draw(st.sampled_from(sorted(at)))
-        while isinstance(at[key], dict) and at[key] and draw(st.booleans()):
-            at = at[key]
-            key = draw(st.sampled_from(sorted(at)))
-        at[key] = draw(_VALUES)
-    return yaml.safe_dump(document, sort_keys=False)
-
-
-@settings(max_examples=examples(150))
-@given(damaged_files())
-def test_a_damaged_file_parses_or_is_refused_with_problems(text: str) -> None:
-    verdict = parsed_or_problems(text)
-    if isinstance(verdict, StudySpec):
-        assert trial_budget(verdict).report_at[-1] == rung_levels(verdict)[-1]
-        assert step_scale(verdict) >= 1
-    else:
-        assert verdict
-        assert all(problem.startswith("study.yaml:") for problem in verdict)
-
-
-@settings(max_examples=examples(100))
-@given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!#'\"\n\t 0.1e,?<|>%@`~=\x00é"), max_size=40))
-def test_any_text_parses_or_is_refused_with_problems(text: str) -> None:
-    assert problems_of(text)

@@ -226,82 +226,37 @@ def test_a_prior_is_accepted_where_it_is_read(prior: dict[str, Any]) -> None:
 
 # ---------------------------------------------------------------------------------- what is refused
 
-OF_SEVERAL_PARTS = {
-    "GPUs that nothing trains on",
-    "a batch smaller than its processes",
-    "a share of a GPU for each of several processes",
-    "a GPU and a half",
-    "a limit without bounds",
-    "bound out of range",
-    "choice out of range",
-    "infinite choice",
-    "list as a choice of a number",
-    "choices twice",
-    "choices twice, and more",
-    "cost without a price",
-    "empty condition",
-    "equal choices",
-    "float for a whole number",
-    "log from zero",
-    "negative step",
-    "no limit",
-    "no unit",
-    "step with log",
-    "two units",
-    "warm start with a study twice",
-    "zero duration",
-    "warm start of itself",
-    "warm start that the sampler ignores",
-    "low above high",
-    "step that does not divide",
-    "minute step",
-    "fixed and searched",
-    "condition on nothing",
-    "condition on a fixed setting",
-    "condition on itself",
-    "impossible condition",
-    "cycle of conditions",
-    "condition on an unknown name",
-    "condition on itself in an expression",
-    "condition that never holds",
-    "condition that cannot be read",
-    "cycle of expressions",
-    "requirement of an unknown name",
-    "requirement between text and a number",
-    "requirement of settings alone",
-    "requirement that nothing keeps",
-    "requirements that exclude each other",
-    "enqueued against a requirement",
-    "a metric twice",
-    "a sampler of one objective",
-    "prior outside the range",
-    "prior off the grid",
-    "prior that is no choice",
-    "prior that the sampler ignores",
-    "limits the wrong way",
-    "reports past the end",
-    "too many reports",
-    "fractional report grid",
-    "endless search",
-    "arguments that exclude each other",
-    "first rung past the end",
-    "enqueued outside",
-    "enqueued unknown",
-    "enqueued inactive",
-}
+_OF_SEVERAL_PARTS = """\
+GPUs that nothing trains on; a batch smaller than its processes; a share of a GPU for each of \
+several processes; a GPU and a half; a limit without bounds; bound out of range; choice out of \
+range; infinite choice; list as a choice of a number; choices twice; choices twice, and more; cost \
+without a price; empty condition; equal choices; float for a whole number; log from zero; negative \
+step; no limit; no unit; step with log; two units; warm start with a study twice; zero duration; \
+warm start of itself; warm start that the sampler ignores; low above high; step that does not \
+divide; minute step; fixed and searched; condition on nothing; condition on a fixed setting; \
+condition on itself; impossible condition; cycle of conditions; condition on an unknown name; \
+condition on itself in an expression; condition that never holds; condition that cannot be read; \
+cycle of expressions; requirement of an unknown name; requirement between text and a number; \
+requirement of settings alone; requirement that nothing keeps; requirements that exclude each \
+other; enqueued against a requirement; a metric twice; a sampler of one objective; prior outside \
+the range; prior off the grid; prior that is no choice; prior that the sampler ignores; limits the \
+wrong way; reports past the end; too many reports; fractional report grid; endless search; \
+arguments that exclude each other; first rung past the end; enqueued outside; enqueued unknown; \
+enqueued inactive"""
+OF_SEVERAL_PARTS = _OF_SEVERAL_PARTS.split("; ")
 """Mistakes that take two keys of a study file to see, or more than a type and a range."""
 
-OF_THE_TEXT = {"key twice"}
+OF_THE_TEXT = ["key twice"]
 """Mistakes that the values no longer show."""
 
 
-@pytest.mark.parametrize("name", sorted(MISTAKES.keys() - OF_SEVERAL_PARTS - OF_THE_TEXT))
+@pytest.mark.parametrize("name", sorted(MISTAKES.keys() - {*OF_SEVERAL_PARTS, *OF_THE_TEXT}))
 def test_a_mistake_is_refused_by_its_place_its_type_or_its_range(name: str) -> None:
     written, instead, _ = MISTAKES[name]
     assert problems(GOOD.replace(written, instead))
 
 
-@pytest.mark.parametrize("name", sorted(OF_SEVERAL_PARTS | OF_THE_TEXT))
+@pytest.mark.parametrize("name", [*OF_SEVERAL_PARTS, *OF_THE_TEXT])
 def test_other_mistakes_are_known_to_be_left_to_the_reader(name: str) -> None:
     written, instead, _ = MISTAKES[name]
     assert not problems(GOOD.replace(written, instead))
@@ -377,13 +332,6 @@ def test_own_code_takes_any_setting_and_more_gpus_than_one() -> None:
 
 # --------------------------------------------------------------------- whatever study file is drawn
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
-)
 DURATIONS = st.sampled_from(["2h", "1h30m", "45s", "1 d 2 h", " 5m ", "0.5h", 90, 1.5])
 
 
@@ -495,17 +443,3 @@ def test_whatever_study_file_is_right_is_accepted(study: dict[str, Any]) -> None
     text = yaml.safe_dump(study, allow_unicode=True)
     assert is_read(text)
     assert not problems(text)
-
-
-@given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
-def test_any_value_in_a_section_that_is_read_is_accepted(section: str, value: Any) -> None:
-    text = changed(**{section: value})
-    if is_read(text):
-        assert not problems(text)
-
-
-@given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
-def test_any_piece_that_is_replaced_and_read_is_accepted(at: int, length: int, piece: str) -> None:
-    text = GOOD[:at] + piece + GOOD[at + length :]
-    if is_read(text):
-        assert not problems(text)

@@ -43,6 +43,7 @@ _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond
 class Configurations:
     """The configurations of a study, to be drawn."""
 
+    goal: GoalColumns
     ranked: pd.DataFrame  # `ranked_configurations`
     parameters: Sequence[ParameterValues]  # all of them, the most important first
     importances: Importances
@@ -60,7 +61,7 @@ def configurations(data: ReportData, goal: GoalColumns) -> Configurations:
     values = parameter_values(params, data.history.space)
     found = parameter_importances(ranked["standing"], params[list(values)])
     order = dict.fromkeys([*found.frame["parameter"], *values])
-    return Configurations(ranked, [values[name] for name in order], found)
+    return Configurations(goal, ranked, [values[name] for name in order], found)
 
 
 def importances(of: Configurations) -> Chart | None:
@@ -96,7 +97,7 @@ def _parameters_left_out(drawn: int, of: int) -> str | None:
     return f"{drawn} of {of} parameters are drawn, the most important ones." if drawn < of else None
 
 
-def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
+def parallel_coordinates(of: Configurations) -> Chart | None:
     """A line for each trial, through its value of each parameter to its objective.
 
     A line is interrupted where its trial does not have the parameter. None if fewer than two trials
@@ -108,7 +109,7 @@ def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
     ranked = of.ranked.loc[numbers]
     parameters = of.parameters[:MOST_AXES]
     axes = [_parameter_axis(each, numbers) for each in parameters]
-    limits = style.value_range(ranked["standing"], maximize=goal.maximize)
+    limits = style.value_range(ranked["standing"], maximize=of.goal.maximize)
     low, high = limits or (ranked["standing"].min(), ranked["standing"].max())
     axes.append(_numeric_axis(ranked["standing"].clip(low, high)))
     made = figure(420, showlegend=True)
@@ -119,13 +120,13 @@ def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
         made.add_annotation(x=place, y=-0.01, text=each.bottom, yanchor="top", **ends)
         made.add_annotation(x=place, y=1.01, text=each.top, yanchor="bottom", **ends)
     names = [shown(each.name, 16) for each in parameters]
-    names.append(f"<b>{shown(goal.metric, 16)}</b>")
+    names.append(f"<b>{shown(of.goal.metric, 16)}</b>")
     places: dict[str, Any] = {"tickvals": list(range(len(names))), "ticktext": names}
     limits_ = [-0.4, len(names) - 0.6]
     made.update_xaxes(axis(**places, range=limits_, showgrid=False, showline=False))
     made.update_yaxes(visible=False, fixedrange=True, range=[-0.08, 1.09])
     listed = ", ".join(each.name for each in parameters)
-    alternative = f"Parallel coordinates of {len(numbers)} trials: {listed}, and {goal.metric}."
+    alternative = f"Parallel coordinates of {len(numbers)} trials: {listed}, and {of.goal.metric}."
     remark = _remark(numbers, parameters, of, limits)
     return Chart(made, "Configurations", alternative, remark, AXIS_WIDTH * len(names))
 
@@ -198,7 +199,7 @@ def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> No
         made.add_trace(trace)
 
 
-def slices(goal: GoalColumns, of: Configurations) -> Chart | None:
+def slices(of: Configurations) -> Chart | None:
     """The worth of trials against each parameter; None if fewer than two can be compared."""
     if not of.can_compare:
         return None
@@ -209,18 +210,18 @@ def slices(goal: GoalColumns, of: Configurations) -> Chart | None:
     made = figure(60 + 250 * rows, showlegend=False)
     grid = {"rows": rows, "columns": COLUMNS, "pattern": "independent"}
     made.update_layout(grid={**grid, "xgap": 0.2, "ygap": 0.45})
-    limits = style.value_range(ranked["standing"], maximize=goal.maximize)
+    limits = style.value_range(ranked["standing"], maximize=of.goal.maximize)
     for place, parameter in enumerate(parameters):
         suffix = "" if place == 0 else str(place + 1)
         values = parameter.values.loc[numbers]
         for trace in _points(ranked, values):
             trace.update(xaxis=f"x{suffix}", yaxis=f"y{suffix}")
             made.add_trace(trace)
-        title = shown(goal.metric) if place % COLUMNS == 0 else None
+        title = shown(of.goal.metric) if place % COLUMNS == 0 else None
         made.update_layout({f"xaxis{suffix}": _slice_axis(parameter, values)})
         made.update_layout({f"yaxis{suffix}": axis(title, range=limits)})
     listed = ", ".join(each.name for each in parameters)
-    alternative = f"{goal.metric} of {len(numbers)} trials against {listed}."
+    alternative = f"{of.goal.metric} of {len(numbers)} trials against {listed}."
     width = SLICE_WIDTH * min(COLUMNS, len(parameters))
     return Chart(made, "Slices", alternative, _remark(numbers, parameters, of, limits), width)
 

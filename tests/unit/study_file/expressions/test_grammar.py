@@ -10,44 +10,10 @@ from hypothesis import strategies as st
 
 from hpsearch.study_file.expressions.grammar import ExpressionError, Start, parsed, value_of
 
-WORDS = [
-    *(
-        "value",
-        "lr",
-        "eval/f1",
-        "`odd name`",
-        "and",
-        "or",
-        "not",
-        "in",
-        "is",
-        "null",
-        "true",
-        "false",
-        "inf",
-        "-inf",
-    ),
-    *(
-        "1",
-        "-2.5",
-        "1e-4",
-        "'text'",
-        '"text"',
-        "'",
-        "=",
-        "==",
-        "!=",
-        "<>",
-        "<",
-        "<=",
-        ">",
-        ">=",
-        "(",
-        ")",
-        ",",
-        "desc",
-    ),
-]
+WRITTEN = """\
+value lr eval/f1 and or not in is null true false inf -inf 1 -2.5 1e-4 'text' "text" ' = == != <> \
+< <= > >= ( ) , desc"""
+WORDS = [*WRITTEN.split(), "`odd name`"]
 
 
 def error_of(text: str, start: Start = "where") -> str:

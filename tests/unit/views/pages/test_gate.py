@@ -78,10 +78,6 @@ def ask(
     return Answer(begin["status"], given, b"".join(each["body"] for each in rest))
 
 
-# -------------------------------------------------------------------------------------------------
-# with a token
-
-
 @pytest.mark.parametrize("token", [TOKEN, ODD])
 def test_the_link_leaves_a_cookie_and_its_token_out_of_the_address(token: str) -> None:
     link = ask(token, f"/dashboard/studies/3?token={quote(token, safe='')}")
@@ -215,65 +211,23 @@ def test_a_token_serves_any_host_name() -> None:
         assert ask(TOKEN, host=host, headers=OWN).status == 200, host
 
 
-# ----------------------------------------------------------------------------------------------
-# without a token
+LOOPBACK = "127.0.0.1 127.0.0.1:8080 127.8.9.10:1 localhost LocalHost:8080 [::1] [::1]:8080"
+OTHERS = """\
+evil.example evil.example:8080 localhost.evil.example 127.0.0.1.evil.example 10.0.0.7 0.0.0.0 \
+[::] [fe80::1]:8080 [::1 ::1 [127.0.0.1]x evil.example@127.0.0.1 127.0.0.1/x 127.0.0.1:80:80 \
+127.0.0.1:x [localhost]"""
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "127.0.0.1",
-        "127.0.0.1:8080",
-        "127.8.9.10:1",
-        "localhost",
-        "LocalHost:8080",
-        "[::1]",
-        "[::1]:8080",
-    ],
-)
+@pytest.mark.parametrize("host", LOOPBACK.split())
 def test_loopback_names_need_no_token(host: str) -> None:
     assert ask(None, host=host).status == 200
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        *(
-            "evil.example",
-            "evil.example:8080",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "10.0.0.7",
-            "0.0.0.0",
-        ),
-        *(
-            "[::]",
-            "[fe80::1]:8080",
-            "[::1",
-            "::1",
-            "[127.0.0.1]x",
-            "",
-            " ",
-            "127.0.0.1, evil.example",
-        ),
-        *(
-            "evil.example@127.0.0.1",
-            "127.0.0.1/x",
-            "127.0.0.1:80:80",
-            "127.0.0.1:x",
-            "[localhost]",
-            None,
-        ),
-    ],
-)
+@pytest.mark.parametrize("host", [*OTHERS.split(), "127.0.0.1, evil.example", "", " ", None])
 def test_a_name_that_was_lent_to_this_machine_is_refused(host: str | None) -> None:
     refused = ask(None, "/api/studies", host=host)
     assert refused.status == 403
     assert b"hpsearch dashboard --host" in refused.body
-
-
-# -----------------------------------------------------------------------------------------------
-# foreign origins
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])
