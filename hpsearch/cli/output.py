@@ -140,7 +140,7 @@ def emit_yaml(*documents: Any) -> None:
     import yaml
 
     plain = map(finite, documents)
-    style = {"sort_keys": False, "width": 120, "default_flow_style": False}
+    style: dict[str, Any] = {"sort_keys": False, "width": 120, "default_flow_style": False}
     sys.stdout.write(yaml.safe_dump_all(plain, allow_unicode=True, **style))
 
 
