@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hpsearch.study_file.expressions.fields import Requirements
+from hpsearch.study_file.expressions.meaning import Requirements
 from hpsearch.study_file.methods import Method, Pruner, Sampler
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.trackers import TrackerList

@@ -19,8 +19,7 @@ from hpsearch.running.study_run.requests import place
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.views.pages.forms import Form, limits_of, number_in, params_of
-from hpsearch.views.pages.pages import Pages
+from hpsearch.views.pages.pages import Form, Pages, limits_of, number_in, params_of
 
 MOST_BYTES = 1 << 20
 """The largest form."""

@@ -1,9 +1,12 @@
-"""The program as a whole: exit codes and errors."""
+"""The program as a whole: exit codes, errors, what it imports, and signals."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -123,3 +126,111 @@ def test_a_dashboard_that_is_not_installed_says_how_to_get_it(
     said = run("dashboard")
     assert said.code == 2
     assert "pip install '.[dashboard]'" in said.err
+
+
+SLOW = {
+    *("alembic", "botorch", "numpy", "optuna", "pandas", "plotly", "psycopg", "pyarrow"),
+    *("ray", "scipy", "sklearn", "starlette", "torch", "transformers"),
+}
+"""Packages that take longer to import than a table takes to read and print."""
+
+PRINTS_ITS_MODULES = """
+import sys
+from hpsearch.cli.main import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported_by(url: str, *arguments: str) -> set[str]:
+    """The packages that a command has imported when it ends."""
+    said = subprocess.run(
+        [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments, "--storage", url]
+        if url
+        else [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout
+    return {name.partition(".")[0] for name in said.stderr.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_the_program_says_of_itself_needs_no_database(option: str) -> None:
+    assert not imported_by("", option) & (SLOW | {"sqlalchemy"})
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ls",),
+        ("status", "flowers"),
+        ("best", "flowers", "--top", "3"),  # its best trial was repeated
+        ("show", "flowers", "2"),
+        ("trials", "flowers", "--where", "lr < 0.05", "--sort", "value desc"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_table_needs_no_slow_package(
+    command: tuple[str, ...], flowers: str, sqlite_url: str
+) -> None:
+    assert not imported_by(sqlite_url, *command) & SLOW
+
+
+PROGRAM = """
+import os, signal, sys, time
+from hpsearch.cli.entry import main
+
+{before}
+sys.argv = ["hpsearch", "--version"]
+main()
+"""
+
+IMPORTING = """
+class Late:
+    def find_spec(self, name, path=None, target=None):
+        if name == "hpsearch.cli.main":
+            os.kill(os.getpid(), {number})
+            time.sleep(1000)
+
+sys.meta_path.insert(0, Late())
+"""
+"""The signal arrives while the program is imported."""
+
+RUNNING = """
+import hpsearch.cli.main as program
+
+def waits(arguments):
+    os.kill(os.getpid(), {number})
+    time.sleep(1000)
+
+program._run = waits
+"""
+"""The signal arrives while a command runs."""
+
+ENDING = """
+import atexit
+
+def last():
+    os.kill(os.getpid(), {number})
+    time.sleep(1000)
+
+atexit.register(last)
+"""
+"""The signal arrives while the interpreter ends."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", [IMPORTING, RUNNING, ENDING])
+def test_a_signal_ends_the_program_with_its_code(moment: str, number: int) -> None:
+    program = PROGRAM.format(before=moment.format(number=int(number)))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
