@@ -27,17 +27,17 @@ db check"""
 
 
 @pytest.mark.parametrize("command", COMMANDS.split("; "))
-def test_every_command_explains_itself(run: Run, command: str) -> None:
+def test_every_command_explains_itself(run, command):
     said = run(*command.split(), "--help")
     assert said.code == 0
     assert "Usage: hpsearch" in said.out
 
 
-def test_an_unknown_option_is_the_users_mistake(run: Run) -> None:
+def test_an_unknown_option_is_the_users_mistake(run):
     assert run("best", "--tops", "3").code == 2
 
 
-def test_a_missing_database_cannot_be_reached_and_is_not_made(run: Run, sqlite_url: str) -> None:
+def test_a_missing_database_cannot_be_reached_and_is_not_made(run, sqlite_url):
     said = run("ls")
     assert said.code == 3
     assert said.out == ""
@@ -45,27 +45,25 @@ def test_a_missing_database_cannot_be_reached_and_is_not_made(run: Run, sqlite_u
     assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
 
 
-def test_an_unknown_study_is_the_users_mistake(run: Run, flowers: str) -> None:
+def test_an_unknown_study_is_the_users_mistake(run, flowers):
     said = run("best", "flower")
     assert said.code == 2
     assert "did you mean flowers?" in said.err
 
 
-def test_a_filter_that_does_not_parse_shows_the_place(run: Run, flowers: str) -> None:
+def test_a_filter_that_does_not_parse_shows_the_place(run, flowers):
     said = run("trials", flowers, "--where", "lr <")
     assert said.code == 2
     assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
 
 
-def test_a_bug_keeps_its_traceback(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_keeps_its_traceback(run, flowers, monkeypatch):
     monkeypatch.setattr("hpsearch.cli.results.best.study_result", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("best", flowers)
 
 
-def test_an_interruption_ends_with_130(
-    run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_ends_with_130(run, flowers, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -73,19 +71,19 @@ def test_an_interruption_ends_with_130(
     assert run("best", flowers).code == 130
 
 
-def test_the_number_of_workers_is_checked_before_anything_starts(run: Run) -> None:
+def test_the_number_of_workers_is_checked_before_anything_starts(run):
     said = run("run", "study.yaml", "--workers", "many")
     assert said.code == 2
     assert "--workers many" in said.err
 
 
-def test_stop_says_when_nobody_drives_the_study(run: Run, flowers: str) -> None:
+def test_stop_says_when_nobody_drives_the_study(run, flowers):
     said = run("stop", flowers)
     assert said.code == 0
     assert "nothing to stop" in said.err
 
 
-def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_url: str) -> None:
+def test_stop_asks_the_driver_and_says_who_it_is(run, flowers, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         lease = store.acquire(store.find_study(flowers).id, "ada@host:123#b-00t/1/2", 3600.0)
         said = run("stop", flowers)
@@ -93,7 +91,7 @@ def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_
         assert store.renew(lease, 3600.0, 0.0).stop_requested, "the driver learns of it"
 
 
-def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str) -> None:
+def test_db_check_lists_what_must_not_be(run, flowers, sqlite_url):
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("UPDATE trials SET gpu_seconds = 31 WHERE number = 2")
     said = run("db", "check", flowers)
@@ -107,21 +105,19 @@ def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str
     )
 
 
-def test_the_program_says_its_version(run: Run) -> None:
+def test_the_program_says_its_version(run):
     said = run("--version")
     assert said.code == 0
     assert said.out == f"hpsearch {version('hpsearch')}\n"
 
 
-def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:
+def test_db_upgrade_makes_the_tables_of_an_empty_database(run):
     assert run("db", "upgrade").code == 0
     assert json.loads(run("ls", "--format", "json").out) == []
     assert "already" in run("db", "upgrade").err
 
 
-def test_a_dashboard_that_is_not_installed_says_how_to_get_it(
-    run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dashboard_that_is_not_installed_says_how_to_get_it(run, flowers, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     said = run("dashboard")
     assert said.code == 2
@@ -160,7 +156,7 @@ def imported_by(url: str, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_what_the_program_says_of_itself_needs_no_database(option: str) -> None:
+def test_what_the_program_says_of_itself_needs_no_database(option):
     assert not imported_by("", option) & (SLOW | {"sqlalchemy"})
 
 
@@ -176,9 +172,7 @@ def test_what_the_program_says_of_itself_needs_no_database(option: str) -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_a_table_needs_no_slow_package(
-    command: tuple[str, ...], flowers: str, sqlite_url: str
-) -> None:
+def test_a_table_needs_no_slow_package(command, flowers, sqlite_url):
     assert not imported_by(sqlite_url, *command) & SLOW
 
 
@@ -227,7 +221,7 @@ atexit.register(last)
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("moment", [IMPORTING, RUNNING, ENDING])
-def test_a_signal_ends_the_program_with_its_code(moment: str, number: int) -> None:
+def test_a_signal_ends_the_program_with_its_code(moment, number):
     program = PROGRAM.format(before=moment.format(number=int(number)))
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ

@@ -111,21 +111,19 @@ def study(sqlite_url: str) -> Callable[..., None]:
     return save
 
 
-def test_status_has_a_line_for_the_weakest_rung(run: Run, study: Callable[..., None]) -> None:
+def test_status_has_a_line_for_the_weakest_rung(run, study):
     study(Bowl())
     told = " ".join(run("status").out.split())  # long facts take several lines
     assert re.search(r"rungs weakest at [13] of 9 epochs: the standing predicts the end", told)
     assert "rank correlation 1.00 (" in told
 
 
-def test_status_of_a_young_study_says_that_nothing_is_known(
-    run: Run, study: Callable[..., None]
-) -> None:
+def test_status_of_a_young_study_says_that_nothing_is_known(run, study):
     study(Bowl(), stop_after=5)
     assert "weakest at 1 of 9 epochs: no trial trained to the end" in run("status").out
 
 
-def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) -> None:
+def test_status_as_json_has_the_numbers(run, study):
     study(Bowl(), trials=90)
     first, second = json.loads(run("status", "--format", "json").out)["rungs"]
     assert list(first) == [*("level", "reached", "paused", "finished", "correlation", "verdict")]
@@ -134,7 +132,7 @@ def test_status_as_json_has_the_numbers(run: Run, study: Callable[..., None]) ->
     assert second["level"] == 3.0
 
 
-def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., None]) -> None:
+def test_best_warns_where_the_rungs_told_little(run, study):
     study(Unforeseen())
     said = run("best")
     told = r"it is not clear how well the rungs predicted the end|told little about the end"
@@ -144,9 +142,7 @@ def test_best_warns_where_the_rungs_told_little(run: Run, study: Callable[..., N
     assert first["rung_verdict"] in ("unclear", "little")
 
 
-def test_best_warns_where_too_few_trials_were_trained_in_full(
-    run: Run, study: Callable[..., None]
-) -> None:
+def test_best_warns_where_too_few_trials_were_trained_in_full(run, study):
     study(Bowl(), trials=3)
     said = run("best")
     assert "trained once: part of its value may be luck" in said.err
@@ -155,9 +151,7 @@ def test_best_warns_where_too_few_trials_were_trained_in_full(
     assert first["rung_verdict"] == "unknown"
 
 
-def test_best_says_nothing_of_rungs_that_can_be_trusted(
-    run: Run, study: Callable[..., None]
-) -> None:
+def test_best_says_nothing_of_rungs_that_can_be_trusted(run, study):
     study(Bowl())
     assert "rungs" not in run("best", "plain").err
     (first,) = json.loads(run("best", "--format", "json").out)
@@ -193,9 +187,7 @@ def paused(number: int, low: float, high: float, **more: Any) -> Trial:
     )
 
 
-def test_best_names_the_trial_that_may_still_win_and_the_command_for_it(
-    run: Run, save: Save
-) -> None:
+def test_best_names_the_trial_that_may_still_win_and_the_command_for_it(run, save):
     save("flowers", [complete(0, 0.9), paused(1, 0.7, 0.91), paused(2, 0.8, 0.95)], SPEC)
     said = run("best", "flowers").err
     assert (
@@ -205,15 +197,13 @@ def test_best_names_the_trial_that_may_still_win_and_the_command_for_it(
     ) in said
 
 
-def test_a_trial_that_was_cut_short_may_win_too_and_a_study_may_have_none_complete(
-    run: Run, save: Save
-) -> None:
+def test_a_trial_that_was_cut_short_may_win_too_and_a_study_may_have_none_complete(run, save):
     save("flowers", [paused(0, 0.7, 0.8, left_as=State.QUEUED)], SPEC)
     said = run("best", "flowers").err
     assert "and no trial is complete; train it to the end with: hpsearch resume flowers" in said
 
 
-def test_the_command_raises_a_limit_that_leaves_too_little(run: Run, save: Save) -> None:
+def test_the_command_raises_a_limit_that_leaves_too_little(run, save):
     save("flowers", [complete(0, 0.9, gpu_seconds=60.0), paused(1, 0.8, 0.95)], GPU_HOURS)
     assert "hpsearch resume flowers --finish 1 --gpu-hours 0.08\n" in run("best").err
 
@@ -229,12 +219,12 @@ def test_the_command_raises_a_limit_that_leaves_too_little(run: Run, save: Save)
         ),
     ],
 )
-def test_best_names_no_trial_that_cannot_win(run: Run, save: Save, trial: Trial) -> None:
+def test_best_names_no_trial_that_cannot_win(run, save, trial):
     save("flowers", [complete(0, 0.9), trial], SPEC)
     assert "may still win" not in run("best", "flowers").err
 
 
-def test_what_cannot_be_trained_to_its_end_is_refused(run: Run, save: Save) -> None:
+def test_what_cannot_be_trained_to_its_end_is_refused(run, save):
     repeat = complete(2, 0.9, role=Role.CONFIRM, repeats=0)
     repeat.state = State.PRUNED
     failed = Trial(1, State.FAILED, {"lr": 0.1}, error_text="it broke")

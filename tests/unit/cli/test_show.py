@@ -170,21 +170,21 @@ SECOND = (
 )
 
 
-def test_the_logs_of_all_attempts_are_printed_without_steering_the_terminal(run, folder) -> None:
+def test_the_logs_of_all_attempts_are_printed_without_steering_the_terminal(run, folder):
     said = run("show", "run-it", "0", "--log")
     assert said.code == 0
     assert said.out == (FIRST + SECOND).format(at=moment(1.0))
     assert run("show", "0", "--log", "--attempt", "1").out == FIRST.format(at=moment(1.0))
 
 
-def test_following_a_trial_that_has_ended_ends(run, folder) -> None:
+def test_following_a_trial_that_has_ended_ends(run, folder):
     followed = run("show", "run-it", "0", "--log", "--watch", "--attempt", "1").out
     assert followed == FIRST.format(at=moment(1.0))
 
 
 def test_following_goes_through_the_attempts_and_the_parts_of_a_log_until_the_trial_ends(
-    run, folder, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    run, folder, sqlite_url, monkeypatch
+):
     def now(sql: str) -> None:
         path = make_url(sqlite_url).database
         with closing(sqlite3.connect(str(path))) as connection, connection:
@@ -224,7 +224,7 @@ def test_following_goes_through_the_attempts_and_the_parts_of_a_log_until_the_tr
         (["run-it", "x"], "hpsearch show NAME 7"),
     ],
 )
-def test_what_is_not_there_is_told(run, folder, words: list[str], said: str) -> None:
+def test_what_is_not_there_is_told(run, folder, words, said):
     told = run("show", "--log", *words)
     assert told.code == 2
     assert said in told.err
@@ -233,20 +233,20 @@ def test_what_is_not_there_is_told(run, folder, words: list[str], said: str) -> 
 @pytest.mark.parametrize(
     "words", [["--attempt", "1"], ["--log", "--format", "json"]], ids=["an attempt", "a format"]
 )
-def test_what_does_not_go_with_a_log_is_refused(run, folder, words: list[str]) -> None:
+def test_what_does_not_go_with_a_log_is_refused(run, folder, words):
     told = run("show", "run-it", "0", *words)
     assert told.code == 2
     assert "add --log, or remove --format" in told.err
 
 
-def test_show_names_the_log(run, folder) -> None:
+def test_show_names_the_log(run, folder):
     assert str(log_of(folder, 0, 2)) in run("show", "run-it", "0").out
     shown = json.loads(run("show", "run-it", "0", "--format", "json").out)
     assert shown["logs"] == [str(log_of(folder, 0, number)) for number in (1, 2)]
     assert json.loads(run("show", "run-it", "1", "--format", "json").out)["logs"] == []
 
 
-def test_a_study_that_was_not_run_from_a_file_has_none(run, save) -> None:
+def test_a_study_that_was_not_run_from_a_file_has_none(run, save):
     save("garden", [Trial(0, State.COMPLETE, {"lr": 0.1}, value=0.5)])
     told = run("show", "garden", "0", "--log")
     assert told.code == 2

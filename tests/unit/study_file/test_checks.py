@@ -414,13 +414,13 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_is_reported_with_its_line_and_remedy(case: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_remedy(case):
     old, new, expected = MISTAKES[case]
     found = problems_of(changed((old, new)))
     assert any(expected in problem for problem in found), found
 
 
-def test_settings_without_an_effect_on_several_processes_are_refused() -> None:
+def test_settings_without_an_effect_on_several_processes_are_refused():
     processes = ("gpu: 0.5", "gpu: 1, processes: 4")
     assert parse(changed(processes), base=Path()).resources.processes == 4
     compiled = ("settings:", "settings:\n  compile: always")
@@ -429,7 +429,7 @@ def test_settings_without_an_effect_on_several_processes_are_refused() -> None:
     assert problem.startswith("study.yaml:11: settings.compile: has no effect where several")
 
 
-def test_a_command_starts_its_processes_itself() -> None:
+def test_a_command_starts_its_processes_itself():
     text = yaml.safe_dump(
         {
             **yaml.safe_load(GOOD),
@@ -441,7 +441,7 @@ def test_a_command_starts_its_processes_itself() -> None:
     assert "a trial of command is trained by one process here; let the command start them" in found
 
 
-def test_one_mistake_is_one_problem() -> None:
+def test_one_mistake_is_one_problem():
     single = """\
 unknown nested key; choices twice, and more; number as text; step with log; duration; base 60; \
 no limit; no trials"""
@@ -450,7 +450,7 @@ no limit; no trials"""
         assert len(problems_of(changed((old, new)))) == 1
 
 
-def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file() -> None:
+def test_all_mistakes_are_reported_at_once_in_the_order_of_the_file():
     listed = """\
 unknown key; unknown setting; number as text; choices twice; low above high; unknown metric; \
 direction; negative hours; duration; unknown sampler argument; unknown pruner; confirm; no workers"""
@@ -463,7 +463,7 @@ direction; negative hours; duration; unknown sampler argument; unknown pruner; c
     assert lines == sorted(lines)
 
 
-def test_a_sampler_that_needs_a_missing_package_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sampler_that_needs_a_missing_package_says_which(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (problem,) = problems_of(changed(("sampler: tpe", "sampler: cmaes")))
     assert "cmaes needs the package cmaes; pip install cmaes" in problem
@@ -483,7 +483,7 @@ def test_a_sampler_that_needs_a_missing_package_says_which(monkeypatch: pytest.M
         ),
     ],
 )
-def test_what_takes_one_objective_is_refused_for_several(search: str, expected: str) -> None:
+def test_what_takes_one_objective_is_refused_for_several(search, expected):
     several = (
         "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"
     )
@@ -493,7 +493,7 @@ def test_what_takes_one_objective_is_refused_for_several(search: str, expected: 
     assert any(expected in problem for problem in problems), problems
 
 
-def test_several_objectives_have_defaults_that_can_weigh_them() -> None:
+def test_several_objectives_have_defaults_that_can_weigh_them():
     several = (
         "objective: [{metric: accuracy, direction: maximize}, {metric: loss, direction: minimize}]"
     )
@@ -505,12 +505,12 @@ def test_several_objectives_have_defaults_that_can_weigh_them() -> None:
     assert spec.objective.metric == "accuracy"
 
 
-def test_training_code_of_ones_own_may_use_several_gpus() -> None:
+def test_training_code_of_ones_own_may_use_several_gpus():
     assert spec_with(resources={"gpu": 2}).resources.gpu == 2.0
 
 
 @pytest.mark.parametrize("name", ["$x", "", "a\nb"])
-def test_a_parameter_has_a_name_that_can_be_typed(name: str) -> None:
+def test_a_parameter_has_a_name_that_can_be_typed(name):
     with pytest.raises(SpecError, match="is not a name; use letters, digits and marks"):
         spec_with(space={name: {"type": "float", "low": 0.0, "high": 1.0}})
 
@@ -531,9 +531,7 @@ def on_tokens(kind: str, metric: str, space: dict[str, object], **more: object) 
 
 @pytest.mark.parametrize("kind", PARTS_OF_TOKENS)
 @pytest.mark.parametrize("metric", ["loss", "perplexity", "train_loss"])
-def test_models_that_may_differ_in_their_tokens_are_not_compared_by_the_token(
-    kind: str, metric: str
-) -> None:
+def test_models_that_may_differ_in_their_tokens_are_not_compared_by_the_token(kind, metric):
     (problem,) = problems_of(on_tokens(kind, metric, TWO_MODELS))
     assert f"objective.metric: {metric} is a mean over tokens, and the models of space.model" in (
         problem
@@ -546,7 +544,7 @@ def test_models_that_may_differ_in_their_tokens_are_not_compared_by_the_token(
 
 
 @pytest.mark.parametrize("kind", PARTS_OF_TOKENS)
-def test_models_are_compared_by_the_byte_and_one_model_by_the_token(kind: str) -> None:
+def test_models_are_compared_by_the_byte_and_one_model_by_the_token(kind):
     parse(on_tokens(kind, "bits_per_byte", TWO_MODELS), base=Path())
     rates = {"learning_rate": {"type": "float", "low": 0.1, "high": 0.2}}
     one = {"model": {"type": "categorical", "choices": ["gpt2"]}}

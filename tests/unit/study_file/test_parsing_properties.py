@@ -4,7 +4,6 @@ else."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import yaml
@@ -65,14 +64,12 @@ SIGNS = st.sampled_from("ab:-[]{}&*!#'\"\n\t 0.1e,?<|>%@`~=\x00é")
 
 
 @given(st.text() | st.text(SIGNS, max_size=40))
-def test_any_text_is_a_study_file_or_is_refused(text: str) -> None:
+def test_any_text_is_a_study_file_or_is_refused(text):
     read(text)
 
 
 @given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
-def test_a_study_file_with_any_piece_replaced_is_read_or_refused(
-    at: int, length: int, piece: str
-) -> None:
+def test_a_study_file_with_any_piece_replaced_is_read_or_refused(at, length, piece):
     read(GOOD[:at] + piece + GOOD[at + length :])
 
 
@@ -91,7 +88,7 @@ def damaged_files(draw: st.DrawFn) -> str:
 
 
 @given(damaged_files())
-def test_a_study_file_with_any_values_in_it_is_read_or_refused(text: str) -> None:
+def test_a_study_file_with_any_values_in_it_is_read_or_refused(text):
     read(text)
 
 
@@ -99,9 +96,7 @@ def test_a_study_file_with_any_values_in_it_is_read_or_refused(text: str) -> Non
     st.fixed_dictionaries({"a": PARAMETER, "b": PARAMETER}),
     st.dictionaries(st.sampled_from("abc"), SCALARS),
 )
-def test_any_space_is_refused_or_judges_any_configuration(
-    parameters: dict[str, Any], params: dict[str, Any]
-) -> None:
+def test_any_space_is_refused_or_judges_any_configuration(parameters, params):
     written = {**yaml.safe_load(GOOD), "task": {"kind": "own.module:train"}, "space": parameters}
     for section in ("settings", "enqueue"):
         written.pop(section)
@@ -111,7 +106,7 @@ def test_any_space_is_refused_or_judges_any_configuration(
 
 
 @given(st.text() | st.lists(WORDS, max_size=12).map(" ".join))
-def test_any_condition_and_any_requirement_is_read_or_refused(text: str) -> None:
+def test_any_condition_and_any_requirement_is_read_or_refused(text):
     written = yaml.safe_load(GOOD)
     conditional = {"type": "int", "low": 1, "high": 9, "when": text}
     written["space"] = {**written["space"], "patience": conditional}

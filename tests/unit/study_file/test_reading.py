@@ -25,7 +25,7 @@ def changed(*replacements: tuple[str, str]) -> str:
     return text
 
 
-def test_a_study_file_becomes_frozen_objects() -> None:
+def test_a_study_file_becomes_frozen_objects():
     spec = parse(GOOD, base=Path("/somewhere"))
     assert (spec.study, spec.seed, spec.base, spec.text) == (
         "banking-intents",
@@ -49,7 +49,7 @@ def test_a_study_file_becomes_frozen_objects() -> None:
         spec.seed = 8  # type: ignore[misc]
 
 
-def test_what_is_left_out_has_a_default() -> None:
+def test_what_is_left_out_has_a_default():
     text = changed(
         (
             "search:\n  sampler: tpe\n  pruner: {kind: promotion, eta: 3}\n"
@@ -74,7 +74,7 @@ def test_what_is_left_out_has_a_default() -> None:
     )
 
 
-def test_own_training_code_takes_any_setting_and_metric() -> None:
+def test_own_training_code_takes_any_setting_and_metric():
     text = """
 study: own
 task: {kind: "my_code:train"}
@@ -86,7 +86,7 @@ budget: {trials: 3, per_trial: {steps: 10}}
     assert parse(text, base=Path()).settings == {"anything": [1, {"goes": "here"}]}
 
 
-def test_anchors_and_merges_can_be_used() -> None:
+def test_anchors_and_merges_can_be_used():
     text = changed(
         (
             "high: 1.0e-3, log: true}",
@@ -112,7 +112,7 @@ def test_anchors_and_merges_can_be_used() -> None:
         ("2.5", 2.5),
     ],
 )
-def test_durations_are_seconds(written: str, seconds: float) -> None:
+def test_durations_are_seconds(written, seconds):
     assert parse(changed(("1h30m", written)), base=Path()).budget.wall_clock_s == seconds
 
 
@@ -127,13 +127,13 @@ TIME_LIMITS = {
 RESOURCES = "resources: {workers: auto, cpu: 1, gpu: 0.5}"
 
 
-def test_every_time_limit_of_the_resources_is_in_the_table() -> None:
+def test_every_time_limit_of_the_resources_is_in_the_table():
     fields = Resources.model_fields
     assert {fields[name].alias for name in fields if name.endswith("_s")} == set(TIME_LIMITS)
 
 
 @pytest.mark.parametrize("key", TIME_LIMITS)
-def test_a_time_limit_is_a_duration_with_a_default(key: str) -> None:
+def test_a_time_limit_is_a_duration_with_a_default(key):
     assert getattr(parse(GOOD, base=Path()).resources, f"{key}_s") == TIME_LIMITS[key]
     given = parse(changed((RESOURCES, f"resources: {{{key}: 1h30m}}")), base=Path())
     assert getattr(given.resources, f"{key}_s") == 5400
@@ -143,12 +143,12 @@ def test_a_time_limit_is_a_duration_with_a_default(key: str) -> None:
 @pytest.mark.parametrize(
     "written", ["0", "0s", "-5", "1.0e+30", ".inf", ".nan", "99999999999999d", "null", "soon"]
 )
-def test_a_wrong_time_limit_is_reported_with_its_place(key: str, written: str) -> None:
+def test_a_wrong_time_limit_is_reported_with_its_place(key, written):
     (problem,) = problems_of(changed((RESOURCES, f"resources: {{{key}: {written}}}")))
     assert problem.startswith(f"study.yaml:29: resources.{key}: must be a ")
 
 
-def test_a_study_file_is_loaded_with_its_folder_as_base(tmp_path: Path) -> None:
+def test_a_study_file_is_loaded_with_its_folder_as_base(tmp_path):
     file = tmp_path / "deep" / "study.yaml"
     (tmp_path / "deep" / "data").mkdir(parents=True)
     rows = "\n".join(f"some words {i},{i % 2}" for i in range(40))
@@ -157,7 +157,7 @@ def test_a_study_file_is_loaded_with_its_folder_as_base(tmp_path: Path) -> None:
     assert load(file, inspect=tasks.inspect).base == tmp_path / "deep"
 
 
-def test_problems_of_the_data_stand_at_the_line_that_names_it(tmp_path: Path) -> None:
+def test_problems_of_the_data_stand_at_the_line_that_names_it(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(GOOD)
     with pytest.raises(SpecError, match=r"mine\.yaml:5: task\.train: .*train\.csv"):
@@ -190,9 +190,7 @@ def test_problems_of_the_data_stand_at_the_line_that_names_it(tmp_path: Path) ->
         (b"a: &a " + b"x" * 100_000 + b"\nb: [" + b"*a," * 500 + b"1]", "more than 100000"),
     ],
 )
-def test_a_file_that_is_not_a_study_file_is_refused(
-    tmp_path: Path, content: bytes, expected: str
-) -> None:
+def test_a_file_that_is_not_a_study_file_is_refused(tmp_path, content, expected):
     file = tmp_path / "study.yaml"
     file.write_bytes(content)
     with pytest.raises(UserError) as caught:
@@ -200,14 +198,14 @@ def test_a_file_that_is_not_a_study_file_is_refused(
     assert expected in str(caught.value)
 
 
-def test_aliases_that_stand_for_billions_are_refused() -> None:
+def test_aliases_that_stand_for_billions_are_refused():
     layers = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12))
     assert any(
         "more than 100000 values" in problem for problem in problems_of(f"a0: &a0 [x]\n{layers}")
     )
 
 
-def test_merges_that_multiply_are_read_once() -> None:
+def test_merges_that_multiply_are_read_once():
     """Ten keys, merged ten times into each of thirty mappings."""
     first = "a0: &a0 {k: 1, l: 2}\n"
     merges = "".join(
@@ -232,11 +230,11 @@ def test_merges_that_multiply_are_read_once() -> None:
         "{a: {<<: []}, b: {<<: {}}}",
     ],
 )
-def test_merges_mean_what_they_mean_to_yaml(text: str) -> None:
+def test_merges_mean_what_they_mean_to_yaml(text):
     assert yaml_source.read(text).value == yaml.safe_load(text)
 
 
-def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
     with pytest.raises(UserError, match="there is no such study file"):
         load(tmp_path / "none.yaml")
     with pytest.raises(UserError, match="is a folder"):

@@ -74,7 +74,7 @@ def own_code(**sections: Any) -> str:
 # -------------------------------------------------------------------------------- the schema itself
 
 
-def test_it_is_a_schema_of_the_dialect_that_it_names() -> None:
+def test_it_is_a_schema_of_the_dialect_that_it_names():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == DIALECT == jsonschema.Draft202012Validator.META_SCHEMA["$id"]
 
@@ -92,7 +92,7 @@ def properties_in(schema: Any, where: str = "") -> Iterator[tuple[str, dict[str,
         yield from properties_in(part, f"{where}.{name}")
 
 
-def test_every_key_says_what_it_means() -> None:
+def test_every_key_says_what_it_means():
     """An argument of a sampler or pruner is described by Optuna, and `kind` by its values."""
     silent = []
     for where, schema in properties_in(SCHEMA):
@@ -106,7 +106,7 @@ def test_every_key_says_what_it_means() -> None:
     assert not silent
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_leads_somewhere():
     for name in re.findall(r"'\$ref': '#/\$defs/([^']*)'", repr(SCHEMA)):
         assert name in SCHEMA["$defs"]
 
@@ -122,16 +122,16 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", STARTERS)
-def test_a_starter_is_accepted(kind: str) -> None:
+def test_a_starter_is_accepted(kind):
     assert not problems(starter(kind, text="text", label="label"))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
-def test_an_example_is_accepted(path: Path) -> None:
+def test_an_example_is_accepted(path):
     assert not problems(path.read_text(encoding="utf-8"))
 
 
-def test_the_demos_study_file_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demos_study_file_is_accepted(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.delitem(sys.modules, "demo", raising=False)
     assert not problems(importlib.import_module("demo").STUDY)
@@ -145,7 +145,7 @@ def study_files_shown() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("text", list(study_files_shown()))
-def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
+def test_a_study_file_of_the_docs_is_accepted(text):
     assert not problems(text)
 
 
@@ -185,14 +185,14 @@ def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
         ("settings", {"micro_batch": "auto", "patience": None, "data_workers": 3}),
     ],
 )
-def test_what_is_read_is_accepted(section: str, value: Any) -> None:
+def test_what_is_read_is_accepted(section, value):
     text = changed(**{section: value})
     assert is_read(text)
     assert not problems(text)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_sampler_takes_its_defaults(name: str) -> None:
+def test_a_sampler_takes_its_defaults(name):
     method_class = getattr(optuna.samplers, SAMPLERS[name])
     known = arguments_of(method_class).model_fields
     told = {key: each.default for key, each in known.items() if not each.is_required()}
@@ -201,7 +201,7 @@ def test_a_sampler_takes_its_defaults(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRUNERS)
-def test_a_pruner_needs_the_arguments_without_defaults(name: str) -> None:
+def test_a_pruner_needs_the_arguments_without_defaults(name):
     needed = NEEDED.get(name, {})
     text = changed(search={"pruner": {"kind": name, **needed}})
     assert is_read(text)
@@ -215,7 +215,7 @@ def test_a_pruner_needs_the_arguments_without_defaults(name: str) -> None:
 @pytest.mark.parametrize(
     "prior", [{"prior": 3e-4}, {"prior": 3e-4, "confidence": "low"}, {"prior": None}]
 )
-def test_a_prior_is_accepted_where_it_is_read(prior: dict[str, Any]) -> None:
+def test_a_prior_is_accepted_where_it_is_read(prior):
     space = yaml.safe_load(GOOD)["space"]
     space["learning_rate"] |= prior
     space["optimizer"] |= {"prior": "sgd", "confidence": "high"}
@@ -251,19 +251,19 @@ OF_THE_TEXT = ["key twice"]
 
 
 @pytest.mark.parametrize("name", sorted(MISTAKES.keys() - {*OF_SEVERAL_PARTS, *OF_THE_TEXT}))
-def test_a_mistake_is_refused_by_its_place_its_type_or_its_range(name: str) -> None:
+def test_a_mistake_is_refused_by_its_place_its_type_or_its_range(name):
     written, instead, _ = MISTAKES[name]
     assert problems(GOOD.replace(written, instead))
 
 
 @pytest.mark.parametrize("name", [*OF_SEVERAL_PARTS, *OF_THE_TEXT])
-def test_other_mistakes_are_known_to_be_left_to_the_reader(name: str) -> None:
+def test_other_mistakes_are_known_to_be_left_to_the_reader(name):
     written, instead, _ = MISTAKES[name]
     assert not problems(GOOD.replace(written, instead))
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_task_has_its_own_keys_settings_and_metrics_and_no_others(kind: str) -> None:
+def test_a_task_has_its_own_keys_settings_and_metrics_and_no_others(kind):
     task = yaml.safe_load(starter(kind, text="text", label="label"))
     assert not problems(yaml.safe_dump(task))
     for section, key, value in (
@@ -289,7 +289,7 @@ def outside(setting: Setting) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_fixed_setting_is_refused_where_the_task_refuses_it(kind: str) -> None:
+def test_a_fixed_setting_is_refused_where_the_task_refuses_it(kind):
     study = yaml.safe_load(starter(kind, text="text", label="label"))
     for name, setting in (BUILT_IN[kind].settings or {}).items():
         for value in outside(setting):
@@ -321,11 +321,11 @@ def test_a_fixed_setting_is_refused_where_the_task_refuses_it(kind: str) -> None
         ("checkpoints", {"max_gb": 0}),
     ],
 )
-def test_what_is_wrong_by_itself_is_refused(section: str, value: Any) -> None:
+def test_what_is_wrong_by_itself_is_refused(section, value):
     assert problems(changed(**{section: value}))
 
 
-def test_own_code_takes_any_setting_and_more_gpus_than_one() -> None:
+def test_own_code_takes_any_setting_and_more_gpus_than_one():
     assert not problems(own_code(settings={"any": [1, {}]}, resources={"gpu": 4}))
     assert problems(own_code(task={"kind": "own.module:train", "train": "train.csv"}))
 
@@ -439,7 +439,7 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(study_files())
-def test_whatever_study_file_is_right_is_accepted(study: dict[str, Any]) -> None:
+def test_whatever_study_file_is_right_is_accepted(study):
     text = yaml.safe_dump(study, allow_unicode=True)
     assert is_read(text)
     assert not problems(text)

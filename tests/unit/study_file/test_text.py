@@ -21,7 +21,7 @@ SPEC = spec_with(
 )
 
 
-def test_values_read_as_what_they_are() -> None:
+def test_values_read_as_what_they_are():
     texts = ["rate=1e-4, layers=2, optimizer='sgd', lora=true, rank=8", "lora=null", "rate=1"]
     first, second, third = configurations(texts, SPEC)
     assert first == {"rate": 1e-4, "layers": 2, "optimizer": "sgd", "lora": True, "rank": 8}
@@ -43,7 +43,7 @@ def test_values_read_as_what_they_are() -> None:
         ("lora=false, rank=8", "rank: is not active while lora is false"),
     ],
 )
-def test_a_mistake_is_told_with_the_text_it_is_in(text: str, told: str) -> None:
+def test_a_mistake_is_told_with_the_text_it_is_in(text, told):
     with pytest.raises(UserError) as caught:
         configurations([text], SPEC)
     assert f'--enqueue "{text}"' in caught.value.message
@@ -61,7 +61,7 @@ budget:
 
 
 @pytest.mark.parametrize("text", [GOOD, ODD])
-def test_limits_are_replaced_and_added_and_all_else_stays(text: str) -> None:
+def test_limits_are_replaced_and_added_and_all_else_stays(text):
     before = yaml_source.read(text).value
     changed = yaml_source.read(with_budget(text, CHANGES))
     assert not changed.problems
@@ -69,5 +69,5 @@ def test_limits_are_replaced_and_added_and_all_else_stays(text: str) -> None:
     assert list(changed.value) == list(before)
 
 
-def test_nothing_to_change_changes_nothing() -> None:
+def test_nothing_to_change_changes_nothing():
     assert with_budget(GOOD, {}) == GOOD

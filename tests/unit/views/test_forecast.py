@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +39,7 @@ def pruner(**arguments: Any) -> dict[str, Any]:
     return {"kind": "promotion", **arguments}
 
 
-def test_rungs_are_levels_of_the_budget_with_the_share_that_goes_on() -> None:
+def test_rungs_are_levels_of_the_budget_with_the_share_that_goes_on():
     assert rungs() == "at 1 and 3 of 9 epochs; one trial in 3 goes on from each at first"
     assert rungs(52) == "at 3, 9 and 27 of 52 epochs; one trial in 3 goes on from each at first"
     four = rungs(16, pruner=pruner(eta=4, first_rung=4))
@@ -50,12 +49,12 @@ def test_rungs_are_levels_of_the_budget_with_the_share_that_goes_on() -> None:
 
 
 @pytest.mark.parametrize("search", [{"pruner": "none"}, {"pruner": "median"}])
-def test_without_rungs_nothing_is_said_of_them(search: dict[str, Any]) -> None:
+def test_without_rungs_nothing_is_said_of_them(search):
     assert rungs(**search) is None
     assert rungs(pruner=pruner(first_rung=5)) is None
 
 
-def test_a_full_training_costs_time_and_where_they_are_used_gpu_hours_and_money() -> None:
+def test_a_full_training_costs_time_and_where_they_are_used_gpu_hours_and_money():
     assert in_full(MEASURED) == "about 1 h"
     assert in_full(MEASURED, CLUSTER) == "about 1 h, 1 GPU hour"
     assert in_full(MEASURED, resources={"gpu": 0.5}) == "about 1 h, 0.5 GPU hours"
@@ -70,7 +69,7 @@ def test_a_full_training_costs_time_and_where_they_are_used_gpu_hours_and_money(
     assert in_full({}, budget={"per_trial": {"seconds": 90}}) == "about 1 min 30 s"
 
 
-def test_where_no_pace_is_known_it_says_what_would_tell() -> None:
+def test_where_no_pace_is_known_it_says_what_would_tell():
     assert in_full({}) == "its time is not known: a first report would tell, and none has arrived"
     asked = in_full({}, task={"kind": "ask"})
     assert asked == "its time is not known: a trial that was asked for must report first"
@@ -80,9 +79,7 @@ def test_where_no_pace_is_known_it_says_what_would_tell() -> None:
     ("prices", "most", "rate"),
     [(2.5, "1 h", "2.5"), ({"A100": 2.5, "T4": 0.5}, "5 h", "A100=2.5 T4=0.5")],
 )
-def test_a_limit_on_money_lasts_as_long_as_the_cheapest_gpus(
-    prices: Any, most: str, rate: str
-) -> None:
+def test_a_limit_on_money_lasts_as_long_as_the_cheapest_gpus(prices, most, rate):
     budget = {"cost": 5, "cost_per_gpu_hour": prices, "per_trial": {"epochs": 9}}
     spec = spec_with(budget=budget)
     said = f"the study will take at most {most} on 2 workers: its budget ends it"
@@ -101,7 +98,7 @@ def gigabytes(spec: StudySpec, workers: int = 2) -> float:
     return peak_bytes(spec, ONE, workers) / GIGABYTE
 
 
-def test_trials_that_run_wait_and_ended_add_up() -> None:
+def test_trials_that_run_wait_and_ended_add_up():
     running = 2 * ((2 + 2) * 3 + 1)
     assert gigabytes(study()) == running + WAITING * (3 + 1) + BEST * 1
     assert gigabytes(study(trials=5)) == running + 5 * (3 + 1)
@@ -111,12 +108,12 @@ def test_trials_that_run_wait_and_ended_add_up() -> None:
     assert gigabytes(study(search=confirm)) == gigabytes(study()) + 5
 
 
-def test_a_limit_holds_but_for_what_runs() -> None:
+def test_a_limit_holds_but_for_what_runs():
     assert gigabytes(study(checkpoints={"max_gb": 50})) == 50
     assert gigabytes(study(checkpoints={"max_gb": 5})) == 26
 
 
-def test_a_disk_without_room_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_a_disk_without_room_is_told_with_what_to_do(tmp_path):
     huge = CheckpointSize(whole_bytes=1e18, weights_bytes=3e17)
     (told,) = checkpoint_warnings(study(), huge, 1, str(tmp_path / "not" / "there" / "yet"))
     assert "checkpoints may take 137300000000 GB" in told
@@ -129,7 +126,7 @@ def test_a_disk_without_room_is_told_with_what_to_do(tmp_path: Path) -> None:
     assert list(checkpoint_warnings(study(), huge, 1, "memory://somewhere")) == []
 
 
-def test_a_limit_that_running_trials_exceed_is_told(tmp_path: Path) -> None:
+def test_a_limit_that_running_trials_exceed_is_told(tmp_path):
     small = CheckpointSize(whole_bytes=300.0, weights_bytes=100.0)
     (told,) = checkpoint_warnings(study(checkpoints={"max_gb": 1e-7}), small, 4, str(tmp_path))
     assert told.startswith(

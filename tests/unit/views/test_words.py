@@ -65,12 +65,12 @@ def trial(
 
 
 @pytest.mark.parametrize(("direction", "better"), [("maximize", 0.9), ("minimize", 0.7)])
-def test_a_gain_is_measured_from_the_default_settings(direction: str, better: float) -> None:
+def test_a_gain_is_measured_from_the_default_settings(direction, better):
     sentence = gain_of(trial(0, 0.8, Role.DEFAULT), trial(1, better), direction=direction)
     assert sentence == "0.1 better than the default settings' 0.8 (trial 0)"
 
 
-def test_a_confirmed_gain_is_that_of_the_mean_and_no_luck() -> None:
+def test_a_confirmed_gain_is_that_of_the_mean_and_no_luck():
     repeats = [trial(2, 0.84, Role.CONFIRM, 1), trial(3, 0.86, Role.CONFIRM, 1)]
     result = result_of(trial(0, 0.8, Role.DEFAULT), trial(1, 0.9), *repeats)
     assert result.best is not None
@@ -80,7 +80,7 @@ def test_a_confirmed_gain_is_that_of_the_mean_and_no_luck() -> None:
     assert "0.05 better than the default settings' 0.8 (trial 0)" in sentences
 
 
-def test_a_gain_is_that_of_what_is_expected_where_that_is_known() -> None:
+def test_a_gain_is_that_of_what_is_expected_where_that_is_known():
     default, best = trial(0, 0.8, Role.DEFAULT), trial(1, 0.95)
     default.expected, default.expected_deviation = 0.75, 0.0
     best.expected, best.expected_deviation = 0.85, 0.02
@@ -90,21 +90,21 @@ def test_a_gain_is_that_of_what_is_expected_where_that_is_known() -> None:
     assert gain_of(default, best) == "0.1 better than the default settings' 0.75 (trial 0)"
 
 
-def test_where_the_default_settings_are_best_that_is_said() -> None:
+def test_where_the_default_settings_are_best_that_is_said():
     sentence = gain_of(trial(3, 0.8, Role.DEFAULT), trial(4, 0.7))
     assert sentence == "no trial is better than the default settings' 0.8 (trial 3)"
 
 
-def test_a_confirmed_trial_that_is_no_better_is_said_to_be_so() -> None:
+def test_a_confirmed_trial_that_is_no_better_is_said_to_be_so():
     repeats = [trial(2, 0.7, Role.CONFIRM, 1), trial(3, 0.72, Role.CONFIRM, 1)]
     assert "not better than" in gain_of(trial(1, 0.9), *repeats, trial(0, 0.8, Role.DEFAULT))
 
 
-def test_without_defaults_there_is_no_gain() -> None:
+def test_without_defaults_there_is_no_gain():
     assert gain(result_of(trial(0, 0.8), trial(1, 0.9))) is None
 
 
-def test_trials_that_cannot_be_told_from_the_best_are_named_up_to_five() -> None:
+def test_trials_that_cannot_be_told_from_the_best_are_named_up_to_five():
     result = result_of(*(trial(number, 0.9) for number in range(8)))
     assert rivals(result) == "too close to call: trials 1, 2, 3, 4, 5 and 2 more"
     assert how_sure(result)[0].startswith("trained once: part of its value may be luck")
@@ -122,13 +122,13 @@ def said(*trials: Trial, seconds: float = 14.0, **more: Any) -> str:
 DEFAULT = trial(0, 0.94, Role.DEFAULT)
 
 
-def test_it_says_how_good_how_much_better_from_what_and_how_often_trained() -> None:
+def test_it_says_how_good_how_much_better_from_what_and_how_often_trained():
     assert said(DEFAULT, trial(1, 0.97)) == (
         "accuracy 0.97, 0.03 better than the defaults, from 2 trials in 14 s; trained once"
     )
 
 
-def test_repeats_are_counted_apart_from_trials() -> None:
+def test_repeats_are_counted_apart_from_trials():
     repeats = [trial(n, 0.95 + n / 100, Role.CONFIRM, repeats=1) for n in (2, 3)]
     assert said(DEFAULT, trial(1, 0.99), *repeats) == (
         "accuracy 0.975, 0.035 better than the defaults, from 2 trials in 14 s; mean of 2 trainings"
@@ -136,7 +136,7 @@ def test_repeats_are_counted_apart_from_trials() -> None:
     assert said(trial(1, 0.99), repeats[0]).endswith("; trained again once")
 
 
-def test_a_value_that_no_training_has_shown_is_said_to_be_expected() -> None:
+def test_a_value_that_no_training_has_shown_is_said_to_be_expected():
     lucky = [trial(n, value) for n, value in enumerate([0.5, 0.6, 0.7, 0.8, 0.95])]
     sentence = said(*lucky)
     assert " if trained again, from 5 trials in 14 s; trained once" in sentence
@@ -145,26 +145,26 @@ def test_a_value_that_no_training_has_shown_is_said_to_be_expected() -> None:
     assert said(paused) == "accuracy 0.9 if trained to the end, from 1 trial in 14 s"
 
 
-def test_a_gain_is_left_out_without_defaults_and_never_invented() -> None:
+def test_a_gain_is_left_out_without_defaults_and_never_invented():
     assert said(trial(0, 0.9)) == "accuracy 0.9, from 1 trial in 14 s; trained once"
     assert " with the defaults, which no trial beats, " in said(DEFAULT, trial(1, 0.9))
     repeats = [trial(2, 0.9, Role.CONFIRM, repeats=1), trial(3, 0.91, Role.CONFIRM, repeats=1)]
     assert ", not better than the defaults, " in said(trial(1, 0.99), *repeats, DEFAULT)
 
 
-def test_what_is_not_over_is_so_far_and_a_time_that_is_not_known_is_left_out() -> None:
+def test_what_is_not_over_is_so_far_and_a_time_that_is_not_known_is_left_out():
     sentence = said(trial(0, 0.9), state=StudyState.INTERRUPTED)
     assert sentence == "accuracy 0.9, from 1 trial in 14 s so far; trained once"
     assert said(trial(0, 0.9), seconds=0.0) == "accuracy 0.9, from 1 trial; trained once"
 
 
-def test_a_best_that_breaks_the_limits_says_so() -> None:
+def test_a_best_that_breaks_the_limits_says_so():
     assert "accuracy 0.9, 5.0% over the limits, which no trial keeps, from" in said(
         trial(0, 0.9, system_attrs={f"{CONSTRAINT}size": 0.05})
     )
 
 
-def test_several_objectives_have_trade_offs() -> None:
+def test_several_objectives_have_trade_offs():
     several = ("maximize", "minimize")
     assert said(trial(0, 0.9), trial(1, 0.8), directions=several) == (
         "the 2 best trade-offs between accuracy and size, from 2 trials in 14 s"
@@ -181,9 +181,7 @@ def test_several_objectives_have_trade_offs() -> None:
         ([trial(0, None, state=State.PAUSED)], OVER, "no result: its trial has no value"),
     ],
 )
-def test_without_a_result_it_says_why(
-    trials: list[Trial], state: StudyState, sentence: str
-) -> None:
+def test_without_a_result_it_says_why(trials, state, sentence):
     assert said(*trials, state=state).startswith(sentence)
 
 
@@ -205,11 +203,11 @@ def request(kind: RequestKind, content: Any, **answer: Any) -> Request:
         (PROPOSE, {}, "try a configuration"),
     ],
 )
-def test_what_is_asked_is_said_in_words(kind: RequestKind, content: Any, said: str) -> None:
+def test_what_is_asked_is_said_in_words(kind, content, said):
     assert request_in_words(request(kind, content)) == said
 
 
-def test_the_answer_is_said_in_words() -> None:
+def test_the_answer_is_said_in_words():
     assert answer_in_words(request(BUDGET, {})) == "waits for the driver"
     assert answer_in_words(request(BUDGET, {}, handled=6.0)) == "done"
     assert answer_in_words(request(PROPOSE, {}, handled=6.0, trial=9)) == "trial 9"
@@ -218,7 +216,7 @@ def test_the_answer_is_said_in_words() -> None:
     )
 
 
-def test_decisions_of_the_study_stand_among_those_of_its_trials() -> None:
+def test_decisions_of_the_study_stand_among_those_of_its_trials():
     decisions = [Decision(3, DecisionKind.PAUSE, "others are ahead", created=at) for at in (1, 9)]
     requests = [
         request(BUDGET, {"trials": 80}, handled=5.0),
@@ -234,7 +232,7 @@ def test_decisions_of_the_study_stand_among_those_of_its_trials() -> None:
     ]
 
 
-def test_the_table_has_the_latest_and_says_how_many_came_before() -> None:
+def test_the_table_has_the_latest_and_says_how_many_came_before():
     requests = [request(BUDGET, {"trials": 10 + n}, handled=6.0) for n in range(MOST_REQUESTS + 2)]
     console = Console(file=io.StringIO(), width=200)
     console.print(request_table(requests, None))

@@ -23,17 +23,17 @@ TWO_SLOTS = attempts_of(
 STATES = {"state": ["complete", "paused", "complete"], "role": ["search", "search", "confirm"]}
 
 
-def test_gpu_time_is_spread_over_an_attempt() -> None:
+def test_gpu_time_is_spread_over_an_attempt():
     assert gpu_clock([90, 100, 105, 111, 120, 999], TWO_SLOTS).tolist() == [0, 0, 10, 21, 36, 36]
 
 
-def test_slots_do_not_wait_between_drivers() -> None:
+def test_slots_do_not_wait_between_drivers():
     later = TWO_SLOTS.assign(started=TWO_SLOTS["started"] + 1000, ended=TWO_SLOTS["ended"] + 1000)
     both = pd.concat([TWO_SLOTS, later], ignore_index=True)
     assert idle(both, [99.0, 1099.0]) == 2 * idle(TWO_SLOTS, [99.0]) == 8.0
 
 
-def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others() -> None:
+def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others():
     live = attempts_of(
         (0, "w0", 0.0, 10.0, "complete", 5.0, math.nan),
         (1, "w0", 10.0, math.nan, None, 0.0, math.nan),
@@ -43,7 +43,7 @@ def test_a_live_attempt_has_lasted_until_now_at_the_rate_of_the_others() -> None
     assert done["gpu_seconds"].tolist() == [5.0, 10.0]
 
 
-def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top() -> None:
+def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top():
     spent = spending(TWO_SLOTS.assign(**STATES), [])
     assert spent == {
         "finished": (15.0, 1),
@@ -54,6 +54,6 @@ def test_all_gpu_time_has_a_purpose_and_idle_slots_come_on_top() -> None:
     }
 
 
-def test_repeats_are_the_confirmations() -> None:
+def test_repeats_are_the_confirmations():
     repeat = TWO_SLOTS.assign(outcome="complete")
     assert spending(repeat.assign(**STATES), [])["confirmation"] == (6.0, 1)
