@@ -109,7 +109,10 @@ def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> Non
     Raises:
         UserError: `older_than` is not a duration.
     """
-    age_s = None if older_than is None else _age(older_than)
+    try:
+        age_s = None if older_than is None else seconds_of(older_than)
+    except PydanticCustomError as error:
+        raise UserError(f"--older-than: {error.message()}", "for example: 90d") from None
     with closing(Store.open(storage, create=False)) as store:
         if age_s is not None:
             _thin(store, time.time() - age_s, dry_run=dry_run)
@@ -132,13 +135,6 @@ def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> Non
             kept = f"{file}-wal keeps {size(left)} while a program reads for long"
             note(f"{kept}; see which: fuser {file}")
         note(f"{file}: {size(file.stat().st_size)}, {before} before")
-
-
-def _age(text: str) -> float:
-    try:
-        return seconds_of(text)
-    except PydanticCustomError as error:
-        raise UserError(f"--older-than: {error.message()}", "for example: 90d") from None
 
 
 def _thin(store: Store, moment: float, *, dry_run: bool) -> None:

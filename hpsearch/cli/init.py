@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from pathlib import Path
 
 from hpsearch.cli.options import DataOptions, StudyOptions
@@ -21,18 +20,8 @@ FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}"
 """The comment that leads editors to the schema."""
 
 
-def print_schema() -> None:
-    sys.stdout.write(_schema())
-
-
-def _write_schema(path: Path) -> None:
-    """Write the schema, also in place of an earlier version's. Raises UserError if it cannot be
-    written."""
-    with whole_file(path) as unfinished:
-        unfinished.write_text(_schema(), encoding="utf-8")
-
-
-def _schema() -> str:
+def schema() -> str:
+    """The JSON Schema of study files as a text."""
     return json.dumps(study_file_schema(), indent=1) + "\n"
 
 
@@ -104,11 +93,10 @@ def _file_at(path: Path) -> Path:
 
 def _write_both(path: Path, content: str, *, force: bool) -> None:
     """Write a study file and the schema beside it, and say what comes next."""
-    schema_path = path.parent / SCHEMA_FILE
     refuse_taken(path, force=force)
-    with whole_file(path) as unfinished:
+    with whole_file(path) as unfinished, whole_file(path.parent / SCHEMA_FILE) as beside:
         unfinished.write_text(f"{FIRST_LINE}\n{content}", encoding="utf-8")
-        _write_schema(schema_path)
+        beside.write_text(schema(), encoding="utf-8")
     note(f"wrote {path}, and {SCHEMA_FILE}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")
 

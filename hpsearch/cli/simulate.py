@@ -111,7 +111,8 @@ def summary(
     total = spec.budget.per_trial.total
     spent = sum(trial.gpu_seconds for trial in history.trials)
     in_full = sum(curves.seconds(trial.params, total) for trial in history.trials)
-    trained = sum(map(_trained_s, history.trials))
+    attempts = [attempt for trial in history.trials for attempt in trial.attempts]
+    trained = sum(each.ended - each.started for each in attempts if each.ended is not None)
     saved = 1 - trained / in_full if in_full else 0.0
     states = Counter(trial.state for trial in history.trials)
     return {
@@ -125,12 +126,6 @@ def summary(
         "gpu_hours": spent / 3600,
         "saved_by_pruning": saved,
     }
-
-
-def _trained_s(trial: Trial) -> float:
-    return sum(
-        attempt.ended - attempt.started for attempt in trial.attempts if attempt.ended is not None
-    )
 
 
 def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:

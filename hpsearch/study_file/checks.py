@@ -85,9 +85,10 @@ def problems(draft: Draft) -> list[Problem]:
         *_setting_problems(draft),
         *conditions,
         *_metric_problems(draft),
-        *_budget_problems(draft),
         *_resource_problems(draft),
     ]
+    if draft.budget is not None and draft.description is not None:
+        found += draft.description.problems_with_budget(draft.budget.per_trial.unit)
     if draft.search is not None:
         found += _search_problems(draft, draft.search)
     # A configuration can be checked only in a space without mistakes.
@@ -127,12 +128,6 @@ def _always_has_a_value(draft: Draft, name: str) -> bool:
         return True
     is_nullable = isinstance(parameter, CategoricalParameter) and None in parameter.choices
     return not parameter.when and not is_nullable
-
-
-def _budget_problems(draft: Draft) -> list[Problem]:
-    if draft.budget is None or draft.description is None:
-        return []
-    return draft.description.problems_with_budget(draft.budget.per_trial.unit)
 
 
 def _resource_problems(draft: Draft) -> Iterator[Problem]:

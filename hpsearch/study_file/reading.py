@@ -87,17 +87,14 @@ def parse(
         sections, more = _sections(source.value, base, inspect, context)
         settled = {problem.where for problem in problems}
         problems += [problem for problem in more if problem.where not in settled]
+    elif not problems and source.value is None:
+        problems.append(Problem("", "is empty; write a study file with: hpsearch init"))
     elif not problems:
-        problems.append(_not_a_mapping(source.value))
+        what = f"must be a mapping that starts with study:, not {shown(source.value)}"
+        problems.append(Problem("", what))
     if problems:
         raise SpecError(_lines(problems, source, name))
     return StudySpec(**sections, base=base, text=text)
-
-
-def _not_a_mapping(value: Any) -> Problem:
-    if value is None:
-        return Problem("", "is empty; write a study file with: hpsearch init")
-    return Problem("", f"must be a mapping that starts with study:, not {shown(value)}")
 
 
 def origin_of(study_file: Mapping[str, Any]) -> Mapping[str, Any] | None:

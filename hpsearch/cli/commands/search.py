@@ -5,6 +5,7 @@ Each imports what it needs when it is called, so that `hpsearch --help` answers 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -77,13 +78,13 @@ def check(
     ] = False,
 ) -> None:
     """Check a study file and its data, try one training step, and print the plan."""
-    from hpsearch.cli.init import print_schema
+    from hpsearch.cli import init
     from hpsearch.cli.studies.check import check_study
 
     if schema and study is not None:
         raise UserError("--schema goes without a study file", "remove the one or the other")
     if schema:
-        print_schema()
+        sys.stdout.write(init.schema())
         return
     if study is None:
         raise UserError("the study file is missing", "for example: hpsearch check study.yaml")

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
-
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
@@ -62,8 +60,12 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
     elif format is not Format.TABLE:
         emit(best_documents(result, wanted.top), format)
     elif result.ranked:
-        first = [] if summary is None else ["".join(opening(result, summary))]
-        show(*first, *_tables(result, wanted))
+        if summary is not None:
+            show("".join(opening(result, summary)))
+        names = [metric for metric, _ in result.objectives]
+        objectives = ["value"] if len(names) == 1 else names
+        places = listed(result, wanted.top)
+        show(tables.best(places, terminal_width(), objectives, result.seen_at))
         for line in how_sure(result):
             note(line)
         if may_win is not None:
@@ -72,13 +74,6 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
             note(may_still_win(may_win, f"hpsearch resume {' '.join(words)}"))
     else:
         note(_nothing(study, wanted))
-
-
-def _tables(result: StudyResult, wanted: Best) -> list[RenderableType]:
-    names = [metric for metric, _ in result.objectives]
-    objectives = ["value"] if len(names) == 1 else names
-    places = listed(result, wanted.top)
-    return [tables.best(places, terminal_width(), objectives, result.seen_at)]
 
 
 def _nothing(study: StudyHead, wanted: Best) -> str:
@@ -100,7 +95,11 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     known = BUILT_IN.get(spec["task"]["kind"])
     table = None if known is None else known.settings
     shared = spaces.largest(space, fixed, table)
-    task = _from_any_folder(spec["task"], study.base)
+    task = spec["task"]
+    if study.base is not None and task["kind"] == COMMAND.kind:
+        task = {**task, "cwd": str(Path(study.base) / task.get("cwd", "."))}
+    else:
+        task = {key: _absolute(value, study.base) for key, value in task.items()}
     written = {
         "task": task,
         "settings": {**shared, **fixed, **trial.params},
@@ -113,12 +112,6 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written
-
-
-def _from_any_folder(task: dict[str, Any], base: str | None) -> dict[str, Any]:
-    if base is not None and task["kind"] == COMMAND.kind:
-        return {**task, "cwd": str(Path(base) / task.get("cwd", "."))}
-    return {key: _absolute(value, base) for key, value in task.items()}
 
 
 def _absolute(value: Any, base: str | None) -> Any:

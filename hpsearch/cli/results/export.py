@@ -141,7 +141,10 @@ def report_study(name: str | None, out: Path | None, storage: str, *, force: boo
     stdout. Raises UserError if the name is that of neither, the file exists or cannot be written,
     or Plotly is not installed."""
     if out is not None:
-        _refuse_place(out, force=force)
+        if out.suffix.lower() not in (*HTML, *MARKDOWN):
+            example = f"for example: -o {out.stem or 'report'}.html"
+            raise UserError(f"{out}: reports are .html or .md files", example)
+        refuse_taken(out, force=force)
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         data = report_data(connection, study, time.time())
@@ -152,10 +155,3 @@ def report_study(name: str | None, out: Path | None, storage: str, *, force: boo
     with whole_file(out) as unfinished:
         unfinished.write_text(text, "utf-8")
     note(f"wrote {out} ({size(len(text.encode()))})")
-
-
-def _refuse_place(to: Path, *, force: bool) -> None:
-    if to.suffix.lower() not in (*HTML, *MARKDOWN):
-        message = f"{to}: reports are .html or .md files"
-        raise UserError(message, f"for example: -o {to.stem or 'report'}.html")
-    refuse_taken(to, force=force)

@@ -61,14 +61,19 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     exists = _check_storage(storage, spec)
     if address is not None:
         refuse_unreachable(address)
-    device = _device(spec)
+    import torch  # imported here: it takes long, and mistakes are found without it
+
+    has_gpu = spec.resources.gpu != 0 and torch.cuda.is_available()
+    device = "cuda:0" if has_gpu else "cpu"
     measured: dict[str, float] = {}
     if spec.task["kind"] in BUILT_IN:
         note(f"trying one training step and one evaluation step on {device} ...")
         measured = rehearse(spec, study.name, device, note)
     if spec.task["kind"] != ASK.kind:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
-    capacity = None if address is not None else _capacity()
+    capacity = None
+    if address is None:
+        capacity = forecast.Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())
     show(*forecast.plan(spec, measured, capacity, terminal_width()))
     workers = forecast.workers_of(spec.resources, capacity)
     checkpoint = forecast.checkpoint_of(measured)
@@ -135,15 +140,3 @@ def _inspect(remarks: list[str], task: Mapping[str, Any], base: Path | None) -> 
     if task.get("kind") not in BUILT_IN:
         return []
     return loading.inspect(task, base, remarks.append)
-
-
-def _device(spec: StudySpec) -> str:
-    import torch  # imported here: only the rehearsal needs it
-
-    return "cuda:0" if spec.resources.gpu != 0 and torch.cuda.is_available() else "cpu"
-
-
-def _capacity() -> forecast.Capacity:
-    import torch
-
-    return forecast.Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())

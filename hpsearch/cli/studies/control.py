@@ -51,7 +51,11 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
         raise UserError("there is nothing to try", example)
     with closing(Store.open(storage, create=False)) as store:
         spec = spec_of(store.find_study(name))
-        params = {} if like is None else _params_of(store, name, like)
+        params: dict[str, Any] = {}
+        if like is not None:
+            with store.reading() as connection:
+                found = trial_detail(connection, find_study(connection, name), like)
+            params = dict(found.trial.params)
         if text:
             params |= parameters_of(text)
         problems = contains(spec, params)
@@ -66,12 +70,6 @@ def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> 
     """Ask a study that runs for higher limits."""
     written = ", ".join(f"{limit} {value}" for limit, value in limits.items())
     _ask(store, name, RequestKind.BUDGET, dict(limits), f"study {name} goes on with {written}")
-
-
-def _params_of(store: Store, name: str, number: int) -> dict[str, Any]:
-    with store.reading() as connection:
-        found = trial_detail(connection, find_study(connection, name), number)
-    return dict(found.trial.params)
 
 
 def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], done: str) -> None:

@@ -65,7 +65,11 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
     for line in remarks:
         if line.startswith(OF_OTHER_PARTS):
             note(f"{study.name}: {line}")
-    if resume and _is_stored(options.storage, spec.study):
+    is_stored = False
+    if resume:
+        with closing(Store.open(options.storage)) as store:
+            is_stored = spec.study in store.study_names()
+    if is_stored:
         note(f"study {spec.study} goes on as it was created, whatever {study.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)
         return
@@ -170,11 +174,6 @@ def _refuse_unfinished(history: History, number: int) -> None:
         f"trial {number} was not trained to its end: {history.study.reason}",
         "raise the limit in the same command, with --gpu-hours, --cost or --wall-clock",
     )
-
-
-def _is_stored(storage: str, name: str) -> bool:
-    with closing(Store.open(storage)) as store:
-        return name in store.study_names()
 
 
 def _runs_elsewhere(store: Store, name: str) -> bool:

@@ -136,7 +136,8 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         if table[column].nunique() < 2:
             what = f"column {column!r} of {data.train} has fewer than two values to learn"
             raise UserError(what, "name another one with --label")
-    names = {"label": quoted(*label), "validation": str(_validation(table))}
+    share = min(max(ENOUGH_TO_VALIDATE / len(table), SMALLEST_SHARE), LARGEST_SHARE)
+    names = {"label": quoted(*label), "validation": str(round(share, 2))}
     variant = "several labels" if len(label) > 1 else kind
     if kind == TABULAR:
         predicts = _predicted(table, label[0])
@@ -145,7 +146,9 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         variant = kind if predicts == "classification" else predicts
     else:
         names |= {"text": quoted(*text), "max_length": str(_max_length(table, text))}
-    if variant in (TEXTS[0], TABULAR) and metric is None and _has_rare(table[label[0]]):
+    counts = table[label[0]].value_counts()
+    has_rare = bool((counts < RARE * counts.mean()).any())
+    if variant in (TEXTS[0], TABULAR) and metric is None and has_rare:
         metric = "macro_f1"
     if data.model in (None, "scratch"):
         names |= {"model": SCRATCH, **_budget(len(table))}
@@ -217,22 +220,12 @@ def _features(table: pd.DataFrame, target: str) -> dict[str, str]:
     return {"features": "\n".join([*lines, "  # those that name or number the rows are left out"])}
 
 
-def _validation(table: pd.DataFrame) -> float:
-    share = ENOUGH_TO_VALIDATE / len(table)
-    return round(min(max(share, SMALLEST_SHARE), LARGEST_SHARE), 2)
-
-
 def _max_length(table: pd.DataFrame, text: Sequence[str]) -> int:
     """The tokens that a text may have, enough for 99 of 100 texts."""
     joined = table[list(text)].astype(str).sum(axis=1)
     sizes = joined.map(lambda row: len(row.encode("utf-8", "replace")))
     sixteens = math.ceil(sizes.quantile(0.99) / BYTES_A_TOKEN / 16)
     return min(max(16 * sixteens, SHORTEST), LONGEST)
-
-
-def _has_rare(classes: pd.Series) -> bool:
-    counts = classes.value_counts()
-    return bool((counts < RARE * counts.mean()).any())
 
 
 def _budget(rows: int) -> dict[str, str]:

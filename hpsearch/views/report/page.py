@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from hpsearch.domain.numbers import NOTHING, cell, duration, first_line, moment, number
 from hpsearch.store.reading.history_frames import rows_in
@@ -230,7 +229,10 @@ def _result(data: ReportData, names: Sequence[str]) -> PageResult:
     parameters the most important come first."""
     result, ranked = data.result, data.ranked
     headline = words.opening(result, data.status.summary, foreign_name)
-    warnings = [] if result.no_effect is None else [_sentence(result.no_effect.warning)]
+    warnings: list[Pieces] = []
+    if result.no_effect is not None:
+        text = result.no_effect.warning
+        warnings.append((f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",))
     if not ranked:
         return PageResult(headline, warnings=warnings)
     best, first = result.best, ranked[0].trial
@@ -246,19 +248,11 @@ def _result(data: ReportData, names: Sequence[str]) -> PageResult:
         tables = [_listed(data, names, f"{some}: {meaning}{over}")]
         title = f"{purpose} trial {first.number}, for example:"
         return PageResult(headline, tables, warnings, command_title=title, commands=commands)
-    tables = [_parameter_table(f"The configuration (trial {first.number})", first.params)]
+    rows = [(foreign(name), foreign(cell(value))) for name, value in first.params.items()]
+    caption = f"The configuration (trial {first.number})"
+    tables = [PageTable(caption, ("parameter", "value"), rows, frozenset({1}))]
     is_sure = best.confirmed is not None and best.confirmed.low is not None
     return PageResult(headline, tables, warnings, is_sure, f"{purpose} it:", commands)
-
-
-def _sentence(text: str) -> Pieces:
-    """A text as a sentence of a page: with a capital letter and a full stop."""
-    return (f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}",)
-
-
-def _parameter_table(caption: str, params: Mapping[str, Any]) -> PageTable:
-    rows = [(foreign(name), foreign(cell(value))) for name, value in params.items()]
-    return PageTable(caption, ("parameter", "value"), rows, frozenset({1}))
 
 
 def _details(data: ReportData, names: Sequence[str]) -> PageSection | None:
