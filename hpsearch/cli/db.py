@@ -67,13 +67,7 @@ def _refuse_problems(found: Sequence[Violation]) -> None:
 
 
 def backup_database(to: Path, storage: str) -> None:
-    """Copy an SQLite database to a new file, and check the copy. Studies may run meanwhile.
-
-    Raises:
-        UserError: The file exists or cannot be written, the database is not an SQLite file, or it
-            has problems; then the copy has them too.
-        Damaged: The copy is damaged, and was removed.
-    """
+    """Copy an SQLite database to a new file, and check the copy. Studies may run meanwhile."""
     began = time.monotonic()
     url = parse_url(storage)
     refuse_in_memory(url)
@@ -100,15 +94,7 @@ def _pg_dump(url: URL, to: Path) -> str:
 
 def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> None:
     """Give the unused space of a database back, after thinning the reports of old studies if an age
-    is given.
-
-    Args:
-        older_than: The age since their end from which finished studies are thinned, such as 90d.
-        dry_run: Only say what would go.
-
-    Raises:
-        UserError: `older_than` is not a duration.
-    """
+    is given."""
     try:
         age_s = None if older_than is None else seconds_of(older_than)
     except PydanticCustomError as error:

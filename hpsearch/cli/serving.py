@@ -33,20 +33,7 @@ END_S = 3
 def serve_dashboard(
     name: str | None, host: str, port: int, storage: str, *, allow_changes: bool
 ) -> None:
-    """Serve the dashboard until interrupted.
-
-    Args:
-        name: The study to show first.
-        host: The address to listen on, or a name of it. Beyond loopback, requests need a token.
-        port: 0 takes a free one.
-        allow_changes: Whether its pages may change studies. Then requests need a token everywhere.
-
-    Raises:
-        UserError: The dashboard is not installed, the token is too short, or it cannot listen
-            there.
-        StudyNotFound: There is no study of that name.
-        KeyboardInterrupt: At its end.
-    """
+    """Serve the dashboard until interrupted."""
     try:
         for package in PACKAGES:
             import_module(package)
@@ -128,12 +115,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def serve_agents(storage: str, *, allow_changes: bool) -> None:
-    """Serve until the client closes stdin. Only messages of the protocol go to stdout.
-
-    Raises:
-        UserError: The protocol's package is not installed.
-        StoreUnreachable: There is no such database.
-    """
+    """Serve until the client closes stdin. Only messages of the protocol go to stdout."""
     try:
         from hpsearch.views.agents import server_of
     except ModuleNotFoundError as error:

@@ -31,11 +31,8 @@ def simulate_study(
     top: int,
     format: TreeFormat,
 ) -> None:
-    """Run a study file's search on a table of curves; print the best configurations and their cost.
-
-    Raises:
-        UserError: Mistakes in the study file, the table or the arguments, or a study that gave up.
-    """
+    """Run a study file's search on a table of curves; print the best configurations and their
+    cost."""
     spec = load(study)
     if seed is not None:
         spec = spec.model_copy(update={"seed": seed})

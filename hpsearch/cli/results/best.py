@@ -37,9 +37,6 @@ def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> 
     """Print the best trials, best first; as YAML, the settings that train them.
 
     With several objectives these are the trials that no other trial beats in all of them.
-
-    Raises:
-        UserError: The settings of the best were asked for, and no trial has a value.
     """
     settings_of_all = []
     with reading(storage) as connection:

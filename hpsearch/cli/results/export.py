@@ -34,15 +34,7 @@ _TRACKERS: TypeAdapter[tuple[NamedTracker, ...]] = TypeAdapter(TrackerList)
 
 def export_study(wanted: StudyExport) -> None:
     """Write a study to a place: a file, a tracker as a study file writes it, `optuna` or the URL of
-    an Optuna storage; without one, to the trackers of the study file.
-
-    Raises:
-        UserError: The place cannot be written to, or is not one of these.
-        StudyExists: An Optuna storage has a study of that name already.
-        StoreUnreachable: A database does not answer, or belongs to another program.
-        StudyHeld: Trackers are to be sent a study that a driver owns.
-        Unreachable: Not everything could be sent to a tracker.
-    """
+    an Optuna storage; without one, to the trackers of the study file."""
     to = wanted.to
     is_file = to is not None and Path(to).suffix in SUFFIXES
     if not is_file and wanted.what is not What.TRIALS:

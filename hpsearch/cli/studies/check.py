@@ -44,13 +44,7 @@ from trials.descriptions.description import ASK
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
     """Check a study file, its data, the database at a URL and the cluster at an address, if one is
-    given; train up to a first report; print the plan, and how long the study will take.
-
-    Raises:
-        UserError: Mistakes in the study file, the data or the arguments, a first step that fails,
-            or a first trial without a report in time, or with one that the study cannot use.
-        Unreachable: The database or the cluster does not answer.
-    """
+    given; train up to a first report; print the plan, and how long the study will take."""
     remarks: list[str] = []
     spec = load(study, inspect=partial(_inspect, remarks))
     refuse_missing(spec.track)

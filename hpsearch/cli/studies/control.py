@@ -131,11 +131,6 @@ def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) 
 
     Checkpoints are removed first: if that fails, the study is still there, and the removal can be
     repeated.
-
-    Raises:
-        UserError: Nobody can be asked and `yes` is not given, or checkpoints could not be removed.
-        StudyHeld: A driver owns the study.
-        StudyNotFound: There is no such study.
     """
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)

@@ -41,12 +41,7 @@ CPU = "CPU"
 
 
 def repeat_trial(name: str, number: int, storage: str) -> bool:
-    """Train a trial again, up to the first difference, and print whether it is the same.
-
-    Raises:
-        UserError: There is no such trial, or it cannot be trained again.
-        Interrupted: A signal stopped it.
-    """
+    """Train a trial again, up to the first difference, and print whether it is the same."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         detail = trial_detail(connection, study, number)

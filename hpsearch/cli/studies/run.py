@@ -47,14 +47,8 @@ all."""
 
 
 def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None:
-    """Create a study from its file and drive it. With `resume`, one that is in the database goes
-    on as `resume_study` says.
-
-    Raises:
-        StudyExists: A study of that name is in the database; it is resumed by name instead.
-        UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
-        Interrupted: It was stopped by a signal or a request, with everything saved.
-    """
+    """Create a study from its file and drive it. With `resume`, one that is in the database goes on
+    as `resume_study` says."""
     worker_count(options.workers)
     refuse_priority(options.priority)
     recipient_of(options.notify)
@@ -104,16 +98,9 @@ def resume_study(
 ) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
-    The limits replace those of the study file. A study that runs elsewhere goes on
-    there, with more budget. `base` is the folder of its data and modules from now on; None for the
-    one on record. The trial `finish` is trained to its end.
-
-    Raises:
-        SpecError: The new budget is not valid.
-        StudyNotFound: No study of that name is in the database.
-        StudyHeld: Another driver owns it.
-        UserError: The trial to finish is not there, cannot go on, or did not come to its end.
-        Interrupted: It was stopped by a signal or a request, with everything saved.
+    The limits replace those of the study file. A study that runs elsewhere goes on there, with more
+    budget. `base` is the folder of its data and modules from now on; None for the one on record.
+    The trial `finish` is trained to its end.
     """
     worker_count(options.workers)
     refuse_priority(options.priority)
@@ -197,12 +184,7 @@ def _drive(
     options: RunOptions,
     *beside: int,
 ) -> None:
-    """Drive a study, watched, and say how it ended; `beside` is for `advice` on its file.
-
-    Raises:
-        Interrupted: It was stopped by a signal or a request, with everything saved.
-        UserError: The study gave up.
-    """
+    """Drive a study, watched, and say how it ended; `beside` is for `advice` on its file."""
     log_as_notes()
     name = study_run.spec.study
     resume = command(f"resume {name}")

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 
 def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
-    """Train a trial's configuration with the full budget; write the next version of the model.
-
-    Raises:
-        UserError: There is no such trial, it failed, or this command cannot train its task.
-        Interrupted: A signal stopped it, with everything saved.
-    """
+    """Train a trial's configuration with the full budget; write the next version of the model."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         trial = _chosen(connection, study, wanted.trial)
