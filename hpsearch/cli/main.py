@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from hpsearch.cli import entry, streams
+from hpsearch.cli import interrupts, streams
 from hpsearch.cli.commands.app import app
 from hpsearch.cli.output import note, suggest_for
 from hpsearch.errors import ClusterLost, HpsearchError, UserError
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     # A process that ends need not look for garbage, which takes as long as reading a table.
     atexit.register(gc.freeze)
-    with streams.guarded(), entry.heard():
+    with streams.guarded(), interrupts.heard():
         code = _exit_code(arguments)
         if ray_thread.any_is_stuck():
             with suppress(streams.ReaderGone, UserError):
@@ -52,7 +52,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int | str | None:
     except streams.ReaderGone:
         return streams.READER_GONE
     except KeyboardInterrupt:
-        return entry.EXIT_CODE
+        return interrupts.EXIT_CODE
     except ClusterLost as error:
         note(f"hpsearch: {error}")
         with suppress(streams.ReaderGone, UserError):
