@@ -49,23 +49,36 @@ def _program(
 
 
 Command = Callable[..., None]
+CALLED: dict[Command, str] = {}
+"""What commands call that are only declared, as ``module:function`` of this room."""
 
 
 def command(
     app: typer.Typer, panel: str | None = None, calls: str | None = None, **more: Any
 ) -> Callable[[Command], Command]:
     """Like ``app.command``, for functions with groups of options. The command calls the function
-    itself, or what `calls` names as ``module:function`` of this room with the same parameters,
-    which is only then imported, so that `hpsearch --help` answers at once."""
+    itself, or what `calls` names (`CALLED`) with the same parameters, which is only then imported,
+    so that `hpsearch --help` answers at once."""
 
     def register(function: Command) -> Command:
-        app.command(rich_help_panel=panel, **more)(_with_single_options(function, calls))
+        if calls is not None:
+            CALLED[function] = calls
+        app.command(rich_help_panel=panel, **more)(_with_single_options(function))
         return function
 
     return register
 
 
-def _with_single_options(function: Command, calls: str | None) -> Command:
+def called_by(function: Command) -> Command:
+    """What a command calls: the function that declares it, or another one, which is imported."""
+    if function not in CALLED:
+        return function
+    module, _, name = CALLED[function].partition(":")
+    found: Command = getattr(import_module(f"hpsearch.cli.{module}"), name)
+    return found
+
+
+def _with_single_options(function: Command) -> Command:
     """A command whose options are those of the groups, one by one."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -74,11 +87,7 @@ def _with_single_options(function: Command, calls: str | None) -> Command:
     def call(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        called = function
-        if calls is not None:
-            module, _, name = calls.partition(":")
-            called = getattr(import_module(f"hpsearch.cli.{module}"), name)
-        called(**given)
+        called_by(function)(**given)
 
     parameters = list(_parameters(function, hints))
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # typer reads it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 
+import hpsearch.cli.main  # noqa: F401 - adds the commands
+from hpsearch.cli.commands.app import CALLED, called_by
 from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
@@ -228,3 +231,12 @@ def test_a_signal_ends_the_program_with_its_code(moment, number):
     )
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_commands_call_takes_their_parameters():
+    for declared in CALLED:
+        wanted = set(inspect.signature(declared).parameters)
+        taken = inspect.signature(called_by(declared)).parameters
+        optional = {name for name, each in taken.items() if each.default is not each.empty}
+        assert wanted <= set(taken), declared
+        assert set(taken) - wanted <= optional, declared
