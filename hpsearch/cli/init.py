@@ -29,7 +29,7 @@ TEXTS = ("text_classification", "text_regression")
 LOOKED_AT = (*TEXTS, "tabular")
 """The kinds whose data is looked at: their columns are guessed, and the rest follows from them."""
 WITH_MODEL = (*TEXTS, "token_classification", "language_modeling", "sequence_to_sequence")
-UNTOLD = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
+PLAIN_NAMES = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 """Names of data files that say nothing of the data."""
 
 
@@ -80,7 +80,7 @@ def _name_of(train: Path | None) -> str:
     if train is None:
         return "my-study"
     place = train.resolve()
-    name = place.parent.name if UNTOLD.fullmatch(place.stem) else place.stem
+    name = place.parent.name if PLAIN_NAMES.fullmatch(place.stem) else place.stem
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:90] or "my-study"
 
 

@@ -109,7 +109,7 @@ class Pages:
         revision = self._store.revision(number)  # read first, so that later commits are changes
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
-            values = _standing(connection, study)
+            values = _study_values(connection, study)
         values |= self._form_values(study, {}, form, wrong)
         return html("study", 400 if wrong else 200, **values, revision=revision, asked=asked)
 
@@ -117,7 +117,7 @@ class Pages:
         """The state of a study, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
-            values = _standing(connection, study)
+            values = _study_values(connection, study)
         return html("study_now", **values)
 
     def revision(self, request: Request) -> Response:
@@ -184,7 +184,7 @@ class Pages:
         revision = self._store.revision(study_number)
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
-            values = _facts(connection, study, number)
+            values = _trial_values(connection, study, number)
         values |= self._form_values(study, values["detail"].trial.params, form, wrong)
         return html("trial", 400 if wrong else 200, **values, revision=revision)
 
@@ -192,7 +192,7 @@ class Pages:
         """The facts about a trial, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
-            values = _facts(connection, study, request.path_params["trial"])
+            values = _trial_values(connection, study, request.path_params["trial"])
         return html("trial_now", **values)
 
     def compare(self, request: Request) -> Response:
@@ -212,7 +212,7 @@ class Pages:
         )
 
 
-def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
+def _study_values(connection: Connection, study: StudyHead) -> dict[str, Any]:
     status = study_status(connection, study)
     decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     facts = view.study_facts(status, time.time())
@@ -230,7 +230,7 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
     }
 
 
-def _facts(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
+def _trial_values(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
     detail = _detail(connection, study, number)
     logs = logs_of(study, detail)
     parts = trial_parts(detail, None, None, logs[-1] if logs else None)
