@@ -32,9 +32,8 @@ from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.store.version import stored_version
-from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import load
+from hpsearch.study_file.reading import advice, load
 from hpsearch.study_file.types import AUTO
 from hpsearch.views import forecast
 from trials.contract import Problem

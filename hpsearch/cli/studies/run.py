@@ -33,9 +33,8 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
-from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
-from hpsearch.study_file.reading import load, origin_of
+from hpsearch.study_file.reading import advice, load, origin_of
 from hpsearch.study_file.text import configurations, with_budget
 from hpsearch.study_file.trackers import NamedTracker
 from hpsearch.views.live import LiveView, StudyPanel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.study_file.advice import advice
+from hpsearch.study_file.reading import advice
 from support.studies.small import spec_with
 
 

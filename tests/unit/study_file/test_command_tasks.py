@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from hpsearch.errors import SpecError
-from hpsearch.study_file.advice import advice
-from hpsearch.study_file.reading import parse
+from hpsearch.study_file.reading import advice, parse
 from hpsearch.study_file.schema import study_file_schema
 
 STUDY: dict[str, Any] = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpsearch.errors import SpecError, UserError
-from hpsearch.study_file.advice import advice
+from hpsearch.study_file.reading import advice
 from hpsearch.study_file.text import configurations
 from hpsearch.views.forecast import plan
 from support.studies.small import spec_with
