@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,20 +14,15 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.reading.best import write_again
 from hpsearch.store.reading.frames import frame_of, reports_table, trials_table
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    find_study,
-    study_requests,
-)
+from hpsearch.store.reading.queries import StudyHead, find_study, study_requests
 from hpsearch.store.store import Store
 from hpsearch.views.documents import listed
-from hpsearch.views.result.study_result import study_result
+from hpsearch.views.result import study_result
 
 if TYPE_CHECKING:
     import optuna
     import plotly.graph_objects as go
 
-    from hpsearch.views.report.charts.style import Chart
     from hpsearch.views.report.data import ReportData
 
 
@@ -101,11 +96,13 @@ class StudyReader:
         """A row for each thing that was asked of the study while it ran, the oldest first: `asked`
         and `answer` in words, who (`origin`) and when (`created`, and `handled` for the answer, in
         seconds since the epoch), and its `kind`, `content`, `trial` and why it was `refused`."""
-        from hpsearch.views.words.requests import as_plain
+        from hpsearch.views.documents import request_document
 
         with self._reading() as (connection, study):
             found = study_requests(connection, study)
-        return pd.DataFrame([as_plain(each) for each in found], columns=list(REQUEST_COLUMNS))
+        return pd.DataFrame(
+            [request_document(each) for each in found], columns=list(REQUEST_COLUMNS)
+        )
 
     def optuna(self) -> optuna.Study:
         """The study as it is now as Optuna's, for its plots and importances."""
@@ -125,35 +122,23 @@ class StudyReader:
         Raises:
             UserError: There is nothing to draw yet.
         """
-        from hpsearch.views.report.charts.progress import best_so_far
-
-        return self._drawn(lambda data: best_so_far(data, data.goal))
+        return self._drawn("best_so_far")
 
     def plot_curves(self) -> go.Figure:
         """The learning curves; those of paused trials are dimmed, and the winner's is marked."""
-        from hpsearch.views.report.charts.curves import curves
-
-        return self._drawn(lambda data: curves(data, data.goal))
+        return self._drawn("curves")
 
     def plot_parallel_coordinates(self) -> go.Figure:
         """A line for each trial through its most important parameters to its objective."""
-        from hpsearch.views.report.charts.parameters import configurations, parallel_coordinates
-
-        return self._drawn(
-            lambda data: parallel_coordinates(data.goal, configurations(data, data.goal))
-        )
+        return self._drawn("parallel_coordinates")
 
     def plot_slices(self) -> go.Figure:
         """The worth of trials against each of the most important parameters."""
-        from hpsearch.views.report.charts.parameters import configurations, slices
-
-        return self._drawn(lambda data: slices(data.goal, configurations(data, data.goal)))
+        return self._drawn("slices")
 
     def plot_importances(self) -> go.Figure:
         """The share of the differences between trials that each parameter explains."""
-        from hpsearch.views.report.charts.parameters import configurations, importances
-
-        return self._drawn(lambda data: importances(configurations(data, data.goal)))
+        return self._drawn("importances")
 
     def close(self) -> None:
         """Let go of the connection; the next call would open a new one."""
@@ -179,13 +164,21 @@ class StudyReader:
         with self._reading() as (connection, study):
             return report_data(connection, study, time.time(), self._store.command)
 
-    def _drawn(self, draw: Callable[[ReportData], Chart | None]) -> go.Figure:
-        chart = draw(self._report_data())
+    def _drawn(self, name: str) -> go.Figure:
+        from hpsearch.views.report.charts import parameters, progress
+
+        data = self._report_data()
+        if name in ("best_so_far", "curves"):
+            chart = getattr(progress, name)(data, data.goal)
+        else:
+            found = parameters.configurations(data, data.goal)
+            chart = getattr(parameters, name)(found)
         if chart is None:
             message = f"study {self.name} has nothing to draw there yet"
             see = self._store.command(f"status {self.name}")
             raise UserError(message, f"see its progress: {see}")
-        return chart.figure
+        figure: go.Figure = chart.figure
+        return figure
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, StudyHead]]:

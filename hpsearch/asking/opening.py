@@ -24,7 +24,7 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse, text_of
-from hpsearch.study_file.text.editing import with_budget
+from hpsearch.study_file.text import with_budget
 from trials.descriptions import yaml_source
 from trials.descriptions.description import ASK
 

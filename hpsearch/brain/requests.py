@@ -22,7 +22,7 @@ from hpsearch.errors import HpsearchError, UserError
 from hpsearch.study_file import space
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
-from hpsearch.study_file.text.editing import with_budget
+from hpsearch.study_file.text import with_budget
 from trials.settings import in_full
 
 INTERRUPTED = "interrupted"  # the reason for the end of a study whose driver got a signal

@@ -133,7 +133,7 @@ class Mapped:
         """The objectives as a study file states them. Raises UserError if the metric or its
         direction is missing or wrong."""
         if not self.metric:
-            what = "it is not said what the runs are compared by"
+            what = "no metric is named to compare the runs by"
             raise UserError(what, "name the metric: --metric NAME, or --metric NAME=COLUMN")
         if len(self.direction) != len(self.metric):
             what = f"{len(self.metric)} metrics and {len(self.direction)} directions are given"

@@ -62,19 +62,12 @@ def check_database(name: str | None, storage: str) -> None:
 
 def _refuse_problems(found: Sequence[Violation]) -> None:
     if found:
-        problems = [f"  {each}" for each in found]
-        lines = [f"{count(len(found), 'problem')} found:", *problems]
-        raise UserError("\n".join(lines))
+        problems = "".join(f"\n  {each}" for each in found)
+        raise UserError(f"{count(len(found), 'problem')} found:{problems}")
 
 
 def backup_database(to: Path, storage: str) -> None:
-    """Copy an SQLite database to a new file, and check the copy. Studies may run meanwhile.
-
-    Raises:
-        UserError: The file exists or cannot be written, the database is not an SQLite file, or it
-            has problems; then the copy has them too.
-        Damaged: The copy is damaged, and was removed.
-    """
+    """Copy an SQLite database to a new file, and check the copy. Studies may run meanwhile."""
     began = time.monotonic()
     url = parse_url(storage)
     refuse_in_memory(url)
@@ -101,16 +94,11 @@ def _pg_dump(url: URL, to: Path) -> str:
 
 def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> None:
     """Give the unused space of a database back, after thinning the reports of old studies if an age
-    is given.
-
-    Args:
-        older_than: The age since their end from which finished studies are thinned, such as 90d.
-        dry_run: Only say what would go.
-
-    Raises:
-        UserError: `older_than` is not a duration.
-    """
-    age_s = None if older_than is None else _age(older_than)
+    is given."""
+    try:
+        age_s = None if older_than is None else seconds_of(older_than)
+    except PydanticCustomError as error:
+        raise UserError(f"--older-than: {error.message()}", "for example: 90d") from None
     with closing(Store.open(storage, create=False)) as store:
         if age_s is not None:
             _thin(store, time.time() - age_s, dry_run=dry_run)
@@ -121,21 +109,18 @@ def tidy_database(storage: str, older_than: str | None, *, dry_run: bool) -> Non
     if file is None:
         note("PostgreSQL uses the space of what is gone again by itself")
     elif dry_run or driven:
-        note(f"{file}: {_sized(file)}, of which {size(shrinking.unused(url))} are unused")
+        unused = size(shrinking.unused(url))
+        note(f"{file}: {size(file.stat().st_size)}, of which {unused} are unused")
         if driven:
             note(f"it keeps its size while somebody works on {driven[0]}: new rows fill the space")
     else:
-        before = _sized(file)
+        before = size(file.stat().st_size)
         shrinking.shrink(url)
-        _cut_log(url, file)
-        note(f"{file}: {_sized(file)}, {before} before")
-
-
-def _age(text: str) -> float:
-    try:
-        return seconds_of(text)
-    except PydanticCustomError as error:
-        raise UserError(f"--older-than: {error.message()}", "for example: 90d") from None
+        left = shrinking.cut_log(url, file)
+        if left is not None:
+            kept = f"{file}-wal keeps {size(left)} while a program reads for long"
+            note(f"{kept}; see which: fuser {file}")
+        note(f"{file}: {size(file.stat().st_size)}, {before} before")
 
 
 def _thin(store: Store, moment: float, *, dry_run: bool) -> None:
@@ -155,15 +140,3 @@ def _thin(store: Store, moment: float, *, dry_run: bool) -> None:
             note(f"{study.name}: removed {what}")
     if not studies:
         note("no study finished that long ago")
-
-
-def _sized(file: Path) -> str:
-    return size(file.stat().st_size)
-
-
-def _cut_log(url: URL, file: Path) -> None:
-    left = shrinking.cut_log(url, file)
-    if left is not None:
-        note(
-            f"{file}-wal keeps {size(left)} while a program reads for long; see which: fuser {file}"
-        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from pathlib import Path
 
 from hpsearch.cli.options import DataOptions, StudyOptions
@@ -21,18 +20,8 @@ FIRST_LINE = f"# yaml-language-server: $schema={SCHEMA_FILE}"
 """The comment that leads editors to the schema."""
 
 
-def print_schema() -> None:
-    sys.stdout.write(_schema())
-
-
-def _write_schema(path: Path) -> None:
-    """Write the schema, also in place of an earlier version's. Raises UserError if it cannot be
-    written."""
-    with whole_file(path) as unfinished:
-        unfinished.write_text(_schema(), encoding="utf-8")
-
-
-def _schema() -> str:
+def schema() -> str:
+    """The JSON Schema of study files as a text."""
     return json.dumps(study_file_schema(), indent=1) + "\n"
 
 
@@ -40,18 +29,15 @@ TEXTS = ("text_classification", "text_regression")
 LOOKED_AT = (*TEXTS, "tabular")
 """The kinds whose data is looked at: their columns are guessed, and the rest follows from them."""
 WITH_MODEL = (*TEXTS, "token_classification", "language_modeling", "sequence_to_sequence")
-UNTOLD = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
+PLAIN_NAMES = re.compile(r"(train|training|data|dataset|all)?", re.IGNORECASE)
 """Names of data files that say nothing of the data."""
 
 
 def write_starter(path: Path, kind: str | None, data: DataOptions, wanted: StudyOptions) -> None:
     """Write a study file, and beside it the schema that editors use to complete and check it. A
-    folder gets a study.yaml. The kind is one of `STARTERS`; without one the data decides.
-
-    Raises:
-        UserError: The file exists or cannot be written, or the data cannot be read or its
-            columns cannot be guessed.
-    """
+    folder gets a study.yaml. The kind is one of `STARTERS`; without one the data decides. Raises
+    UserError if the file exists or cannot be written, or the data cannot be read or its columns
+    cannot be guessed."""
     path = _file_at(path)
     refuse_taken(path, force=wanted.force)
     names = {"study": quoted(wanted.name or _name_of(data.train))}
@@ -94,7 +80,7 @@ def _name_of(train: Path | None) -> str:
     if train is None:
         return "my-study"
     place = train.resolve()
-    name = place.parent.name if UNTOLD.fullmatch(place.stem) else place.stem
+    name = place.parent.name if PLAIN_NAMES.fullmatch(place.stem) else place.stem
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:90] or "my-study"
 
 
@@ -107,22 +93,18 @@ def _file_at(path: Path) -> Path:
 
 def _write_both(path: Path, content: str, *, force: bool) -> None:
     """Write a study file and the schema beside it, and say what comes next."""
-    schema_path = path.parent / SCHEMA_FILE
     refuse_taken(path, force=force)
-    with whole_file(path) as unfinished:
+    with whole_file(path) as unfinished, whole_file(path.parent / SCHEMA_FILE) as beside:
         unfinished.write_text(f"{FIRST_LINE}\n{content}", encoding="utf-8")
-        _write_schema(schema_path)
+        beside.write_text(schema(), encoding="utf-8")
     note(f"wrote {path}, and {SCHEMA_FILE}, which editors use to complete and check it")
     note(f"edit it, then run: hpsearch check {path}")
 
 
 def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
     """Write a study file that searches the numbers of a command line; arguments as of
-    `write_starter`.
-
-    Raises:
-        UserError: The command has nothing to search, or as `write_starter` says.
-    """
+    `write_starter`. Raises UserError if the command has nothing to search, or as `write_starter`
+    says."""
     found = command_lines.found_in(line)
     names = {
         "study": quoted(wanted.name or _name_of(None)),
@@ -136,12 +118,9 @@ def write_from_command(path: Path, line: str, wanted: StudyOptions) -> None:
 
 def write_from_program(path: Path, source: str, wanted: StudyOptions) -> None:
     """Write the study file that another program's search becomes, and say what it lacks. The source
-    is the file of a W&B sweep, or a script of Optuna's; a path that is a folder is as
-    for `write_starter`.
-
-    Raises:
-        UserError: The source cannot be read or has nothing to search, or the study file exists.
-    """
+    is the file of a W&B sweep, or a script of Optuna's; a path that is a folder is as for
+    `write_starter`. Raises UserError if the source cannot be read or has nothing to search, or the
+    study file exists."""
     from hpsearch.bridges.sources import translated
 
     path = _file_at(path)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from hpsearch.cli.output import Format, TrainOn, TreeFormat, What, suggest_for
 from hpsearch.errors import UserError
@@ -20,7 +20,7 @@ MOST_WORKERS = 100_000
 
 Storage = Annotated[
     str,
-    typer.Option(
+    Option(
         "--storage",
         envvar="HPSEARCH_STORAGE",
         callback=suggest_for,
@@ -30,7 +30,7 @@ Storage = Annotated[
 """The URL of a database, which everything below the commands takes as `storage`."""
 Address = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--address",
         envvar="RAY_ADDRESS",
         help="The address of the Ray cluster. Default: this machine.",
@@ -38,40 +38,32 @@ Address = Annotated[
 ]
 Workers = Annotated[
     str | None,
-    typer.Option(
-        "--workers", metavar="N|auto", help="The number of trials that run at the same time."
-    ),
+    Option("--workers", metavar="N|auto", help="The number of trials that run at the same time."),
 ]
-StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study.")]
+StudyName = Annotated[str, Argument(metavar="NAME", help="The study.")]
 OptionalStudyName = Annotated[
     str | None,
-    typer.Argument(
-        metavar="NAME", help="The study. Not needed if the database has only one study."
-    ),
+    Argument(metavar="NAME", help="The study. Not needed if the database has only one study."),
 ]
-StudyFile = Annotated[
-    Path, typer.Argument(metavar="STUDY", help="The study file, such as study.yaml.")
-]
+StudyFile = Annotated[Path, Argument(metavar="STUDY", help="The study file, such as study.yaml.")]
 
 OptionalStudyFile = Annotated[
-    Path | None, typer.Argument(metavar="STUDY", help="The study file, such as study.yaml.")
+    Path | None, Argument(metavar="STUDY", help="The study file, such as study.yaml.")
 ]
 
 Where = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--where", help="Select trials, such as: \"learning_rate < 1e-4 and state = 'complete'\"."
     ),
 ]
 Watch = Annotated[
     bool,
-    typer.Option(
-        "--watch", help="Show it again whenever it changes, until the study's driver ends."
-    ),
+    Option("--watch", help="Show it again whenever it changes, until the study's driver ends."),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", "-f", help="The output format.")]
-TreeFormatOption = Annotated[TreeFormat, typer.Option("--format", "-f", help="The output format.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the file if it already exists.")]
+FormatOption = Annotated[Format, Option("--format", "-f", help="The output format.")]
+TreeFormatOption = Annotated[TreeFormat, Option("--format", "-f", help="The output format.")]
+Force = Annotated[bool, Option("--force", help="Replace the file if it already exists.")]
 
 
 @dataclass(frozen=True)
@@ -83,23 +75,19 @@ class RunOptions:
     workers: Workers = None
     priority: Annotated[
         float | None,
-        typer.Option(
-            metavar="WEIGHT", help="The weight of its share of a cluster that others use too."
-        ),
+        Option(metavar="WEIGHT", help="The weight of its share of a cluster that others use too."),
     ] = None
-    checkpoints: Annotated[str | None, typer.Option(help="The folder or URL for checkpoints.")] = (
-        None
-    )
+    checkpoints: Annotated[str | None, Option(help="The folder or URL for checkpoints.")] = None
     enqueue: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help='A configuration to try first, such as "learning_rate=1e-4, batch_size=32". '
             "Can be repeated."
         ),
     ] = None
     notify: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="URL|COMMAND",
             envvar="HPSEARCH_NOTIFY",
             help="Who is sent a notice of a new best, of trouble and of the end.",
@@ -107,13 +95,13 @@ class RunOptions:
     ] = None
     metrics: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="[HOST:]PORT",
             envvar="HPSEARCH_METRICS",
             help="Where a Prometheus reads the metrics of the study. Port 0 takes a free one.",
         ),
     ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not show live progress.")] = False
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Do not show live progress.")] = False
 
     @property
     def changes_nothing_else(self) -> bool:
@@ -127,17 +115,16 @@ class BudgetLimits:
     """The new limits of a budget; None for those that stay."""
 
     trials: Annotated[
-        int | None, typer.Option(help="The new limit on trials, including those already run.")
+        int | None, Option(help="The new limit on trials, including those already run.")
     ] = None
     gpu_hours: Annotated[
-        float | None, typer.Option(help="The new limit on GPU hours, including those used.")
+        float | None, Option(help="The new limit on GPU hours, including those used.")
     ] = None
     wall_clock: Annotated[
-        str | None,
-        typer.Option(help="The new limit on running time, such as 4h, including time used."),
+        str | None, Option(help="The new limit on running time, such as 4h, including time used.")
     ] = None
     cost: Annotated[
-        float | None, typer.Option(help="The new limit on cost, including what is already spent.")
+        float | None, Option(help="The new limit on cost, including what is already spent.")
     ] = None
 
     @property
@@ -150,17 +137,16 @@ class BudgetLimits:
 class DataOptions:
     """Options on the training data of a study file to write."""
 
-    train: Annotated[Path | None, typer.Option(help="The training data.")] = None
+    train: Annotated[Path | None, Option(help="The training data.")] = None
     text: Annotated[
-        list[str] | None, typer.Option(help="The column with the texts; twice for pairs.")
+        list[str] | None, Option(help="The column with the texts; twice for pairs.")
     ] = None
     label: Annotated[
-        list[str] | None,
-        typer.Option(help="The column with the labels; again for each of several."),
+        list[str] | None, Option(help="The column with the labels; again for each of several.")
     ] = None
-    model: Annotated[
-        str | None, typer.Option(help="A model to start from: a hub id, or a folder.")
-    ] = None
+    model: Annotated[str | None, Option(help="A model to start from: a hub id, or a folder.")] = (
+        None
+    )
 
     @property
     def given(self) -> bool:
@@ -172,8 +158,8 @@ class DataOptions:
 class StudyOptions:
     """Options on a study file to write."""
 
-    name: Annotated[str | None, typer.Option(help="The study's name.")] = None
-    metric: Annotated[str | None, typer.Option(help="The objective. Default: by the data.")] = None
+    name: Annotated[str | None, Option(help="The study's name.")] = None
+    metric: Annotated[str | None, Option(help="The objective. Default: by the data.")] = None
     force: Force = False
 
 
@@ -181,18 +167,16 @@ class StudyOptions:
 class RunColumns:
     """Options on the columns of past runs."""
 
-    params: Annotated[
-        list[str] | None, typer.Option(help='Parameters: "lr=learning_rate, depth".')
-    ] = None
-    metric: Annotated[
-        list[str] | None, typer.Option(help="The metric, or NAME=COLUMN; repeatable.")
-    ] = None
-    direction: Annotated[
-        list[str] | None, typer.Option(help="minimize or maximize; repeatable.")
-    ] = None
-    run: Annotated[str | None, typer.Option(help="The column that names the run of a row.")] = None
-    state: Annotated[str | None, typer.Option(help="The column of how a run ended.")] = None
-    study: Annotated[str | None, typer.Option(help="The study in an Optuna storage.")] = None
+    params: Annotated[list[str] | None, Option(help='Parameters: "lr=learning_rate, depth".')] = (
+        None
+    )
+    metric: Annotated[list[str] | None, Option(help="The metric, or NAME=COLUMN; repeatable.")] = (
+        None
+    )
+    direction: Annotated[list[str] | None, Option(help="minimize or maximize; repeatable.")] = None
+    run: Annotated[str | None, Option(help="The column that names the run of a row.")] = None
+    state: Annotated[str | None, Option(help="The column of how a run ended.")] = None
+    study: Annotated[str | None, Option(help="The study in an Optuna storage.")] = None
 
 
 @dataclass(frozen=True)
@@ -201,14 +185,12 @@ class FinalTraining:
 
     trial: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=LARGEST_COUNT, help="The trial. Default: what is expected to be best."
-        ),
+        Option(min=0, max=LARGEST_COUNT, help="The trial. Default: what is expected to be best."),
     ] = None
     out: Annotated[
-        Path, typer.Option(help="The folder for models. The first model goes into NAME/v1.")
+        Path, Option(help="The folder for models. The first model goes into NAME/v1.")
     ] = Path("models")
-    data: Annotated[TrainOn, typer.Option(help="The data to train on.")] = TrainOn.TRAIN
+    data: Annotated[TrainOn, Option(help="The data to train on.")] = TrainOn.TRAIN
 
 
 @dataclass(frozen=True)
@@ -216,15 +198,10 @@ class Proposal:
     """A configuration that a study is to try next."""
 
     configuration: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".'
-        ),
+        str, Argument(metavar="CONFIGURATION", help='The parameters, such as "learning_rate=1e-4".')
     ] = ""
-    like: Annotated[
-        int | None, typer.Option(min=0, help="A trial whose other parameters it has.")
-    ] = None
-    why: Annotated[str, typer.Option(help="The reason, for the record.")] = ""
+    like: Annotated[int | None, Option(min=0, help="A trial whose other parameters it has.")] = None
+    why: Annotated[str, Option(help="The reason, for the record.")] = ""
 
 
 @dataclass(frozen=True)
@@ -235,16 +212,16 @@ class StudyExport:
     name: OptionalStudyName = None
     to: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to",
             help="A .csv or .parquet file; mlflow, wandb or tensorboard, or a mapping "
             "such as {wandb: {project: demo}}; optuna, or the URL of an Optuna storage. "
             "Default: the trackers of the study file.",
         ),
     ] = None
-    what: Annotated[
-        What, typer.Option("--what", help="What to write to the file, one row each.")
-    ] = What.TRIALS
+    what: Annotated[What, Option("--what", help="What to write to the file, one row each.")] = (
+        What.TRIALS
+    )
     force: Force = False
     storage: Storage = DEFAULT_STORAGE
 
@@ -254,12 +231,11 @@ class Selection:
     """Options on which trials are shown, and in which order."""
 
     where: Where = None
-    sort: Annotated[
-        str | None, typer.Option(help='The order, such as: "value desc, learning_rate".')
-    ] = None
+    sort: Annotated[str | None, Option(help='The order, such as: "value desc, learning_rate".')] = (
+        None
+    )
     limit: Annotated[
-        int | None,
-        typer.Option(min=1, max=LARGEST_COUNT, help="The largest number of trials to show."),
+        int | None, Option(min=1, max=LARGEST_COUNT, help="The largest number of trials to show.")
     ] = None
 
 
@@ -269,7 +245,7 @@ class Best:
 
     top: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=LARGEST_COUNT,
             help="The number of trials to show. Default: 1, or the whole Pareto front.",

@@ -123,22 +123,14 @@ def terminal_width() -> int | None:
     return console.width if console.is_terminal else None
 
 
-def emit_json(value: Any) -> None:
-    """Print a value as strict JSON: numbers that are not finite become null."""
-    _print_json(value, indent=2)
-
-
 def emit_line(value: Any) -> None:
     """Print a value as strict JSON on one line, at once."""
-    _print_json(value, indent=None)
+    sys.stdout.write(f"{_json(value)}\n")
     sys.stdout.flush()
 
 
-def _print_json(value: Any, indent: int | None) -> None:
-    sys.stdout.write(_json(value, indent) + "\n")
-
-
-def _json(value: Any, indent: int | None) -> str:
+def _json(value: Any, indent: int | None = None) -> str:
+    """Strict JSON: numbers that are not finite become null."""
     text = json.dumps(finite(value), indent=indent, ensure_ascii=False, allow_nan=False)
     return text.translate(_STEERING)
 
@@ -147,44 +139,9 @@ def emit_yaml(*documents: Any) -> None:
     """Print one YAML document, or a stream of several."""
     import yaml
 
-    text = yaml.safe_dump_all(
-        map(finite, documents),
-        allow_unicode=True,
-        sort_keys=False,
-        width=120,
-        default_flow_style=False,
-    )
-    sys.stdout.write(text)
-
-
-def emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print rows with a header; nested values become columns such as ``params.learning_rate``.
-    Goes through the rows twice."""
-    names: dict[str, None] = {}
-    for row in rows:
-        names |= dict.fromkeys(name for name, _ in _flat(row))
-    writer = csv.DictWriter(sys.stdout, list(names), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(dict(_flat(row)) for row in rows)
-
-
-def emit(rows: Iterable[Mapping[str, Any]], format_: Format) -> None:
-    """Print rows as JSON, YAML or CSV, each as it is read."""
-    if format_ is Format.CSV:
-        emit_csv(rows)
-        return
-    is_first = True
-    for row in rows:
-        if format_ is Format.YAML:
-            emit_yaml([row])
-        else:
-            sys.stdout.write(("[" if is_first else ",") + "\n  ")
-            sys.stdout.write(_json(row, indent=2).replace("\n", "\n  "))
-        is_first = False
-    if is_first:
-        sys.stdout.write("[]\n")
-    elif format_ is Format.JSON:
-        sys.stdout.write("\n]\n")
+    plain = map(finite, documents)
+    style: dict[str, Any] = {"sort_keys": False, "width": 120, "default_flow_style": False}
+    sys.stdout.write(yaml.safe_dump_all(plain, allow_unicode=True, **style))
 
 
 def emit_tree(value: Mapping[str, Any], format_: TreeFormat) -> None:
@@ -192,17 +149,48 @@ def emit_tree(value: Mapping[str, Any], format_: TreeFormat) -> None:
     if format_ is TreeFormat.YAML:
         emit_yaml(value)
     else:
-        emit_json(value)
+        sys.stdout.write(f"{_json(value, indent=2)}\n")
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def emit(rows: Iterable[Mapping[str, Any]], format_: Format) -> None:
+    """Print rows as JSON, YAML or CSV, each as it is read. CSV goes through the rows twice."""
+    if format_ is Format.CSV:
+        _emit_csv(rows)
+        return
+    before = "[\n  "
+    for row in rows:
+        if format_ is Format.YAML:
+            emit_yaml([row])
+        else:
+            text = _json(row, indent=2).replace("\n", "\n  ")
+            sys.stdout.write(f"{before}{text}")
+        before = ",\n  "
+    if before.startswith("["):
+        sys.stdout.write("[]\n")
+    elif format_ is Format.JSON:
+        sys.stdout.write("\n]\n")
+
+
+def _emit_csv(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print rows with a header; nested values become columns such as ``params.learning_rate``."""
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(_flat(row))
+    writer = csv.DictWriter(sys.stdout, list(names), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(_flat, rows))
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a row with their names, mappings taken apart, but not those inside of others,
     which are choices of parameters."""
+    flat: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, Mapping) and not prefix:
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", _csv_cell(value)
+        inner = value if isinstance(value, Mapping) else {}
+        flat |= {f"{name}.{key}": _csv_cell(each) for key, each in inner.items()}
+        if not isinstance(value, Mapping):
+            flat[name] = _csv_cell(value)
+    return flat
 
 
 def _csv_cell(value: Any) -> Any:

@@ -33,20 +33,7 @@ END_S = 3
 def serve_dashboard(
     name: str | None, host: str, port: int, storage: str, *, allow_changes: bool
 ) -> None:
-    """Serve the dashboard until interrupted.
-
-    Args:
-        name: The study to show first.
-        host: The address to listen on, or a name of it. Beyond loopback, requests need a token.
-        port: 0 takes a free one.
-        allow_changes: Whether its pages may change studies. Then requests need a token everywhere.
-
-    Raises:
-        UserError: The dashboard is not installed, the token is too short, or it cannot listen
-            there.
-        StudyNotFound: There is no study of that name.
-        KeyboardInterrupt: At its end.
-    """
+    """Serve the dashboard until interrupted."""
     try:
         for package in PACKAGES:
             import_module(package)
@@ -89,11 +76,8 @@ def serve_dashboard(
 
 
 def _token(*, is_needed: bool) -> str | None:
-    """The token of the environment, or else a new one if one is needed.
-
-    Raises:
-        UserError: The token of the environment is too short.
-    """
+    """The token of the environment, or else a new one if one is needed. Raises UserError if the
+    token of the environment is too short."""
     given = os.environ.get(TOKEN_VARIABLE)
     if given is None:
         return secrets.token_urlsafe(32) if is_needed else None
@@ -117,11 +101,8 @@ def _shown(host: str, address: str) -> str:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
-
-    Raises:
-        UserError: The port is in use, or the address is not this machine's.
-    """
+    """A socket that listens. Raises UserError if the port is in use, or the address is not this
+    machine's."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         if not host:  # which would stand for all addresses
@@ -134,12 +115,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def serve_agents(storage: str, *, allow_changes: bool) -> None:
-    """Serve until the client closes stdin. Only messages of the protocol go to stdout.
-
-    Raises:
-        UserError: The protocol's package is not installed.
-        StoreUnreachable: There is no such database.
-    """
+    """Serve until the client closes stdin. Only messages of the protocol go to stdout."""
     try:
         from hpsearch.views.agents import server_of
     except ModuleNotFoundError as error:

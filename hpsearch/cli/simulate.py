@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hpsearch.cli.options import worker_count
 from hpsearch.cli.output import TreeFormat, emit_tree, note, show, terminal_width
 from hpsearch.domain.history import History
 from hpsearch.domain.numbers import count, duration
@@ -25,32 +26,29 @@ from hpsearch.views.terminal import tables
 def simulate_study(
     study: Path,
     curves: Path,
-    workers: int | str | None,
+    workers: str | None,
     seed: int | None,
     top: int,
-    format_: TreeFormat,
+    format: TreeFormat,
 ) -> None:
-    """Run a study file's search on a table of curves; print the best configurations and their cost.
-
-    Raises:
-        UserError: Mistakes in the study file, the table or the arguments, or a study that gave up.
-    """
+    """Run a study file's search on a table of curves; print the best configurations and their
+    cost."""
     spec = load(study)
     if seed is not None:
         spec = spec.model_copy(update={"seed": seed})
     recorded = load_curves(curves, spec)
-    worker_count = _workers(spec, workers)
+    slots = _workers(spec, worker_count(workers))
     for line in _remarks(recorded, spec):
         note(f"{curves}: {line}")
     resources = spec.resources
     gpus = float(resources.processes) if resources.gpu == "auto" else resources.stated_gpus
-    history = simulate(spec, recorded.curves, worker_count, gpus=gpus)
+    history = simulate(spec, recorded.curves, slots, gpus=gpus)
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")
     ranked = _ranked(spec, history, top)
     curves_used = recorded.curves
-    found = summary(spec, history, curves_used, worker_count)
-    if format_ is TreeFormat.TABLE:
+    found = summary(spec, history, curves_used, slots)
+    if format is TreeFormat.TABLE:
         names = ["value"]
         if len(spec.objectives) > 1:
             names = [each.metric for each in spec.objectives]
@@ -61,7 +59,7 @@ def simulate_study(
         show(best, *_lines(found, len(curves_used.configurations)))
         return
     best_plain = [as_plain(each, curves_used) for each in ranked]
-    emit_tree({**found, "best": best_plain}, format_)
+    emit_tree({**found, "best": best_plain}, format)
 
 
 def _ranked(spec: StudySpec, history: History, top: int) -> list[Ranked[Trial]]:
@@ -110,7 +108,8 @@ def summary(
     total = spec.budget.per_trial.total
     spent = sum(trial.gpu_seconds for trial in history.trials)
     in_full = sum(curves.seconds(trial.params, total) for trial in history.trials)
-    trained = sum(map(_trained_s, history.trials))
+    attempts = [attempt for trial in history.trials for attempt in trial.attempts]
+    trained = sum(each.ended - each.started for each in attempts if each.ended is not None)
     saved = 1 - trained / in_full if in_full else 0.0
     states = Counter(trial.state for trial in history.trials)
     return {
@@ -124,13 +123,6 @@ def summary(
         "gpu_hours": spent / 3600,
         "saved_by_pruning": saved,
     }
-
-
-def _trained_s(trial: Trial) -> float:
-    """Seconds that a trial held a worker."""
-    return sum(
-        attempt.ended - attempt.started for attempt in trial.attempts if attempt.ended is not None
-    )
 
 
 def as_plain(ranked: Ranked[Trial], curves: RecordedCurves) -> dict[str, Any]:

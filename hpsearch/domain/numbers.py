@@ -80,6 +80,12 @@ def count(amount: int, thing: str) -> str:
     return f"{amount} {thing}" + ("" if amount == 1 else "s")
 
 
+def in_unit(value: float, unit: str) -> str:
+    """An amount of training: ``1 epoch``, ``0.5 epochs``, ``3 epochs``."""
+    written = number(value)
+    return f"{written} {unit.removesuffix('s') if written == '1' else unit}"
+
+
 def size(amount: int) -> str:
     """Bytes in the unit that suits them: 900 B, 1.2 GB."""
     value, units = float(amount), ["B", "kB", "MB", "GB", "TB", "PB"]

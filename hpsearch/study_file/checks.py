@@ -13,9 +13,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from hpsearch.study_file import space as spaces
-from hpsearch.study_file.expressions.fields import told
 from hpsearch.study_file.expressions.grammar import ExpressionError
-from hpsearch.study_file.expressions.meaning import Expression, Values
+from hpsearch.study_file.expressions.meaning import Expression, Values, error_text
 from hpsearch.study_file.methods import (
     CURVE_GP,
     LAID_OUT,
@@ -86,9 +85,10 @@ def problems(draft: Draft) -> list[Problem]:
         *_setting_problems(draft),
         *conditions,
         *_metric_problems(draft),
-        *_budget_problems(draft),
         *_resource_problems(draft),
     ]
+    if draft.budget is not None and draft.description is not None:
+        found += draft.description.problems_with_budget(draft.budget.per_trial.unit)
     if draft.search is not None:
         found += _search_problems(draft, draft.search)
     # A configuration can be checked only in a space without mistakes.
@@ -130,12 +130,6 @@ def _always_has_a_value(draft: Draft, name: str) -> bool:
     return not parameter.when and not is_nullable
 
 
-def _budget_problems(draft: Draft) -> list[Problem]:
-    if draft.budget is None or draft.description is None:
-        return []
-    return draft.description.problems_with_budget(draft.budget.per_trial.unit)
-
-
 def _resource_problems(draft: Draft) -> Iterator[Problem]:
     if draft.resources is not None and draft.resources.processes > 1:
         yield from _process_problems(draft, draft.resources)
@@ -148,7 +142,6 @@ def _resource_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
-    """Problems of several processes for one trial."""
     kind = str((draft.task or {}).get("kind"))
     hints = {
         COMMAND.kind: "let the command start them, such as with torchrun --standalone",
@@ -165,7 +158,6 @@ def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
 
 
 def _rank_problems(draft: Draft, processes: int) -> Iterator[Problem]:
-    """Problems of settings of the training loop where several processes train each trial."""
     for where, value in _values_of(draft, "batch_size"):
         if is_number(value) and value < processes:
             what = f"a batch of {value} leaves some of {processes} processes without a sample"
@@ -246,14 +238,13 @@ def _condition_problems(draft: Draft) -> Iterator[Problem]:
 def _problem_with_expression(
     expression: Expression, parameters: Mapping[str, Parameter], sought: str
 ) -> str | None:
-    """The first mistake in an expression over these parameters."""
     known: dict[str, Values] = {name: (each,) for name, each in expression.settings.items()}
     for name, each in parameters.items():
         known[name] = each.choices if isinstance(each, CategoricalParameter) else None
     try:
         expression.check(known, sought)
     except ExpressionError as error:
-        return told(error)
+        return error_text(error)
     if not expression.names:
         return "names no parameter of the space; name one, or remove it"
     return None
@@ -313,7 +304,6 @@ def _metric_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _token_problems(draft: Draft) -> Iterator[Problem]:
-    """Problems of metrics by the token where models may differ in their tokenizers."""
     if draft.description is None or draft.description.per_token is None:
         return
     if len(dict(_values_of(draft, "model"))) < 2:
@@ -357,7 +347,6 @@ def _sampler_problems(draft: Draft, search: Search) -> Iterator[Problem]:
 
 
 def _dimension_problems(draft: Draft, search: Search) -> Iterator[Problem]:
-    """A space that the model of curves does not fit into a machine's memory."""
     if search.sampler.kind != CURVE_GP:
         return
     dimensions = sum(map(spaces.dimensions_of, draft.space.values()))

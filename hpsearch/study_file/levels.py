@@ -88,7 +88,11 @@ def step_scale(spec: StudySpec) -> int:
     levels = trial_budget(spec).report_at
     if all(level == int(level) for level in levels):
         return 1
-    return next((scale for scale in SCALES if _apart(levels, scale)), SCALES[-1])
+    for scale in SCALES:
+        steps = [round(level * scale) for level in levels]
+        if steps[0] > 0 and len(set(steps)) == len(steps):
+            return scale
+    return SCALES[-1]
 
 
 def _report_grid(per_trial: PerTrial) -> tuple[float, ...]:
@@ -97,8 +101,3 @@ def _report_grid(per_trial: PerTrial) -> tuple[float, ...]:
 
 def _ascending(levels: Iterable[float], per_trial: PerTrial) -> tuple[float, ...]:
     return report_grid.ascending(levels, per_trial.unit, per_trial.total)
-
-
-def _apart(levels: tuple[float, ...], scale: int) -> bool:
-    steps = [round(level * scale) for level in levels]
-    return steps[0] > 0 and len(set(steps)) == len(steps)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hpsearch.study_file.expressions.fields import Requirements
+from hpsearch.study_file.expressions.meaning import Requirements
 from hpsearch.study_file.methods import Method, Pruner, Sampler
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.trackers import TrackerList
@@ -113,7 +113,6 @@ class PerTrial(Model):
         return next(self._units())
 
     def _units(self) -> Iterator[Unit]:
-        """The units that a length is given in."""
         for unit in Unit:
             if getattr(self, unit.value) is not None:
                 yield unit

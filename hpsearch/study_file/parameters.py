@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from hpsearch.study_file.expressions.fields import Condition
+from hpsearch.study_file.expressions.meaning import Condition
 from hpsearch.study_file.types import (
     EXACT,
     Bound,

@@ -2,12 +2,13 @@
 
 Each part is checked alone, so that a mistake in one does not hide those in another. Then the parts
 are checked against each other and against the task, and, if asked for, the data is inspected.
+`advice` notes what is valid and may not work as expected.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +16,18 @@ from pydantic import Field, TypeAdapter, ValidationError, create_model
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file import checks
+from hpsearch.study_file import space as spaces
+from hpsearch.study_file import text as study_text
 from hpsearch.study_file.checks import Draft
-from hpsearch.study_file.methods import RECORDED
+from hpsearch.study_file.methods import PROMOTION, RECORDED
 from hpsearch.study_file.models import Objective, StudySpec
-from hpsearch.study_file.parameters import Parameter
+from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.space import is_open
-from hpsearch.study_file.text import text_file
 from hpsearch.study_file.validation import Model, problems_of, shown
 from trials.contract import Problem, TaskError
 from trials.descriptions import yaml_source
 from trials.descriptions.builtin import describe
+from trials.descriptions.command import COMMAND, line_of
 from trials.descriptions.description import TaskDescription
 from trials.descriptions.yaml_source import Source
 from trials.settings import nearest
@@ -65,7 +68,7 @@ def load(path: Path, *, inspect: Inspect | None = None) -> StudySpec:
 
 def text_of(path: Path) -> str:
     """The text of a study file. Raises UserError if there is none, or it cannot be read."""
-    return text_file.text_of(path, "study file", "write one with: hpsearch init")
+    return study_text.text_of(path, "study file", "write one with: hpsearch init")
 
 
 def parse(
@@ -77,11 +80,8 @@ def parse(
     recorded: bool = False,
 ) -> StudySpec:
     """Read the text of a study file, whose relative paths start from `base`. Of one that a database
-    holds (`recorded`), the arguments of samplers and pruners are not checked again.
-
-    Raises:
-        SpecError: The text has mistakes; the error lists them all.
-    """
+    holds (`recorded`), the arguments of samplers and pruners are not checked again. Raises
+    SpecError if the text has mistakes; the error lists them all."""
     source = yaml_source.read(text)
     problems = list(source.problems)
     sections: dict[str, Any] = {}
@@ -90,17 +90,14 @@ def parse(
         sections, more = _sections(source.value, base, inspect, context)
         settled = {problem.where for problem in problems}
         problems += [problem for problem in more if problem.where not in settled]
+    elif not problems and source.value is None:
+        problems.append(Problem("", "is empty; write a study file with: hpsearch init"))
     elif not problems:
-        problems.append(_not_a_mapping(source.value))
+        what = f"must be a mapping that starts with study:, not {shown(source.value)}"
+        problems.append(Problem("", what))
     if problems:
         raise SpecError(_lines(problems, source, name))
     return StudySpec(**sections, base=base, text=text)
-
-
-def _not_a_mapping(value: Any) -> Problem:
-    if value is None:
-        return Problem("", "is empty; write a study file with: hpsearch init")
-    return Problem("", f"must be a mapping that starts with study:, not {shown(value)}")
 
 
 def origin_of(study_file: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -164,7 +161,6 @@ def _given(value: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _alone(name: str) -> type[Model]:
-    """A model of one section."""
     field = StudySpec.model_fields[name]
     fields: dict[str, Any] = {name: (field.annotation, field)}
     return create_model(name, __base__=Model, **fields)
@@ -247,3 +243,59 @@ def _task(
         return None, error.problems
     found = description.problems_with(task)
     return description, found if found or inspect is None else inspect(task, base)
+
+
+def advice(spec: StudySpec, further: int = 0, begun: int = 0) -> list[str]:
+    """Notes on a study file, a text each, with a remedy where there is one. `further`
+    configurations are tried beside those of the file, and `begun` trials have drawn theirs."""
+    return [*_notes(spec), *_enqueued(spec, further, begun)]
+
+
+def _dashes(spec: StudySpec) -> Iterator[str]:
+    if spec.task.get("kind") != COMMAND.kind:
+        return
+    line = line_of(spec.task)
+    values: dict[str, Sequence[Any]] = {name: [value] for name, value in spec.settings.items()}
+    for name, parameter in spec.space.items():
+        values[name] = parameter.choices if isinstance(parameter, CategoricalParameter) else ()
+    for name, some in values.items():
+        dashed = [value for value in some if isinstance(value, str) and value.startswith("-")]
+        flag = line.flag_before(name)
+        if dashed and flag is not None:
+            yield (
+                f"task.run: many programs take {shown(dashed[0])} after {flag} for another flag; "
+                f"write {flag}={{{name}}}"
+            )
+
+
+def _enqueued(spec: StudySpec, further: int, begun: int) -> Iterator[str]:
+    given, trials = len(spec.enqueue) + further, spec.budget.trials
+    first = spaces.defaults(spec.space, describe(spec.task["kind"]).settings, spec.requires)
+    others = begun + (first is not None)
+    most = given + others
+    if not given or trials is None or most < trials + (begun > 0):
+        return
+    beside = "" if first is None else " after the defaults"
+    beside += f" beside {begun} other trials" if begun else ""
+    what = f"enqueue: {given} configurations{beside}, and budget.trials is {trials}"
+    if most == trials:
+        yield f"{what}: nothing is left to search"
+    else:
+        yield f"{what}: the last {most - trials} are not tried; raise budget.trials to {most}"
+
+
+def _notes(spec: StudySpec) -> Iterator[str]:
+    yield from _dashes(spec)
+    pruner = spec.search.pruner.kind
+    if pruner in ("median", "percentile"):
+        yield (
+            f"search.pruner: {pruner} compares with finished trials only: trials that run before, "
+            "such as the first one of every worker, are never pruned; "
+            f"{PROMOTION} compares from the first rung on"
+        )
+    if is_open(spec.task) and pruner == PROMOTION and len(spec.objectives) == 1:
+        yield (
+            "search.pruner: an objective has no checkpoints, so a paused trial that continues "
+            "trains from the beginning, and is charged for it; to only end trials: pruner: "
+            "successive_halving"
+        )

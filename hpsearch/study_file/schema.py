@@ -145,7 +145,6 @@ def _ref(name: str) -> Schema:
 
 
 def _or_empty(schema: Schema) -> Schema:
-    """A schema that also accepts null."""
     about: Schema = {key: schema.pop(key) for key in ("description", "default") if key in schema}
     return {**about, "anyOf": [schema, _NULL]}
 
@@ -189,7 +188,6 @@ def _method(name: str, arguments: type[Model], about: str) -> Schema:
 
 
 def _mapping(properties: Schema, required: list[str]) -> Schema:
-    """A mapping with these keys and no others."""
     schema: Schema = {"type": "object", "properties": properties, "required": required}
     return {**schema, "additionalProperties": False}
 

@@ -130,7 +130,6 @@ def suggest(trial: optuna.trial.BaseTrial, space: Space) -> dict[str, Any]:
 
 
 def _configured(space: Space, value_of: Callable[[str], Any]) -> dict[str, Any]:
-    """The configuration in which each active parameter has its value."""
     params: dict[str, Any] = {}
     for name in ordered(space):
         if is_active(space[name], params):
@@ -218,10 +217,7 @@ def most_draws(space: Space, requires: Sequence[Expression]) -> int:
 
 
 def draws(
-    space: Space,
-    requires: Sequence[Expression],
-    seed: int,
-    given: Mapping[str, Any] | None = None,
+    space: Space, requires: Sequence[Expression], seed: int, given: Mapping[str, Any] | None = None
 ) -> Iterator[dict[str, Any]]:
     """Random configurations with these given values: of `most_draws`, those that keep all
     requirements."""
@@ -240,10 +236,7 @@ def draws(
 
 
 def drawn(
-    space: Space,
-    requires: Sequence[Expression],
-    seed: int,
-    given: Mapping[str, Any] | None = None,
+    space: Space, requires: Sequence[Expression], seed: int, given: Mapping[str, Any] | None = None
 ) -> dict[str, Any] | None:
     """The first of the `draws`; None if there is none."""
     return next(draws(space, requires, seed, given), None)
@@ -319,9 +312,7 @@ def contains(spec: StudySpec, params: Mapping[str, Any]) -> list[str]:
 
 
 def defaults(
-    space: Space,
-    settings_table: Mapping[str, Setting] | None,
-    requires: Sequence[Expression] = (),
+    space: Space, settings_table: Mapping[str, Setting] | None, requires: Sequence[Expression] = ()
 ) -> dict[str, Any] | None:
     """The task's default settings as a configuration of the space, perhaps incomplete; None if no
     parameter has a default.

@@ -25,27 +25,15 @@ from hpsearch.domain.numbers import finite
 from hpsearch.errors import HpsearchError
 from hpsearch.running.study_run.requests import ask
 from hpsearch.store.reading.best import details_again
-from hpsearch.store.reading.queries import (
-    LARGEST_NUMBER,
-    StudyHead,
-    find_study,
-    trial_rows,
-)
+from hpsearch.store.reading.queries import LARGEST_NUMBER, StudyHead, find_study, trial_rows
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
-from hpsearch.views.documents import (
-    best_documents,
-    comparison_document,
-    status_document,
-    study_document,
-    trial_document,
-)
+from hpsearch.views import documents
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import markdown_report
-from hpsearch.views.result.comparison import MOST_COMPARED
-from hpsearch.views.result.study_result import study_result
-from hpsearch.views.words.certainty import how_sure
+from hpsearch.views.result import MOST_COMPARED, study_result
+from hpsearch.views.words import how_sure
 
 Plain = dict[str, Any]
 
@@ -56,8 +44,7 @@ MOST_CHARACTERS = 2000
 Study = Annotated[
     str,
     Field(
-        max_length=MOST_CHARACTERS,
-        description="The study's name, as the tool `studies` lists it.",
+        max_length=MOST_CHARACTERS, description="The study's name, as the tool `studies` lists it."
     ),
 ]
 Number = Annotated[int, Field(ge=0, le=LARGEST_NUMBER, description="The number of a trial.")]
@@ -76,28 +63,29 @@ class Reader:
     def studies(self) -> list[Plain]:
         """List all studies, the newest first: state, trials by state, best trial, compute time."""
         with self._viewing() as connection:
-            return [_plain(study_document(each)) for each in list_studies(connection)]
+            return [_plain(documents.study_document(each)) for each in list_studies(connection)]
 
     def status(self, study: Study) -> Plain:
         """The status of a study: budget, running trials, failures by cause, trust in its rungs."""
         with self._study(study) as (connection, head):
             status = study_status(connection, head)
             trust = study_trust(connection, head)
-        return _plain(status_document(status, trust, status.checkpoint_bytes))
+        return _plain(documents.status_document(status, trust, status.checkpoint_bytes))
 
     def best(self, study: Study, top: Annotated[int, Field(ge=1, le=50)] = 5) -> Plain:
         """The best trials, best first, with `how_sure`: in words, whether the first is better than
         others and than the default settings, or may be luck."""
         with self._study(study) as (connection, head):
             result = study_result(connection, head, top)
-        return _plain({"trials": best_documents(result, top), "how_sure": how_sure(result)})
+        return _plain(
+            {"trials": documents.best_documents(result, top), "how_sure": how_sure(result)}
+        )
 
     def trials(
         self,
         study: Study,
         where: Annotated[
-            str | None,
-            Field(description="Such as: learning_rate < 1e-4 and state = 'complete'"),
+            str | None, Field(description="Such as: learning_rate < 1e-4 and state = 'complete'")
         ] = None,
         sort: Annotated[str | None, Field(description="Such as: value desc, learning_rate")] = None,
         limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 20,
@@ -111,7 +99,7 @@ class Reader:
         """One trial: parameters, reports, attempts, decisions in words, findings, error, logs."""
         with self._study(study) as (connection, head):
             (detail,) = details_again(connection, head, [number])
-        return _plain(trial_document(head, detail))
+        return _plain(documents.trial_document(head, detail))
 
     def compare(
         self,
@@ -121,7 +109,7 @@ class Reader:
         """Trials side by side: the parameters that differ, and values at the same resource."""
         with self._study(study) as (connection, head):
             details = details_again(connection, head, numbers)
-        return _plain(comparison_document(head, details))
+        return _plain(documents.comparison_document(head, details))
 
     def report(self, study: Study) -> str:
         """The report on a study, as Markdown: its result, budget, failures, environment."""
@@ -169,7 +157,11 @@ def server_of(storage: str, *, allow_changes: bool) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer(
         "hpsearch", instructions=INSTRUCTIONS, version=version("hpsearch"), log_level="WARNING"
     )
-    _add_reading(server, Reader(storage))
+    reader = Reader(storage)
+    reading = (reader.studies, reader.status, reader.best, reader.trials, reader.trial)
+    tools: list[Callable[..., Any]] = [*reading, reader.compare, reader.report]
+    for tool in tools:
+        server.add_tool(_explained(tool), annotations=_READS)
     if allow_changes:
         _add_changes(server, storage)
     return server
@@ -188,20 +180,6 @@ def _explained(tool: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def _add_reading(server: MCPServer[Any], reader: Reader) -> None:
-    tools: list[Callable[..., Any]] = [
-        reader.studies,
-        reader.status,
-        reader.best,
-        reader.trials,
-        reader.trial,
-        reader.compare,
-        reader.report,
-    ]
-    for tool in tools:
-        server.add_tool(_explained(tool), annotations=_READS)
-
-
 def _add_changes(server: MCPServer[Any], storage: str) -> None:
     @server.tool(annotations=_ADDS)
     @_explained
@@ -217,9 +195,7 @@ def _add_changes(server: MCPServer[Any], storage: str) -> None:
         why: Annotated[
             str,
             Field(
-                min_length=1,
-                max_length=MOST_CHARACTERS,
-                description="The reason, for the record.",
+                min_length=1, max_length=MOST_CHARACTERS, description="The reason, for the record."
             ),
         ],
         context: Context[Any, Any],
@@ -237,24 +213,16 @@ def _add_changes(server: MCPServer[Any], storage: str) -> None:
 
 
 def _asked(
-    storage: str,
-    study: str,
-    kind: RequestKind,
-    content: dict[str, Any],
-    context: Context[Any, Any],
+    storage: str, study: str, kind: RequestKind, content: dict[str, Any], context: Context[Any, Any]
 ) -> Plain:
     """Ask a study's driver, and return its answer."""
+    client = context.request_context.session.client_params
+    named = "of no name" if client is None else client.client_info.name[:100]
     with closing(Store.open(storage, create=False)) as store:
-        answer, is_driven = ask(store, study, kind, content, f"agent {_client(context)}")
+        answer, is_driven = ask(store, study, kind, content, f"agent {named}")
     outcome = "done"
     if not is_driven:
         outcome = "no driver works on the study: the next one sees to it"
     elif answer.handled is None:
         outcome = "the driver has not answered yet; it will see to it"
     return {"told": outcome, "trial": answer.trial}
-
-
-def _client(context: Context[Any, Any]) -> str:
-    """The name that a client gives itself, if it does."""
-    params = context.request_context.session.client_params
-    return "of no name" if params is None else params.client_info.name[:100]

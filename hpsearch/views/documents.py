@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from hpsearch.domain.records import Request
 from hpsearch.search.ranking.selection import Ranked, expectation_of
 from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
-from hpsearch.views.result.comparison import common_levels, differences
-from hpsearch.views.result.study_result import StudyResult
-from hpsearch.views.words.requests import as_plain
+from hpsearch.views.result import StudyResult, common_levels, differences
+from hpsearch.views.words import answer_in_words, request_in_words
 
 
 def study_document(summary: StudySummary) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
         "running": [asdict(each) for each in status.running],
         "failures": [asdict(each) for each in status.failures],
         "rungs": [rung.as_plain() for rung in trust.rungs],
-        "requests": [as_plain(each) for each in status.requests],
+        "requests": [request_document(each) for each in status.requests],
     }
 
 
@@ -131,3 +131,9 @@ def comparison_document(study: StudyHead, trials: Sequence[TrialDetail]) -> dict
         "values": values,
         "resources": levels,
     }
+
+
+def request_document(request: Request) -> dict[str, Any]:
+    """A request, with what it asks and its answer in words."""
+    plain = {**asdict(request), "kind": request.kind.value}
+    return {**plain, "asked": request_in_words(request), "answer": answer_in_words(request)}

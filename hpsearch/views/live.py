@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.numbers import count, duration, number, pairs
+from hpsearch.domain.numbers import count, duration, in_unit, number, pairs
 from hpsearch.domain.records import Trial
 from hpsearch.errors import HpsearchError
 from hpsearch.search.ranking.no_effect import MOST as FIRST
@@ -28,8 +28,8 @@ from hpsearch.store.reading.queries import StudyHead, find_study
 from hpsearch.store.reading.standing import StudyStatus, recent_decisions, study_status
 from hpsearch.store.store import Store
 from hpsearch.views.terminal.escapes import plain
-from hpsearch.views.terminal.status import MOST_DECISIONS, TELLING, counted, panel
-from hpsearch.views.words.requests import latest
+from hpsearch.views.terminal.status import CHANGING, MOST_DECISIONS, counted, panel
+from hpsearch.views.words import latest
 
 if TYPE_CHECKING:
     from hpsearch.brain.study import Study
@@ -41,6 +41,7 @@ PLAIN_S = 30.0
 
 MOST_OF_AN_ERROR = 200
 """Letters of an error in the line of its trial; `hpsearch show` prints it whole."""
+GOING_ON = (State.QUEUED, State.RUNNING)
 
 
 def panel_of(
@@ -48,12 +49,12 @@ def panel_of(
 ) -> RenderableType:
     """The panel of a study, as the database has it now; `status` where that was read already."""
     status = status or study_status(connection, study)
-    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
+    decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     decided = latest(decisions, status.requests)
     return panel(status, decided, time.time(), shutil.get_terminal_size().lines)
 
 
-class Look:
+class StudyPanel:
     """Draws the panel of a study that a driver of this process owns, whenever it is called."""
 
     def __init__(self, store: Store, name: str) -> None:
@@ -73,20 +74,19 @@ class LiveView:
 
     def __init__(self, draw: Callable[[], RenderableType], *, quiet: bool = False) -> None:
         self._console = Console(file=sys.stderr, highlight=False)
-        self._draw = draw
         self._quiet = quiet
         self._live: Live | None = None
-        self._told_at = 0.0
+        if self._console.is_terminal and not quiet:
+            rate = 1 / EVERY_S
+            self._live = Live(get_renderable=draw, console=self._console, refresh_per_second=rate)
+        self._progress_at = 0.0
         self._printed: dict[int, State] = {}
         self._first: tuple[float, int] | None = None
+        """The time of the first tick, and the trials that had ended before it."""
         self._has_warned = False
 
     def __enter__(self) -> LiveView:
-        if self._console.is_terminal and not self._quiet:
-            a_second, console = 1 / EVERY_S, self._console
-            self._live = Live(
-                get_renderable=self._draw, console=console, refresh_per_second=a_second
-            )
+        if self._live is not None:
             self._live.__enter__()
         return self
 
@@ -96,116 +96,68 @@ class LiveView:
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Called after every tick, with what it wrote."""
-        if self._first is None:
-            self._first = (now, _ended(study))
+        self._first = self._first or (now, _ended(study))
         if self._quiet:
             return
         self._warn(study, changes)
         if self._live is not None:
             return
-        self._print_ended(study, changes)
-        if now - self._told_at >= PLAIN_S:
-            self._told_at = now
-            self._print(self._progress(study, now))
+        self._print_ended(study, changes, self._first[0])
+        if now - self._progress_at >= PLAIN_S:
+            self._progress_at = now
+            self._print(_progress(study, now, *self._first))
 
     def _warn(self, study: Study, changes: Changes) -> None:
         """Say once, while it can be mended at little cost, that parameters make no difference."""
         number = max((trial.number for trial in changes.trials), default=FIRST)
         if self._has_warned or number >= FIRST or not changes.reports:
             return
+        courses = []
+        for trial in study.history.trials[:FIRST]:
+            if trial.role is not Role.CONFIRM:
+                reports = {at: report.metrics for at, report in trial.reports.items()}
+                courses.append(Course(trial.params, reports))
         objectives = [objective.metric for objective in study.spec.objectives]
-        found = no_effect(_courses(study), objectives, study.spec.budget.per_trial.total)
+        found = no_effect(courses, objectives, study.spec.budget.per_trial.total)
         if found is not None:
             self._has_warned = True
             self._print(found.warning)
 
-    def _print_ended(self, study: Study, changes: Changes) -> None:
+    def _print_ended(self, study: Study, changes: Changes, began: float) -> None:
         """Print a line for each trial that ended or paused in this tick, and one for all that
-        ended because their study did."""
+        ended because their study did. An earlier driver has printed what was so before it began."""
         left: Counter[State] = Counter()
         for trial in changes.trials:
-            if trial.state in (State.QUEUED, State.RUNNING):
+            before = self._printed.get(trial.number)
+            if trial.state in GOING_ON or trial.state is before:
                 continue
-            printed = self._printed.get(trial.number)
-            if printed is trial.state or self._stood_so(trial):
+            ended = trial.ended or (trial.attempts[-1].ended if trial.attempts else None)
+            if ended is not None and ended < began:
                 continue
             self._printed[trial.number] = trial.state
             if trial.left_as is not None:
                 left[trial.left_as] += 1
             else:
-                self._print(_line(study, trial, is_known=printed is not None))
+                self._print(_line(study, trial, is_known=before is not None))
         if paused := left.pop(State.PAUSED, 0):
             trials = count(paused, "paused trial")
             self._print(f"{trials} not trained further: others looked better")
         if left:
             self._print(f"{count(left.total(), 'trial')} that waited not trained: the study ended")
 
-    def _stood_so(self, trial: Trial) -> bool:
-        """Whether it came to rest before this driver began, so that an earlier one has told it."""
-        assert self._first is not None
-        ended = trial.ended or (trial.attempts[-1].ended if trial.attempts else None)
-        return ended is not None and ended < self._first[0]
-
     def _print(self, line: str) -> None:
         self._console.print(plain(line), soft_wrap=True)
 
-    def _progress(self, study: Study, now: float) -> str:
-        """The status of the study, on a line."""
-        repeats = len(study.history.repeats)
-        trials = counted(_counts(study))
-        if trials and study.spec.budget.trials is not None:
-            tried = len(study.history.trials) - repeats
-            trials += f": {tried} of {study.spec.budget.trials}"
-            trials += f" and {count(repeats, 'repeat')}" * bool(repeats)
-        best = _leading(study)
-        parts = [trials or f"workers {_workers(study)}"]
-        if best is not None:
-            parts.append(f"best {_values(study, best)} (trial {best.number})")
-        parts += [_budget(study, now), _left(study, now) or self._pace(study, now)]
-        return f"{study.history.study.name}: {'; '.join(parts)}"
 
-    def _pace(self, study: Study, now: float) -> str:
-        """Trials an hour since this driver began, and the time that the rest will take."""
-        assert self._first is not None
-        began, ended_before = self._first
-        seconds = now - began
-        ended = _ended(study) - ended_before
-        parts = [f"{number(ended / seconds * 3600)} trials/hour"] if ended and seconds > 0 else []
-        if left := _left(study, now):
-            parts.append(left)
-        return ", ".join(parts) or "too early to tell"
-
-
-def _courses(study: Study) -> list[Course]:
-    """The reports of the first trials, without repeats."""
-    searched = [each for each in study.history.trials[:FIRST] if each.role is not Role.CONFIRM]
-    courses = []
-    for trial in searched:
-        reports = {at: report.metrics for at, report in trial.reports.items()}
-        courses.append(Course(trial.params, reports))
-    return courses
-
-
-def _left(study: Study, now: float) -> str:
-    """The time that the rest will take; empty where that is not known."""
-    seconds = study.seconds_left(now)
-    return "" if seconds is None else f"about {duration(seconds)} left"
-
-
-def _counts(study: Study) -> Counter[State]:
-    return Counter(trial.state for trial in study.history.trials)
-
-
-def _workers(study: Study) -> str:
-    if not study.slots:
-        return "starting"
-    return f"{len(study.slots)} ready, {len(study.running)} busy"
+def _ended(study: Study) -> int:
+    """Trials that have had their first turn: ended, or paused at a rung."""
+    return sum(trial.state not in GOING_ON for trial in study.history.trials)
 
 
 def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
     """The line on a trial that ended or paused; its parameters only once."""
-    resource = f"{number(trial.resource)} {study.spec.budget.per_trial.unit.value}"
-    line = f"trial {trial.number} {trial.state.value} at {resource}: {_values(study, trial)}"
+    at = in_unit(trial.resource, study.spec.budget.per_trial.unit.value)
+    line = f"trial {trial.number} {trial.state.value} at {at}: {_values(study, trial)}"
     if not is_known:
         line += f", {pairs(trial.params)}"
     if trial.error_kind:
@@ -216,21 +168,37 @@ def _line(study: Study, trial: Trial, *, is_known: bool) -> str:
     return line
 
 
-def _ended(study: Study) -> int:
-    """Trials that have had their first turn: ended, or paused at a rung."""
-    return sum(trial.state not in (State.QUEUED, State.RUNNING) for trial in study.history.trials)
-
-
-def _leading(study: Study) -> Trial | None:
-    objective = study.spec.objective
-    return leading(study.history.trials, objective.direction, objective.metric)
-
-
 def _values(study: Study, trial: Trial) -> str:
     """The values of a trial's objectives, with their names."""
     values = [trial.value] if trial.values is None else trial.values
     named = zip(study.spec.objectives, values, strict=False)  # one value, before the first report
     return ", ".join(f"{objective.metric} {number(value)}" for objective, value in named)
+
+
+def _progress(study: Study, now: float, began: float, ended_before: int) -> str:
+    """The status of the study, on a line."""
+    history, objective = study.history, study.spec.objective
+    trials = counted(Counter(trial.state for trial in history.trials))
+    if not trials:
+        busy = f"{len(study.slots)} ready, {len(study.running)} busy"
+        trials = f"workers {busy if study.slots else 'starting'}"
+    elif study.spec.budget.trials is not None:
+        repeats = len(history.repeats)
+        trials += f": {len(history.trials) - repeats} of {study.spec.budget.trials}"
+        trials += f" and {count(repeats, 'repeat')}" if repeats else ""
+    parts = [trials]
+    best = leading(history.trials, objective.direction, objective.metric)
+    if best is not None:
+        parts.append(f"best {_values(study, best)} (trial {best.number})")
+    parts.append(_budget(study, now))
+    left_s, ended = study.seconds_left(now), _ended(study) - ended_before
+    if left_s is not None:
+        parts.append(f"about {duration(left_s)} left")
+    elif ended and now > began:
+        parts.append(f"{number(ended / (now - began) * 3600)} trials/hour")
+    else:
+        parts.append("too early to tell")
+    return f"{history.study.name}: {'; '.join(parts)}"
 
 
 def _budget(study: Study, now: float) -> str:

@@ -18,6 +18,22 @@ from hpsearch.running.driver.loop import TickTimes
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
+GAUGES = {
+    "trials": ("Trials by state.", "state"),
+    "slots": ("Slots that are ready.",),
+    "slots_busy": ("Slots with a trial.",),
+    "gpu_seconds_spent": ("GPU-seconds of ended attempts.",),
+    "gpu_seconds_budget": ("The limit on GPU-seconds, if any.",),
+    "cost_spent": ("The price of the GPU-seconds spent, if stated.",),
+    "best_value": ("The best value of a trial so far.", "objective"),
+}
+"""The text of each gauge, and its label beside `study`."""
+DURATIONS = {
+    "decision": "The time to decide on the events of a tick.",
+    "commit": "The time to write that to the database.",
+}
+
+
 class StudyMetrics:
     """Watches a study from inside its driver, between ticks. Each metric has the label `study`.
     `took` is the driver's; `url` is where the metrics are read."""
@@ -25,53 +41,48 @@ class StudyMetrics:
     def __init__(self, study: str) -> None:
         self.url = ""
         self.took = TickTimes()
-        self.registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self._study = study
         self._best: dict[str, float] | None = None
         """By objective, the best value of a trial so far; None before the first tick."""
-        self._trials = self._gauge("trials", "Trials by state.", "state")
+        self._gauges: dict[str, Gauge] = {}
+        for name, (text, *labels) in GAUGES.items():
+            name_, labels_ = f"hpsearch_{name}", ["study", *labels]
+            self._gauges[name] = Gauge(name_, text, labels_, registry=registry)
         text = "Reports of trials since this driver began."
-        self._reports = Counter("hpsearch_reports", text, ["study"], registry=self.registry)
-        self._decision = self._duration("decision", "The time to decide on the events of a tick.")
-        self._commit = self._duration("commit", "The time to write that to the database.")
-        self._slots = self._gauge("slots", "Slots that are ready.")
-        self._busy = self._gauge("slots_busy", "Slots with a trial.")
-        self._spent = self._gauge("gpu_seconds_spent", "GPU-seconds of ended attempts.")
-        self._budget = self._gauge("gpu_seconds_budget", "The limit on GPU-seconds, if any.")
-        self._cost = self._gauge("cost_spent", "The price of the GPU-seconds spent, if stated.")
-        self._value = self._gauge("best_value", "The best value of a trial so far.", "objective")
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(f"hpsearch_{name}", text, ["study", *labels], registry=self.registry)
-
-    def _duration(self, what: str, text: str) -> Histogram:
-        name, registry = f"hpsearch_{what}_seconds", self.registry
-        return Histogram(name, text, ["study"], registry=registry, buckets=BUCKETS_S)
+        self._reports = Counter("hpsearch_reports", text, ["study"], registry=registry)
+        self._durations: dict[str, Histogram] = {}
+        for name, text in DURATIONS.items():
+            name_ = f"hpsearch_{name}_seconds"
+            made = Histogram(name_, text, ["study"], registry=registry, buckets=BUCKETS_S)
+            self._durations[name] = made
 
     def watch(self, study: Study, changes: Changes, now: float) -> None:
         """Take in the commit of a tick."""
-        name = self._study
         for state in State:
-            self._trials.labels(name, state.value).set(study.history.states[state])
-        self._reports.labels(name).inc(len(changes.reports))
+            self._set("trials", study.history.states[state], state.value)
+        self._reports.labels(self._study).inc(len(changes.reports))
         if changes:
-            self._decision.labels(name).observe(self.took.decision_s)
-            self._commit.labels(name).observe(self.took.commit_s)
-        self._slots.labels(name).set(len(study.slots))
-        self._busy.labels(name).set(len(study.running))
+            self._durations["decision"].labels(self._study).observe(self.took.decision_s)
+            self._durations["commit"].labels(self._study).observe(self.took.commit_s)
+        self._set("slots", len(study.slots))
+        self._set("slots_busy", len(study.running))
         ledger = study.spending.ledger
-        self._spent.labels(name).set(ledger.spent)
+        self._set("gpu_seconds_spent", ledger.spent)
         if ledger.budget.gpu_hours is not None:
-            self._budget.labels(name).set(ledger.budget.gpu_hours * 3600)
+            self._set("gpu_seconds_budget", ledger.budget.gpu_hours * 3600)
         if ledger.budget.cost_per_gpu_hour is not None:
-            self._cost.labels(name).set(ledger.paid)
+            self._set("cost_spent", ledger.paid)
         trials = changes.trials
         if self._best is None:  # the study may be resumed
             self._best, trials = {}, study.history.trials
         for trial in trials:
-            self._note_best(study, trial, self._best)
+            self._take_in(study, trial, self._best)
 
-    def _note_best(self, study: Study, trial: Trial, best: dict[str, float]) -> None:
+    def _set(self, gauge: str, value: float, *labels: str) -> None:
+        self._gauges[gauge].labels(self._study, *labels).set(value)
+
+    def _take_in(self, study: Study, trial: Trial, best: dict[str, float]) -> None:
         """Take in the values of a trial, if it keeps the limits."""
         if trial.state is State.FAILED or trial.violation:
             return
@@ -82,7 +93,7 @@ class StudyMetrics:
             metric = objective.metric
             better = min if objective.sign > 0 else max
             best[metric] = better(best.get(metric, value), value)
-            self._value.labels(self._study, metric).set(best[metric])
+            self._set("best_value", best[metric], metric)
 
 
 @contextmanager
@@ -95,7 +106,7 @@ def serving(study: str, where: str) -> Iterator[StudyMetrics]:
     metrics = StudyMetrics(study)
     try:
         if not (port.isascii() and port.isdecimal()) or len(port) > 5:
-            raise ValueError("this is not a port")
+            raise ValueError("its port is not a number")
         server, thread = start_http_server(int(port), host, metrics.registry)
     except (OSError, OverflowError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

@@ -17,7 +17,6 @@ from hpsearch.domain.records import StudyRecord
 from hpsearch.store.store import Store
 from hpsearch.views.pages.gate import Gate
 from hpsearch.views.pages.site import site_of
-from support.running.browsers import Visit
 from support.running.dashboards import served, serving
 
 EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
@@ -38,12 +37,12 @@ def page_of(html: str) -> ASGIApp:
 # stay texts
 
 
-def test_such_a_text_would_run_on_a_page_that_takes_it_for_html(visit: Visit) -> None:
+def test_such_a_text_would_run_on_a_page_that_takes_it_for_html(visit):
     with serving(page_of(EVIL)) as port:
         assert visit(f"http://127.0.0.1:{port}/").title == "taken"
 
 
-def test_behind_the_gate_it_would_not_run_even_there(visit: Visit) -> None:
+def test_behind_the_gate_it_would_not_run_even_there(visit):
     app = page_of(f"<title>own</title>{EVIL}")
     with serving(Gate(app, None, allow_changes=False)) as port:
         page = visit(f"http://127.0.0.1:{port}/")
@@ -64,8 +63,8 @@ def flowers_url(sqlite_url: str) -> str:
 
 
 def test_the_link_opens_the_dashboard_and_its_cookie_all_that_the_page_asks_for(
-    flowers_url: str, visit: Visit, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    flowers_url, visit, monkeypatch
+):
     monkeypatch.delenv("HPSEARCH_DASHBOARD_TOKEN", raising=False)
     with served(flowers_url, "--host", "0.0.0.0") as dashboard:
         without = visit(dashboard.link.partition("?")[0])
@@ -130,8 +129,8 @@ document.title = "tried";
     ],
 )
 def test_a_page_of_another_origin_learns_and_changes_nothing(
-    token: str | None, host: str, cookie: bool, status: int, flowers_url: str, visit: Visit
-) -> None:
+    token, host, cookie, status, flowers_url, visit
+):
     asked = []
     with closing(Store.open(flowers_url)) as store:
         gate = Gate(site_of(store, allow_changes=True), token, allow_changes=True)
@@ -166,7 +165,7 @@ def test_a_page_of_another_origin_learns_and_changes_nothing(
 
 
 @pytest.mark.thorough
-def test_a_name_that_was_lent_to_this_machine_shows_nothing(flowers_url: str, visit: Visit) -> None:
+def test_a_name_that_was_lent_to_this_machine_shows_nothing(flowers_url, visit):
     with served(flowers_url) as dashboard:
         page = visit(dashboard.link.replace("127.0.0.1", "evil.example"))
     assert "This dashboard only answers to the names 127.0.0.1" in page.text

@@ -62,9 +62,7 @@ def asked(page: Page) -> Any:
 
 
 @pytest.mark.thorough
-def test_with_the_keyboard_a_person_follows_and_changes_a_study_that_goes_on(
-    page: Page, sqlite_url: str
-) -> None:
+def test_with_the_keyboard_a_person_follows_and_changes_a_study_that_goes_on(page, sqlite_url):
     with driven_slowly(sqlite_url), closing(Store.open(sqlite_url)) as store:
         app = site_behind_gate(store, allow_changes=True)
         with serving(app) as port:
@@ -128,7 +126,7 @@ def _stays_where_it_is_looked_at(page: Page) -> None:
     hidden.press("Enter")
 
 
-def test_trials_are_ticked_and_stand_side_by_side(page: Page, sqlite_url: str) -> None:
+def test_trials_are_ticked_and_stand_side_by_side(page, sqlite_url):
     ordinary(sqlite_url)
     with closing(Store.open(sqlite_url)) as store:
         app = site_behind_gate(store, allow_changes=False)
@@ -143,7 +141,7 @@ def test_trials_are_ticked_and_stand_side_by_side(page: Page, sqlite_url: str) -
             expect(page.get_by_role("region", name="Parameters that differ")).to_be_visible()
 
 
-def test_the_first_key_leads_past_the_links_to_the_content(page: Page, sqlite_url: str) -> None:
+def test_the_first_key_leads_past_the_links_to_the_content(page, sqlite_url):
     ordinary(sqlite_url)
     with (
         closing(Store.open(sqlite_url)) as store,
@@ -159,9 +157,7 @@ def test_the_first_key_leads_past_the_links_to_the_content(page: Page, sqlite_ur
         expect(page.get_by_role("region", name="Studies")).to_be_focused()
 
 
-def test_a_page_says_that_its_study_is_gone_and_that_its_server_is_silent(
-    people: Browser, sqlite_url: str
-) -> None:
+def test_a_page_says_that_its_study_is_gone_and_that_its_server_is_silent(people, sqlite_url):
     for name in ("oaks", "elms"):
         ordinary(sqlite_url, name)
     context = people.new_context()

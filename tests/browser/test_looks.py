@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,7 +96,7 @@ THOROUGH = pytest.mark.thorough
     "state",
     [pytest.param(each, marks=THOROUGH if each in ("one", "many") else ()) for each in LOOKS],
 )
-def test_the_page_of_a_study(state: str, look: Look, site: str) -> None:
+def test_the_page_of_a_study(state, look, site):
     look(f"{site}/studies/{STUDIES[state]}")
 
 
@@ -116,7 +115,7 @@ def test_the_page_of_a_study(state: str, look: Look, site: str) -> None:
         "/nowhere",
     ],
 )
-def test_every_other_page(path: str, look: Look, site: str) -> None:
+def test_every_other_page(path, look, site):
     look(site + path)
 
 
@@ -129,7 +128,7 @@ def test_every_other_page(path: str, look: Look, site: str) -> None:
         pytest.param("many", marks=THOROUGH),
     ],
 )
-def test_the_report(state: str, look: Look, looks_url: str, tmp_path: Path) -> None:
+def test_the_report(state, look, looks_url, tmp_path):
     with closing(Store.open(looks_url)) as store, store.reading() as connection:
         study = study_of_id(connection, STUDIES[state])
         data = report_data(connection, study, time.time())
@@ -138,7 +137,7 @@ def test_the_report(state: str, look: Look, looks_url: str, tmp_path: Path) -> N
     look(report.as_uri())
 
 
-def test_a_database_without_studies(look: Look, sqlite_url: str) -> None:
+def test_a_database_without_studies(look, sqlite_url):
     with (
         closing(Store.open(sqlite_url)) as store,
         serving(site_behind_gate(store, allow_changes=False)) as port,

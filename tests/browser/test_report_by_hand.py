@@ -83,7 +83,7 @@ def report(people: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     assert said == []
 
 
-def test_every_chart_is_really_drawn(report: Page) -> None:
+def test_every_chart_is_really_drawn(report):
     charts = report.locator("[data-figure]")
     assert charts.count() == 5
     for chart in charts.all():
@@ -97,13 +97,13 @@ def _colourful(picture: bytes) -> float:
     return float((pixels.max(axis=2) - pixels.min(axis=2) > COLOURFUL).mean())
 
 
-def test_no_legend_covers_its_chart_or_its_title(report: Page) -> None:
+def test_no_legend_covers_its_chart_or_its_title(report):
     assert report.locator(".legend").count() == 3
     assert report.evaluate(COVERED) == []
     assert report.locator("svg g.legend").count() == 0, "Plotly draws none of its own"
 
 
-def test_tab_leads_down_the_page_to_all_that_scrolls_and_marks_where_it_is(report: Page) -> None:
+def test_tab_leads_down_the_page_to_all_that_scrolls_and_marks_where_it_is(report):
     report.evaluate("document.activeElement.blur(), window.scrollTo(0, 0)")
     stops = list(_stops(report))
     assert stops[0]["label"] == "Skip to the content"
@@ -126,7 +126,7 @@ def _stops(page: Page) -> Iterator[dict[str, Any]]:
     raise AssertionError("the focus does not leave the page")
 
 
-def test_a_key_on_the_legend_hides_curves_and_shows_them_again(report: Page) -> None:
+def test_a_key_on_the_legend_hides_curves_and_shows_them_again(report):
     curves = report.locator("section[aria-labelledby=result]")
     button = curves.get_by_role("button", name="paused or pruned")
     drawn = report.locator(TRACES).count()

@@ -4,20 +4,16 @@ anything, and runs no text of others."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from hpsearch.cli.main import main
-from support.running.browsers import Visit
 from support.studies import reported as reported_studies
 
 pytest.importorskip("plotly")
 
 
-def test_a_report_of_hostile_texts_draws_its_charts_and_fetches_nothing(
-    visit: Visit, tmp_path: Path
-) -> None:
+def test_a_report_of_hostile_texts_draws_its_charts_and_fetches_nothing(visit, tmp_path):
     url = f"sqlite:///{tmp_path}/study.db"
     reported_studies.hostile(url)
     to = tmp_path / "report.html"

@@ -20,7 +20,7 @@ from hpsearch.store.reading.queries import find_study, trial_detail, trial_rows
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
 from hpsearch.store.store import Store
-from hpsearch.views.result.study_result import study_result
+from hpsearch.views.result import study_result
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LARGE = ("trials", "attempts", "reports")

@@ -46,9 +46,9 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.expressions.grammar import parsed, value_of
 from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.views.documents import status_document
-from hpsearch.views.result.study_result import study_result
+from hpsearch.views.result import study_result
 from hpsearch.views.terminal.status import study_facts
-from hpsearch.views.words.estimates import by_device
+from hpsearch.views.words import by_device
 from support.running.leases import let_pass
 from support.thoroughness import examples
 

@@ -47,9 +47,7 @@ def main():
     trainer = lightning.Trainer(
         max_epochs=3,
         accelerator="auto",
-        callbacks=[
-            ModelCheckpoint(monitor="val_loss"),
-        ],
+        callbacks=[ModelCheckpoint(monitor="val_loss")],
         log_every_n_steps=1,
     )
     model = Regressor(lr=args.lr)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hpsearch.cli.main import main
-from hpsearch.cli.results.status import _looks
+from hpsearch.cli.results.listing import _looks
 from hpsearch.domain.records import StudyState, Trial
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.connecting import engine, file_systems

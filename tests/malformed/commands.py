@@ -136,5 +136,5 @@ CASES = [
     Case("curves of a pipe", lambda folder: os.mkfifo(folder / "curves.csv"), "not a plain file", "name a file", SIMULATE),
     Case("curves without a parameter", curves("a,b\n1,2\n"), "no column params.learning_rate or learning_rate", "known are a, b", SIMULATE),
     Case("curves of words", curves(f"{HEADER}0,x,2,1,0.5\n"), "learning_rate is 'x'", "correct the cell", SIMULATE),
-    Case("curves of more fields", curves(f"{HEADER}0,1,2,1,0.5,4\n"), "more cells than the header", "hpsearch export", SIMULATE),
+    Case("curves of more fields", curves(f"{HEADER}0,1,2,1,0.5,4\n"), "more cells than the header", "hpsearch export", SIMULATE)
 ]

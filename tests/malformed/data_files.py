@@ -231,5 +231,5 @@ CASES = [
          "cannot be read as NPZ", "write it with numpy.savez"),
     Case("arrays of other names", npz(x=np.zeros((2, 4, 4), np.uint8)), "lacks an array", "images and labels"),
     Case("arrays of floats", npz(images=np.zeros((2, 4, 4)), labels=np.array([0, 1])), "float64", "give bytes"),
-    Case("more labels than images", npz(images=np.zeros((2, 4, 4), np.uint8), labels=np.arange(3)), "shape (3,)", "one"),
+    Case("more labels than images", npz(images=np.zeros((2, 4, 4), np.uint8), labels=np.arange(3)), "shape (3,)", "one")
 ]

@@ -137,5 +137,5 @@ CASES = [
          "db check", ("resume", "flowers", "--trials", "9"), 3),
     Case("locked, read", locked, "database is locked", "see which: fuser", STATUS, 3),
     Case("locked, run in", locked, "database is locked", "see which: fuser", RUN, 3),
-    Case("locked, removed from", locked, "database is locked", "see which: fuser", ("rm", "flowers", "--yes"), 3),
+    Case("locked, removed from", locked, "database is locked", "see which: fuser", ("rm", "flowers", "--yes"), 3)
 ]

@@ -33,7 +33,7 @@ CASES = [
     Case("a source of another kind", written("runs.txt", "a"), "runs.txt is not a source that is known", ".csv", ("import", "runs.txt", *CSV[2:])),
     Case("a folder", folder("runs"), "runs is not a source that is known", ".csv", ("import", "runs", *CSV[2:])),
     Case("a name that is none", runs(GOOD), "--name a b", "letters, digits", ("import", "runs.csv", "--name", "a b", *CSV[4:])),
-    Case("no metric", runs(GOOD), "not said what the runs are compared by", "--metric NAME", NAMED),
+    Case("no metric", runs(GOOD), "no metric is named to compare the runs by", "--metric NAME", NAMED),
     Case("no direction", runs(GOOD), "1 metrics and 0 directions", "--direction minimize", (*NAMED, "--metric", "loss")),
     Case("an odd direction", runs(GOOD), "--direction down", "minimize or maximize", (*NAMED, "--metric", "loss", "--direction", "down")),
     Case("two metrics and one direction", runs(GOOD), "2 metrics and 1 directions", "for each --metric", (*CSV, "--metric", "epoch")),
@@ -62,6 +62,6 @@ CASES = [
     Case("broken YAML", written("a.yaml", "a: {\n"), "a.yaml:", "problem found", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a sweep of nothing", written("a.yaml", f"{SWEEP}parameters: {{}}\n"), "nothing that a study could search in a.yaml", "a.yaml", ("init", "--from", "a.yaml", "made.yaml")),
     Case("a sweep of odd things", written("a.yaml", "parameters: {x: {distribution: odd}, y: 3}\n"), "a.yaml:1: x has the distribution 'odd'; use categorical", "y must be a mapping", ("init", "--from", "a.yaml", "made.yaml")),
-    Case("a study file that is there", written("sweep.yaml", f"{SWEEP}parameters: {{x: {{values: [1, 2]}}}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml")),
+    Case("a study file that is there", written("sweep.yaml", f"{SWEEP}parameters: {{x: {{values: [1, 2]}}}}\n"), "study.yaml already exists", "--force", ("init", "--from", "sweep.yaml"))
 ]
 # fmt: on

@@ -10,7 +10,7 @@ import pytest
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.simulation.running import simulate
-from hpsearch.study_file.advice import advice
+from hpsearch.study_file.reading import advice
 from support.studies.small import Bowl, budget_of, search_by, spec_with
 
 PRUNERS: dict[str, dict[str, Any]] = {

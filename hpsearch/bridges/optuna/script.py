@@ -31,7 +31,7 @@ from hpsearch.errors import UserError
 from hpsearch.running.executors import worker_process
 from hpsearch.search.proposals import FIXED_PARAMS
 from hpsearch.study_file import methods
-from hpsearch.study_file.text.text_file import text_of
+from hpsearch.study_file.text import text_of
 from trials.contract import TaskError
 from trials.foreign import in_words, plain
 from trials.tasks.function.task import SCRIPT, file_of

@@ -35,8 +35,8 @@ from hpsearch.store.connecting.hints import suggesting_for
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
 from hpsearch.study_file.reading import parse
-from hpsearch.study_file.text.editing import with_budget
-from hpsearch.views.live import LiveView, Look
+from hpsearch.study_file.text import with_budget
+from hpsearch.views.live import LiveView, StudyPanel
 from trials.checkpoints import folders
 from trials.script import end_import
 
@@ -283,7 +283,7 @@ def _drive(
 ) -> None:
     """Drive a study, watched."""
     resume = store.command(f"resume {plan.name}")
-    view = LiveView(Look(store, plan.name), quiet=plan.quiet)
+    view = LiveView(StudyPanel(store, plan.name), quiet=plan.quiet)
     with view, stopped_by_signals(resume) as on_driver:
         study = on_ray.drive(store, study_run, take_up, view.watch, on_driver)
     if study.state is StudyState.INTERRUPTED:

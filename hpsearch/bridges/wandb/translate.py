@@ -26,7 +26,7 @@ from hpsearch.bridges.wandb.sweep import (
 )
 from hpsearch.errors import UserError
 from hpsearch.study_file.reading import refusal, space_in
-from hpsearch.study_file.text.text_file import text_of
+from hpsearch.study_file.text import text_of
 from hpsearch.study_file.types import is_number
 from hpsearch.study_file.validation import problems_of, shown
 from trials.contract import Problem

@@ -11,11 +11,13 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from importlib.metadata import version
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer import Option
 
 import hpsearch
 
@@ -40,26 +42,40 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _program(
     _: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     pass
 
 
 Command = Callable[..., None]
+CALLED: dict[Command, str] = {}
+"""What commands call that are only declared, as ``module:function`` of this room."""
 
 
-def command(app: typer.Typer, name: str | None = None, **more: Any) -> Callable[[Command], Command]:
-    """Like ``app.command``, for functions with groups of options."""
+def command(
+    app: typer.Typer, panel: str | None = None, calls: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Like ``app.command``, for functions with groups of options. The command calls the function
+    itself, or what `calls` names (`CALLED`) with the same parameters, which is only then imported,
+    so that `hpsearch --help` answers at once."""
 
     def register(function: Command) -> Command:
-        app.command(name, **more)(_with_single_options(function))
+        if calls is not None:
+            CALLED[function] = calls
+        app.command(rich_help_panel=panel, **more)(_with_single_options(function))
         return function
 
     return register
+
+
+def called_by(function: Command) -> Command:
+    """What a command calls: the function that declares it, or another one, which is imported."""
+    if function not in CALLED:
+        return function
+    module, _, name = CALLED[function].partition(":")
+    found: Command = getattr(import_module(f"hpsearch.cli.{module}"), name)
+    return found
 
 
 def _with_single_options(function: Command) -> Command:
@@ -71,7 +87,7 @@ def _with_single_options(function: Command) -> Command:
     def call(**given: Any) -> None:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        function(**given)
+        called_by(function)(**given)
 
     parameters = list(_parameters(function, hints))
     call.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # typer reads it

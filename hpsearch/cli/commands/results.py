@@ -1,14 +1,11 @@
-"""The commands that tell what studies found.
-
-Each imports what it needs when it is called, so that `hpsearch --help` answers at once.
-"""
+"""The commands that tell what studies found."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from hpsearch.cli.commands.app import RESULTS, app, command
 from hpsearch.cli.options import (
@@ -28,15 +25,12 @@ from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, RESULTS, "results.listing:print_studies")
 def ls(storage: Storage = DEFAULT_STORAGE, format: FormatOption = Format.TABLE) -> None:
     """List the studies."""
-    from hpsearch.cli.results.listing import print_studies
-
-    print_studies(storage, format)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, RESULTS, "results.listing:print_status")
 def status(
     name: OptionalStudyName = None,
     storage: Storage = DEFAULT_STORAGE,
@@ -44,12 +38,9 @@ def status(
     watch: Watch = False,
 ) -> None:
     """Show the progress of a study: trials, budget, running work and failures."""
-    from hpsearch.cli.results.status import print_status, watch_status
-
-    (watch_status if watch else print_status)(name, storage, format)
 
 
-@command(app, rich_help_panel=RESULTS)
+@command(app, RESULTS, "results.best:print_best")
 def best(
     wanted: Best,
     name: OptionalStudyName = None,
@@ -60,12 +51,9 @@ def best(
 
     As YAML, they can be trained with `python -m trials`.
     """
-    from hpsearch.cli.results.best import print_best
-
-    print_best(name, wanted, format, storage)
 
 
-@command(app, rich_help_panel=RESULTS)
+@command(app, RESULTS, "results.listing:print_trials")
 def trials(
     selection: Selection,
     name: OptionalStudyName = None,
@@ -73,34 +61,28 @@ def trials(
     format: FormatOption = Format.TABLE,
 ) -> None:
     """Show the trials of a study, filtered and sorted."""
-    from hpsearch.cli.results.listing import print_trials
-
-    print_trials(name, selection, format, storage)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, RESULTS)
 def show(
     trials: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="[NAME] NUMBER",
             help="The study, and the number of a trial. Several numbers are compared.",
         ),
     ],
     log: Annotated[
-        bool,
-        typer.Option("--log", help="Show what it has printed, and how each of its attempts ended."),
+        bool, Option("--log", help="Show what it has printed, and how each of its attempts ended.")
     ] = False,
     attempt: Annotated[
         int | None,
-        typer.Option(
-            "--attempt", min=1, max=LARGEST_COUNT, help="With --log, the only attempt to show."
-        ),
+        Option("--attempt", min=1, max=LARGEST_COUNT, help="With --log, the only attempt to show."),
     ] = None,
     storage: Storage = DEFAULT_STORAGE,
     format: TreeFormatOption = TreeFormat.TABLE,
     watch: Annotated[
-        bool, typer.Option("--watch", help="With --log, go on until the trial has ended.")
+        bool, Option("--watch", help="With --log, go on until the trial has ended.")
     ] = False,
 ) -> None:
     """Show everything that is recorded about one trial, or its log, or compare several."""
@@ -122,56 +104,47 @@ def show(
         print_trial(name, numbers[0], format, storage)
 
 
-@command(app, rich_help_panel=RESULTS)
+@command(app, RESULTS, "results.export:export_study")
 def export(wanted: StudyExport) -> None:
     """Write a study to a file, to an experiment tracker, or into a storage of Optuna's."""
-    from hpsearch.cli.results.export import export_study
-
-    export_study(wanted)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, RESULTS, "results.export:report_study")
 def report(
     name: OptionalStudyName = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", help="The .html or .md file to write. Default: Markdown to stdout."
-        ),
+        Option("--out", "-o", help="The .html or .md file to write. Default: Markdown to stdout."),
     ] = None,
     force: Force = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Write what happened in a study as a page to send to others."""
-    from hpsearch.cli.results.export import report_study
-
-    report_study(name, out, storage, force=force)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, RESULTS, "serving:serve_dashboard")
 def dashboard(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="NAME",
             help="The study whose page the link opens. Without it, the link opens the list.",
         ),
     ] = None,
     host: Annotated[
         str,
-        typer.Option(
+        Option(
             "--host",
             help="The address to listen on. If other machines can reach it, a token is needed.",
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int,
-        typer.Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
+        int, Option("--port", min=0, max=65535, help="The port to listen on; 0 takes a free one.")
     ] = 8080,
     storage: Storage = DEFAULT_STORAGE,
     allow_changes: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-changes",
             help="Its pages may stop studies and trials, add trials and raise budgets. "
             "A token is needed.",
@@ -179,20 +152,13 @@ def dashboard(
     ] = False,
 ) -> None:
     """Serve the studies of a database as pages to this machine or, with a token, to others."""
-    from hpsearch.cli.serving import serve_dashboard
-
-    serve_dashboard(name, host, port, storage, allow_changes=allow_changes)
 
 
-@app.command(rich_help_panel=RESULTS)
+@command(app, RESULTS, "serving:serve_agents")
 def mcp(
     storage: Storage = DEFAULT_STORAGE,
     allow_changes: Annotated[
-        bool,
-        typer.Option("--allow-changes", help="Agents may propose configurations and stop trials."),
+        bool, Option("--allow-changes", help="Agents may propose configurations and stop trials.")
     ] = False,
 ) -> None:
     """Serve studies to an agent by the Model Context Protocol, over stdin and stdout."""
-    from hpsearch.cli.serving import serve_agents
-
-    serve_agents(storage, allow_changes=allow_changes)

@@ -5,10 +5,12 @@ Each imports what it needs when it is called, so that `hpsearch --help` answers 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from hpsearch.cli.commands.app import SEARCH, app, command
 from hpsearch.cli.options import (
@@ -26,34 +28,28 @@ from hpsearch.cli.options import (
     StudyOptions,
     TreeFormatOption,
     Workers,
-    worker_count,
 )
 from hpsearch.cli.output import TreeFormat
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE
 
 
-@command(app, rich_help_panel=SEARCH)
+@command(app, SEARCH)
 def init(
     wanted: StudyOptions,
     data: DataOptions,
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="The file to write, or its folder.")
+        Path, Argument(metavar="PATH", help="The file to write, or its folder.")
     ] = Path("study.yaml"),
     kind: Annotated[
-        str | None,
-        typer.Option(help="The kind of the task, command or function. Default: by the data."),
+        str | None, Option(help="The kind of the task, command or function. Default: by the data.")
     ] = None,
     command: Annotated[
-        str | None, typer.Option(help="A command line whose numbers are searched.")
+        str | None, Option(help="A command line whose numbers are searched.")
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="A script of Optuna, or the file of a W&B sweep.",
-        ),
+        Option("--from", metavar="FILE", help="A script of Optuna, or the file of a W&B sweep."),
     ] = None,
 ) -> None:
     """Write a study file with comments, to start from."""
@@ -72,51 +68,48 @@ def init(
         init.write_from_command(path, command, wanted)
 
 
-@app.command(rich_help_panel=SEARCH)
+@command(app, SEARCH)
 def check(
     study: OptionalStudyFile = None,
     storage: Storage = DEFAULT_STORAGE,
     address: Address = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of study files, for editors.")
+        bool, Option("--schema", help="Print the JSON Schema of study files, for editors.")
     ] = False,
 ) -> None:
     """Check a study file and its data, try one training step, and print the plan."""
-    from hpsearch.cli.init import print_schema
+    from hpsearch.cli import init
     from hpsearch.cli.studies.check import check_study
 
     if schema and study is not None:
         raise UserError("--schema goes without a study file", "remove the one or the other")
     if schema:
-        print_schema()
+        sys.stdout.write(init.schema())
         return
     if study is None:
         raise UserError("the study file is missing", "for example: hpsearch check study.yaml")
     check_study(study, storage, address)
 
 
-@command(app, rich_help_panel=SEARCH)
+@command(app, SEARCH, "studies.run:run_study")
 def run(
     study: StudyFile,
     options: RunOptions,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the study if it is in the database.")
+        bool, Option("--resume", help="Continue the study if it is in the database.")
     ] = False,
 ) -> None:
     """Start a study from its file."""
-    from hpsearch.cli.studies.run import run_study
-
-    run_study(study, options, resumes=resume)
 
 
-@command(app, rich_help_panel=SEARCH)
+@command(app, SEARCH, "studies.run:resume_study")
 def resume(
     name: StudyName,
     options: RunOptions,
     limits: BudgetLimits,
     finish: Annotated[
         int | None,
-        typer.Option(
+        Option(
             metavar="NUMBER",
             min=0,
             max=LARGEST_COUNT,
@@ -126,9 +119,6 @@ def resume(
     ] = None,
 ) -> None:
     """Continue a study that was interrupted, or give one more budget, running or finished."""
-    from hpsearch.cli.studies.run import resume_study
-
-    resume_study(name, options, limits, finish=finish)
 
 
 @app.command(
@@ -140,16 +130,13 @@ def resume(
 def submit(
     context: typer.Context,
     study: StudyFile,
-    slurm: Annotated[bool, typer.Option("--slurm", help="To SLURM, as without --address.")] = False,
+    slurm: Annotated[bool, Option("--slurm", help="To SLURM, as without --address.")] = False,
     address: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL", help="To the Ray cluster with this dashboard: http://HEAD:8265."
-        ),
+        Option(metavar="URL", help="To the Ray cluster with this dashboard: http://HEAD:8265."),
     ] = None,
     driver: Annotated[
-        str,
-        typer.Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver."),
+        str, Option(metavar="OPTIONS", help="With --array, sbatch's options for the driver.")
     ] = "",
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
@@ -170,34 +157,29 @@ def submit(
         raise typer.Exit(code)
 
 
-@app.command(rich_help_panel=SEARCH)
+@command(app, SEARCH, "simulate:simulate_study")
 def simulate(
     study: StudyFile,
-    curves: Annotated[
-        Path, typer.Option(metavar="TABLE", help="A .csv or .parquet file of curves.")
-    ],
+    curves: Annotated[Path, Option(metavar="TABLE", help="A .csv or .parquet file of curves.")],
     workers: Workers = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=2**63 - 1, help="Default: that of the study file.")
+        int | None, Option(min=0, max=2**63 - 1, help="Default: that of the study file.")
     ] = None,
     top: Annotated[
-        int, typer.Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
+        int, Option(min=1, max=LARGEST_COUNT, help="The number of configurations to show.")
     ] = 5,
     format: TreeFormatOption = TreeFormat.TABLE,
 ) -> None:
     """Run a search on recorded learning curves, without training, to see what it would find."""
-    from hpsearch.cli.simulate import simulate_study
-
-    simulate_study(study, curves, worker_count(workers), seed, top, format)
 
 
-@command(app, rich_help_panel=SEARCH)
+@command(app, SEARCH)
 def train(
     name: StudyName,
     wanted: FinalTraining,
     as_trial: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--as",
             metavar="NUMBER",
             min=0,
@@ -220,21 +202,18 @@ def train(
         raise typer.Exit(1)
 
 
-@command(app, "import", rich_help_panel=SEARCH)
+@command(app, SEARCH, "studies.import_runs:import_runs", name="import")
 def import_(
     source: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SOURCE",
             help="A table (.csv, .tsv, .parquet), or the URL of an Optuna storage.",
         ),
     ],
-    name: Annotated[str, typer.Option(help="The name of the new study.")],
+    name: Annotated[str, Option(help="The name of the new study.")],
     columns: RunColumns,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check only.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Read and check only.")] = False,
     storage: Storage = DEFAULT_STORAGE,
 ) -> None:
     """Bring past runs of other programs in as a study, for queries and for warm starts."""
-    from hpsearch.cli.studies.import_runs import import_runs
-
-    import_runs(source, name, columns, storage, dry_run=dry_run)

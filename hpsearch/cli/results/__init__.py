@@ -1,5 +1,5 @@
 """Commands that read the database.
 
-- `listing`: `ls`, `trials` and `show`; `logs`: the output of a trial
-- `status`, `best`: one command each; `export`: `export` and `report`
+- `listing`: `ls`, `status`, `trials` and `show`; `logs`: the output of a trial
+- `best`; `export`: `export` and `report`
 """

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
-
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
@@ -23,12 +21,10 @@ from hpsearch.store.store import Store
 from hpsearch.study_file import space as spaces
 from hpsearch.study_file.reading import space_in
 from hpsearch.views.documents import best_documents, listed
-from hpsearch.views.result.study_result import StudyResult, study_result
-from hpsearch.views.result.training import as_argument, to_train
-from hpsearch.views.result.unfinished import unfinished
+from hpsearch.views.result import StudyResult, as_argument, study_result, to_train, unfinished
 from hpsearch.views.terminal import tables
 from hpsearch.views.terminal.status import result_tables
-from hpsearch.views.words.certainty import how_sure, may_still_win, opening
+from hpsearch.views.words import how_sure, may_still_win, opening
 from trials.checkpoints.folders import is_there
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.command import COMMAND
@@ -37,35 +33,36 @@ from trials.running.arithmetic import Arithmetic
 _DATA_SUFFIXES = frozenset({".csv", ".tsv", ".parquet", ".json", ".jsonl"})
 
 
-def print_best(name: str | None, wanted: Best, format_: Format, storage: str) -> None:
+def print_best(name: str | None, wanted: Best, format: Format, storage: str) -> None:
     """Print the best trials, best first; as YAML, the settings that train them.
 
     With several objectives these are the trials that no other trial beats in all of them.
-
-    Raises:
-        UserError: The settings of the best were asked for, and no trial has a value.
     """
     settings_of_all = []
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         result = study_result(connection, study, wanted.top or 1, where=wanted.where)
-        is_said = format_ is Format.TABLE and wanted.where is None
+        is_said = format is Format.TABLE and wanted.where is None
         may_win = unfinished(connection, result) if is_said else None
         summary = study_summary(connection, study, result.ranked) if is_said else None
-        if format_ is Format.YAML:
+        if format is Format.YAML:
             for place in listed(result, wanted.top):
                 recorded = recorded_arithmetic(connection, study, place.trial.number)
                 settings_of_all.append(settings(study, place.trial, recorded))
-    if format_ is Format.YAML and not result.ranked:
+    if format is Format.YAML and not result.ranked:
         see = f"see its progress: hpsearch status {study.name}"
         raise UserError(_nothing(study, wanted), see)
-    if format_ is Format.YAML:
+    if format is Format.YAML:
         emit_yaml(*settings_of_all)
-    elif format_ is not Format.TABLE:
-        emit(best_documents(result, wanted.top), format_)
+    elif format is not Format.TABLE:
+        emit(best_documents(result, wanted.top), format)
     elif result.ranked:
-        first = [] if summary is None else ["".join(opening(result, summary))]
-        show(*first, *_tables(result, wanted))
+        if summary is not None:
+            show("".join(opening(result, summary)))
+        names = [metric for metric, _ in result.objectives]
+        objectives = ["value"] if len(names) == 1 else names
+        places = listed(result, wanted.top)
+        show(tables.best(places, terminal_width(), objectives, result.seen_at))
         for line in how_sure(result):
             note(line)
         if may_win is not None:
@@ -74,13 +71,6 @@ def print_best(name: str | None, wanted: Best, format_: Format, storage: str) ->
             note(may_still_win(may_win, f"hpsearch resume {' '.join(words)}"))
     else:
         note(_nothing(study, wanted))
-
-
-def _tables(result: StudyResult, wanted: Best) -> list[RenderableType]:
-    names = [metric for metric, _ in result.objectives]
-    objectives = ["value"] if len(names) == 1 else names
-    places = listed(result, wanted.top)
-    return [tables.best(places, terminal_width(), objectives, result.seen_at)]
 
 
 def _nothing(study: StudyHead, wanted: Best) -> str:
@@ -102,7 +92,11 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     known = BUILT_IN.get(spec["task"]["kind"])
     table = None if known is None else known.settings
     shared = spaces.largest(space, fixed, table)
-    task = _from_any_folder(spec["task"], study.base)
+    task = spec["task"]
+    if study.base is not None and task["kind"] == COMMAND.kind:
+        task = {**task, "cwd": str(Path(study.base) / task.get("cwd", "."))}
+    else:
+        task = {key: _absolute(value, study.base) for key, value in task.items()}
     written = {
         "task": task,
         "settings": {**shared, **fixed, **trial.params},
@@ -115,13 +109,6 @@ def settings(study: StudyHead, trial: TrialRow, recorded: Arithmetic | None) -> 
     if recorded is not None:
         written["arithmetic"] = recorded.as_plain()
     return written
-
-
-def _from_any_folder(task: dict[str, Any], base: str | None) -> dict[str, Any]:
-    """A task whose relative paths are found from any folder."""
-    if base is not None and task["kind"] == COMMAND.kind:
-        return {**task, "cwd": str(Path(base) / task.get("cwd", "."))}
-    return {key: _absolute(value, base) for key, value in task.items()}
 
 
 def _absolute(value: Any, base: str | None) -> Any:

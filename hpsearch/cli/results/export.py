@@ -34,15 +34,7 @@ _TRACKERS: TypeAdapter[tuple[NamedTracker, ...]] = TypeAdapter(TrackerList)
 
 def export_study(wanted: StudyExport) -> None:
     """Write a study to a place: a file, a tracker as a study file writes it, `optuna` or the URL of
-    an Optuna storage; without one, to the trackers of the study file.
-
-    Raises:
-        UserError: The place cannot be written to, or is not one of these.
-        StudyExists: An Optuna storage has a study of that name already.
-        StoreUnreachable: A database does not answer, or belongs to another program.
-        StudyHeld: Trackers are to be sent a study that a driver owns.
-        Unreachable: Not everything could be sent to a tracker.
-    """
+    an Optuna storage; without one, to the trackers of the study file."""
     to = wanted.to
     is_file = to is not None and Path(to).suffix in SUFFIXES
     if not is_file and wanted.what is not What.TRIALS:
@@ -89,7 +81,6 @@ def _export_for_optuna(to: str, wanted: StudyExport) -> None:
 
 
 def _send(wanted: StudyExport) -> None:
-    """Send all of a study that trackers do not have yet."""
     from hpsearch.running.creation.study import spec_of
     from hpsearch.running.study_run.ownership import refuse_if_held
     from hpsearch.running.tracking.processes import Senders, refuse_missing
@@ -137,30 +128,22 @@ HTML = (".html", ".htm")
 MARKDOWN = (".md", ".markdown")
 
 
-def report_study(name: str | None, to: Path | None, storage: str, *, force: bool) -> None:
+def report_study(name: str | None, out: Path | None, storage: str, *, force: bool) -> None:
     """Write the report of a study to a file, HTML or Markdown by its name, or as Markdown to
-    stdout.
-
-    Raises:
-        UserError: The name is that of neither, the file exists or cannot be written, or Plotly is
-            not installed.
-    """
-    if to is not None:
-        _refuse_place(to, force=force)
+    stdout. Raises UserError if the name is that of neither, the file exists or cannot be written,
+    or Plotly is not installed."""
+    if out is not None:
+        if out.suffix.lower() not in (*HTML, *MARKDOWN):
+            example = f"for example: -o {out.stem or 'report'}.html"
+            raise UserError(f"{out}: reports are .html or .md files", example)
+        refuse_taken(out, force=force)
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         data = report_data(connection, study, time.time())
-    if to is None:
+    if out is None:
         sys.stdout.write(markdown_report(data))
         return
-    text = html_report(data) if to.suffix.lower() in HTML else markdown_report(data)
-    with whole_file(to) as unfinished:
+    text = html_report(data) if out.suffix.lower() in HTML else markdown_report(data)
+    with whole_file(out) as unfinished:
         unfinished.write_text(text, "utf-8")
-    note(f"wrote {to} ({size(len(text.encode()))})")
-
-
-def _refuse_place(to: Path, *, force: bool) -> None:
-    if to.suffix.lower() not in (*HTML, *MARKDOWN):
-        message = f"{to}: reports are .html or .md files"
-        raise UserError(message, f"for example: -o {to.stem or 'report'}.html")
-    refuse_taken(to, force=force)
+    note(f"wrote {out} ({size(len(text.encode()))})")

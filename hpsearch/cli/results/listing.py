@@ -1,47 +1,121 @@
-"""`hpsearch ls`, `trials` and `show`: studies, trials, and one trial or several in full."""
+"""`hpsearch ls`, `status`, `trials` and `show`: studies, and one trial or several in full."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict
+from typing import Any
 
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+
+from hpsearch.cli import output
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.options import Selection
-from hpsearch.cli.output import Format, TreeFormat, emit, emit_tree, note, show, terminal_width
-from hpsearch.cli.results.status import used
+from hpsearch.cli.output import Format, TreeFormat, note, show, terminal_width
 from hpsearch.cli.streams import held_back
 from hpsearch.errors import UserError
 from hpsearch.store.reading.best import details_again
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import Rows, each_trial
-from hpsearch.store.reading.standing import list_studies
-from hpsearch.views.documents import comparison_document, study_document, trial_document
-from hpsearch.views.result.comparison import MOST_COMPARED
-from hpsearch.views.terminal import tables
-from hpsearch.views.terminal import trial as view
-from hpsearch.views.terminal.trial import comparison
+from hpsearch.store.reading.queries import Rows, each_trial, find_study
+from hpsearch.store.reading.standing import list_studies, study_status
+from hpsearch.store.reading.trust import study_trust
+from hpsearch.store.store import Store
+from hpsearch.views import documents
+from hpsearch.views.live import EVERY_S, panel_of
+from hpsearch.views.result import MOST_COMPARED
+from hpsearch.views.terminal import status, tables, trial
 from trials.checkpoints import folders
 
 
-def print_studies(storage: str, format_: Format) -> None:
+def print_studies(storage: str, format: Format) -> None:
     """Print all studies, the newest first."""
     with reading(storage) as connection:
         studies = list_studies(connection)
-    if format_ is not Format.TABLE:
-        emit([study_document(each) for each in studies], format_)
+    if format is not Format.TABLE:
+        output.emit([documents.study_document(each) for each in studies], format)
     elif studies:
         show(tables.studies(studies, terminal_width()))
     else:
         note("no studies yet; start one with: hpsearch run STUDY.yaml")
 
 
-def print_trials(name: str | None, selection: Selection, format_: Format, storage: str) -> None:
+def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool) -> None:
+    """Print a study's trials by state, its best trial, its budget, running work and failures; with
+    `watch`, until no driver works on it any more."""
+    if watch:
+        _watch_status(name, storage, format)
+        return
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        found = study_status(connection, study)
+        trust = study_trust(connection, study)
+    disk = found.checkpoint_bytes
+    if disk is None:  # no driver has recorded it
+        disk = _used(found.summary.head.checkpoints)
+    if format is TreeFormat.TABLE:
+        show(*status.status(found, time.time(), terminal_width(), disk, trust, output.suggested))
+    else:
+        output.emit_tree(documents.status_document(found, trust, disk), format)
+
+
+def _watch_status(name: str | None, storage: str, format: TreeFormat) -> None:
+    """As a table it is drawn in place on a terminal, and elsewhere printed again when it has
+    changed. As JSON, it is a line for each change. Raises UserError for another format."""
+    if format is TreeFormat.YAML:
+        hint = "use --format json, which prints a line for each change"
+        raise UserError("--watch does not print yaml", hint)
+    console = Console(highlight=False)
+    is_drawn = format is TreeFormat.TABLE and console.is_terminal
+    live = Live(console=console, auto_refresh=False, vertical_overflow="crop")
+    before: dict[str, Any] | None = None
+    with closing(Store.open(storage, create=False)) as store:
+        with store.reading() as connection:
+            study = chosen_study(connection, name)
+        with live if is_drawn else nullcontext():
+            for document, parts in _looks(store, study.name):
+                if is_drawn:
+                    live.update(Group(*parts), refresh=True)
+                elif document != before and format is TreeFormat.JSON:
+                    output.emit_line(document)
+                elif document != before:
+                    show(*parts)
+                before = document
+
+
+def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[RenderableType]]]:
+    """The study every few seconds, and once more when its driver has left: as a document, and as
+    parts to draw. The transaction has ended when a look is given out: who waits at a pager must not
+    hold the database open."""
+    while True:
+        with store.reading() as connection:
+            study = find_study(connection, name)
+            found = study_status(connection, study)
+            document = documents.status_document(
+                found, study_trust(connection, study), found.checkpoint_bytes
+            )
+            if found.summary.driver is None:
+                disk = found.checkpoint_bytes
+                parts = status.status(
+                    found, time.time(), terminal_width(), disk, suggested=output.suggested
+                )
+            else:
+                parts = [panel_of(connection, study, found)]
+        yield document, parts
+        if study.driver is None:
+            return
+        time.sleep(EVERY_S)
+
+
+def print_trials(name: str | None, selection: Selection, format: Format, storage: str) -> None:
     """Print the selected trials of a study, a table for each thousand of them."""
     with held_back(), reading(storage) as connection:
         study = chosen_study(connection, name)
         rows = each_trial(connection, study, **asdict(selection))
-        if format_ is not Format.TABLE:
-            emit(Rows(lambda: (row.as_plain() for row in rows)), format_)
+        if format is not Format.TABLE:
+            output.emit(Rows(lambda: (row.as_plain() for row in rows)), format)
             return
         is_empty = True
         for some in rows.parts():
@@ -72,30 +146,23 @@ def _is_number(word: str) -> bool:
     return word.isascii() and word.isdecimal() and len(word) < 10
 
 
-def print_trial(name: str | None, number: int, format_: TreeFormat, storage: str) -> None:
+def print_trial(name: str | None, number: int, format: TreeFormat, storage: str) -> None:
     """Print a trial's parameters, reports, attempts and decisions. Raises UserError if there is no
     such trial."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         (detail,) = details_again(connection, study, [number])
-    if format_ is TreeFormat.TABLE:
+    if format is TreeFormat.TABLE:
         logs = logs_of(study, detail)
-        disk = _folder_bytes(detail.trial.checkpoint)
-        show(*view.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
+        checkpoint = detail.trial.checkpoint
+        disk = _used(str(folders.split(checkpoint)[0])) if checkpoint else None
+        show(*trial.trial(detail, terminal_width(), disk, logs[-1] if logs else None))
     else:
-        emit_tree(trial_document(study, detail), format_)
-
-
-def _folder_bytes(checkpoint: str | None) -> int | None:
-    """The bytes that the folder of a checkpoint takes; None if that is not known."""
-    if not checkpoint:
-        return None
-    folder, _ = folders.split(checkpoint)
-    return used(str(folder))
+        output.emit_tree(documents.trial_document(study, detail), format)
 
 
 def print_comparison(
-    name: str | None, numbers: Sequence[int], format_: TreeFormat, storage: str
+    name: str | None, numbers: Sequence[int], format: TreeFormat, storage: str
 ) -> None:
     """Print what trials have in common and what differs. Raises UserError if there is no such
     trial, or they are one or too many."""
@@ -107,7 +174,17 @@ def print_comparison(
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         trials = details_again(connection, study, numbers)
-    if format_ is TreeFormat.TABLE:
-        show(*comparison(trials, terminal_width()))
+    if format is TreeFormat.TABLE:
+        show(*trial.comparison(trials, terminal_width()))
     else:
-        emit_tree(comparison_document(study, trials), format_)
+        output.emit_tree(documents.comparison_document(study, trials), format)
+
+
+def _used(folder: str | None) -> int | None:
+    """The bytes that a folder of checkpoints takes; None if it cannot be read from here."""
+    if folder is None:
+        return None
+    try:
+        return folders.used_bytes(folder)
+    except Exception:  # noqa: BLE001 - each store has errors of its own
+        return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
-from hpsearch.domain.numbers import duration, first_line, moment
+from hpsearch.domain.numbers import count, duration, first_line, moment
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import UserError
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, trial_detail
@@ -30,30 +30,33 @@ def print_logs(
     name: str | None, number: int, attempt: int | None, storage: str, *, follow: bool
 ) -> None:
     """Print the logs of one attempt of a trial or of all, from the first one on; with `follow`,
-    until the trial has ended. Raises UserError if there is no such trial or attempt, it has no
-    logs, or they are not here."""
+    until the trial has ended, or nobody drives its study. Raises UserError if there is no such
+    trial or attempt, it has no logs, or they are not here."""
     study, detail = _read(name, number, storage)
     folder = study.checkpoints
     if folder is None:
         message = f"study {study.name} was not made from a study file, so its trials have no logs"
         raise UserError(message, "only `hpsearch run` writes logs")
-    count = len(detail.attempts)
+    attempts = len(detail.attempts)
     if attempt is not None and attempt not in [each["number"] for each in detail.attempts]:
-        attempts = "1 attempt" if count == 1 else f"{count} attempts"
-        message = f"trial {number} of {study.name} has had {attempts}"
+        message = f"trial {number} of {study.name} has had {count(attempts, 'attempt')}"
         raise UserError(message, "leave out --attempt to see the logs of all")
-    shown = _Shown(folder, number, attempt)
-    goes_on = follow and not _is_over(study, detail)
-    shown.print_new(detail.attempts, to_the_end=not goes_on)
-    if goes_on:
-        if folders.is_url(folder):
-            note(f"the logs are in {folder}, where what is printed arrives within a minute")
-        with suppress(KeyboardInterrupt):
-            _follow(shown, study.name, number, storage)
-    elif not shown.any:
+    printed = _Printed(folder, number, attempt)
+    is_over = not follow or _is_over(study, detail)
+    printed.print_new(detail.attempts, to_the_end=is_over)
+    if is_over and not printed.any:
         message = f"there is no log of trial {number} of {study.name} in {folder}"
         hint = "its worker's files are not on this machine, or an earlier version trained it"
-        raise UserError(message, hint if count else "it has not started yet")
+        raise UserError(message, hint if attempts else "it has not started yet")
+    if not is_over and folders.is_url(folder):
+        note(f"the logs are in {folder}, where what is printed arrives within a minute")
+    with suppress(KeyboardInterrupt):
+        while not is_over:
+            study, detail = _read(study.name, number, storage)
+            is_over = _is_over(study, detail)
+            printed.print_new(detail.attempts, to_the_end=is_over)
+            if not is_over:
+                time.sleep(LOOK_S)
 
 
 def _read(name: str | None, number: int, storage: str) -> tuple[StudyHead, TrialDetail]:
@@ -63,22 +66,10 @@ def _read(name: str | None, number: int, storage: str) -> tuple[StudyHead, Trial
 
 
 def _is_over(study: StudyHead, detail: TrialDetail) -> bool:
-    """True if nothing more will be printed: the trial has ended, or nobody drives its study."""
     return detail.trial.state.terminal or study.state is not StudyState.RUNNING
 
 
-def _follow(shown: _Shown, name: str, number: int, storage: str) -> None:
-    """Print what comes until the trial has ended, or nobody drives its study."""
-    while True:
-        study, detail = _read(name, number, storage)
-        is_over = _is_over(study, detail)
-        shown.print_new(detail.attempts, to_the_end=is_over)
-        if is_over:
-            return
-        time.sleep(LOOK_S)
-
-
-class _Shown:
+class _Printed:
     """The printed part of the logs of a trial: of one attempt, or of all."""
 
     def __init__(self, folder: str, trial: int, attempt: int | None) -> None:
@@ -92,15 +83,11 @@ class _Shown:
     @property
     def any(self) -> bool:
         """True if there is a log of any of the attempts."""
-        return any(log.any for log in self._logs.values())
+        return any(log.begin is not None for log in self._logs.values())
 
     def print_new(self, attempts: list[Mapping[str, Any]], *, to_the_end: bool) -> None:
-        """Print what is new in the logs of these attempts.
-
-        Args:
-            attempts: Their rows.
-            to_the_end: Whether a last line without an end is printed, too.
-        """
+        """Print what is new in the logs of these attempts (rows); with `to_the_end`, also a last
+        line without an end."""
         for row in attempts:
             number = int(row["number"])
             if self._attempt not in (None, number) or number in self._over:
@@ -108,7 +95,7 @@ class _Shown:
             log = self._logs.setdefault(number, _Log(self._folder, self._trial, number))
             has_ended = row["outcome"] is not None
             sys.stdout.writelines(log.new_lines(to_the_end=to_the_end or has_ended))
-            if has_ended and log.any:
+            if has_ended and log.begin is not None:
                 self._over.add(number)
                 sys.stdout.write(f"{OURS}{_end_of(row)}\n")
         sys.stdout.flush()
@@ -118,37 +105,27 @@ class _Log:
     """The log of one attempt, and how much of it was printed."""
 
     def __init__(self, folder: str, trial: int, attempt: int) -> None:
-        self._place = str(folders.log_of(folder, trial, attempt))
-        self._begin: str | None = None
+        self.begin: str | None = None
         """The first line of the part that was read last: it has a time in it, so that another part
         begins in another way. None before anything was read."""
+        self._place = str(folders.log_of(folder, trial, attempt))
         self._printed = 0
         """The printed characters of that part."""
 
-    @property
-    def any(self) -> bool:
-        """True if there is a log."""
-        return self._begin is not None
-
     def new_lines(self, *, to_the_end: bool) -> Iterator[str]:
-        """The lines that were not printed yet.
-
-        Args:
-            to_the_end: Whether a last line without an end is one of them.
-        """
+        """The lines that were not printed yet; with `to_the_end`, also an unfinished one."""
         text = _content(self._place)
         if text is None:
             return
         begin, end, _ = text.partition("\n")
         if not end and not to_the_end:
             return
-        if begin != self._begin:
+        if begin != self.begin:
             # What is put aside is the part that was printed before, or all that was before.
             earlier = _content(f"{self._place}{EARLIER}") or ""
-            is_known = self._begin is not None and earlier.startswith(f"{self._begin}\n")
+            is_known = self.begin is not None and earlier.startswith(f"{self.begin}\n")
             yield from _lines(earlier[self._printed if is_known else 0 :])
-            self._begin = begin
-            self._printed = 0
+            self.begin, self._printed = begin, 0
         whole = text if to_the_end else text[: text.rfind("\n") + 1]
         yield from _lines(whole[self._printed :])
         self._printed = len(whole)
@@ -158,17 +135,13 @@ def _end_of(row: Mapping[str, Any]) -> str:
     """The end of an attempt, as the database has it."""
     outcome = getattr(row["outcome"], "value", row["outcome"])
     took = duration(row["ended"] - row["started"]) if row["ended"] is not None else "some time"
-    text = f"attempt {row['number']}: {outcome} after {took}, begun {moment(row['started'])}"
     why = f": {escaped(first_line(row['note']))}" if row["note"] else ""
-    return f"{text}{why}"
+    return f"attempt {row['number']}: {outcome} after {took}, begun {moment(row['started'])}{why}"
 
 
 def _content(log: str) -> str | None:
-    """The text of a log, at a path or a URL; None if there is none.
-
-    Raises:
-        UserError: It cannot be read.
-    """
+    """The text of a log, at a path or a URL; None if there is none. Raises UserError if it cannot
+    be read."""
     folder, name = folders.split(log)
     try:
         if folders.is_url(log):

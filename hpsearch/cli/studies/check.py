@@ -32,12 +32,10 @@ from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, is_sqlite, parse_url, refuse_in_memory
 from hpsearch.store.store import Store
 from hpsearch.store.version import stored_version
-from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.reading import load
+from hpsearch.study_file.reading import advice, load
 from hpsearch.study_file.types import AUTO
-from hpsearch.views.forecast import footprint, plan
-from hpsearch.views.forecast.plan import Capacity, sentence
+from hpsearch.views import forecast
 from trials.contract import Problem
 from trials.descriptions.builtin import BUILT_IN
 from trials.descriptions.description import ASK
@@ -45,13 +43,7 @@ from trials.descriptions.description import ASK
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
     """Check a study file, its data, the database at a URL and the cluster at an address, if one is
-    given; train up to a first report; print the plan, and how long the study will take.
-
-    Raises:
-        UserError: Mistakes in the study file, the data or the arguments, a first step that fails,
-            or a first trial without a report in time, or with one that the study cannot use.
-        Unreachable: The database or the cluster does not answer.
-    """
+    given; train up to a first report; print the plan, and how long the study will take."""
     remarks: list[str] = []
     spec = load(study, inspect=partial(_inspect, remarks))
     refuse_missing(spec.track)
@@ -62,26 +54,31 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     exists = _check_storage(storage, spec)
     if address is not None:
         refuse_unreachable(address)
-    device = _device(spec)
+    import torch  # imported here: it takes long, and mistakes are found without it
+
+    has_gpu = spec.resources.gpu != 0 and torch.cuda.is_available()
+    device = "cuda:0" if has_gpu else "cpu"
     measured: dict[str, float] = {}
     if spec.task["kind"] in BUILT_IN:
         note(f"trying one training step and one evaluation step on {device} ...")
         measured = rehearse(spec, study.name, device, note)
     if spec.task["kind"] != ASK.kind:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
-    capacity = None if address is not None else _capacity()
-    show(*plan.plan(spec, measured, capacity, terminal_width()))
-    workers = plan.workers_of(spec.resources, capacity)
-    checkpoint = plan.checkpoint_of(measured)
+    capacity = None
+    if address is None:
+        capacity = forecast.Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())
+    show(*forecast.plan(spec, measured, capacity, terminal_width()))
+    workers = forecast.workers_of(spec.resources, capacity)
+    checkpoint = forecast.checkpoint_of(measured)
     if checkpoint is not None:
-        for line in footprint.warnings(spec, checkpoint, workers, folder):
+        for line in forecast.checkpoint_warnings(spec, checkpoint, workers, folder):
             note(f"{study.name}: {line}")
     if exists:
         note(
             f"study {spec.study} is already in the database: "
             "resume it, or give the new study another name"
         )
-    note(sentence(spec, measured, workers))
+    note(forecast.sentence(spec, measured, workers))
     if spec.task["kind"] != ASK.kind and "reported_at" not in measured:
         late = f"no report arrived within {duration(first_trial.LIMIT_S)}"
         raise UserError(
@@ -122,10 +119,7 @@ def _has_tables(url: URL) -> bool:
 
 def earlier_studies(store: Store, spec: StudySpec) -> list[EarlierStudy]:
     """Read the results of earlier studies for a new one, and print the names of those studies.
-
-    Raises:
-        UserError: A study of `warm_start` is not in the database or has nothing to tell.
-    """
+    Raises UserError if a study of `warm_start` is not in the database or has nothing to tell."""
     if spec.search.warm_start is None:
         return []
     earlier = warm_start.earlier_studies(store, spec)
@@ -139,15 +133,3 @@ def _inspect(remarks: list[str], task: Mapping[str, Any], base: Path | None) -> 
     if task.get("kind") not in BUILT_IN:
         return []
     return loading.inspect(task, base, remarks.append)
-
-
-def _device(spec: StudySpec) -> str:
-    import torch  # imported here: only the rehearsal needs it
-
-    return "cuda:0" if spec.resources.gpu != 0 and torch.cuda.is_available() else "cpu"
-
-
-def _capacity() -> Capacity:
-    import torch
-
-    return Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())

@@ -29,15 +29,18 @@ from hpsearch.store.owners import shown
 from hpsearch.store.reading.queries import find_study, names_checkpoints, trial_detail
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.study_file.text.configurations import parameters_of
+from hpsearch.study_file.text import parameters_of
 from hpsearch.views.terminal.escapes import escaped
 
 
-def stop_trial(name: str, number: int, storage: str) -> None:
-    """Ask for the end of one trial."""
-    done = f"trial {number} of {name} is stopped"
+def stop(name: str, trial: int | None, storage: str) -> None:
+    """Ask for the end of one trial, or for that of all work on the study."""
     with closing(Store.open(storage, create=False)) as store:
-        _ask(store, name, RequestKind.STOP, {"trial": number}, done)
+        if trial is None:
+            _stop_study(store, name)
+        else:
+            done = f"trial {trial} of {name} is stopped"
+            _ask(store, name, RequestKind.STOP, {"trial": trial}, done)
 
 
 def propose(name: str, proposal: Proposal, storage: str) -> None:
@@ -48,7 +51,11 @@ def propose(name: str, proposal: Proposal, storage: str) -> None:
         raise UserError("there is nothing to try", example)
     with closing(Store.open(storage, create=False)) as store:
         spec = spec_of(store.find_study(name))
-        params = {} if like is None else _params_of(store, name, like)
+        params: dict[str, Any] = {}
+        if like is not None:
+            with store.reading() as connection:
+                found = trial_detail(connection, find_study(connection, name), like)
+            params = dict(found.trial.params)
         if text:
             params |= parameters_of(text)
         problems = contains(spec, params)
@@ -63,12 +70,6 @@ def raise_budget(store: Store, name: str, limits: Mapping[str, float | str]) -> 
     """Ask a study that runs for higher limits."""
     written = ", ".join(f"{limit} {value}" for limit, value in limits.items())
     _ask(store, name, RequestKind.BUDGET, dict(limits), f"study {name} goes on with {written}")
-
-
-def _params_of(store: Store, name: str, number: int) -> dict[str, Any]:
-    with store.reading() as connection:
-        found = trial_detail(connection, find_study(connection, name), number)
-    return dict(found.trial.params)
 
 
 def _ask(store: Store, name: str, kind: RequestKind, content: dict[str, Any], done: str) -> None:
@@ -100,26 +101,22 @@ Longer than it takes to remove the checkpoints of one trial.
 """
 
 
-def stop_study(name: str, storage: str) -> None:
+def _stop_study(store: Store, name: str) -> None:
     """Ask the driver of a study to save everything and end, or let it hand out no more trials."""
-    with closing(Store.open(storage, create=False)) as store:
-        record = store.find_study(name)
-        lease = store.holder(name)
-        with store.reading() as connection:
-            head = find_study(connection, name)
-        is_driven = lease is not None and lease.live
-        may_be_asked = head.is_asked and head.state is StudyState.RUNNING
-        if not is_driven and head.driver is None and not may_be_asked:
-            finished = record.state is StudyState.FINISHED
-            why = "is finished" if finished else "has no driver"
-            note(f"study {name} {why}: there is nothing to stop")
-            return
-        store.request_stop(name, origin())
+    record = store.find_study(name)
+    lease = store.holder(name)
+    with store.reading() as connection:
+        head = find_study(connection, name)
+    is_driven = lease is not None and lease.live
+    may_be_asked = head.is_asked and head.state is StudyState.RUNNING
+    if not is_driven and head.driver is None and not may_be_asked:
+        why = "is finished" if record.state is StudyState.FINISHED else "has no driver"
+        note(f"study {name} {why}: there is nothing to stop")
+        return
+    store.request_stop(name, origin())
     if lease is not None and lease.live:
-        note(
-            f"{shown(lease.owner)} will stop study {name}: "
-            "running trials save their state and go back to the queue"
-        )
+        save = "running trials save their state and go back to the queue"
+        note(f"{shown(lease.owner)} will stop study {name}: {save}")
         again = f"hpsearch resume {name}"
     else:
         note(f"study {name} hands out no more trials: ask() returns None")
@@ -134,11 +131,6 @@ def remove_study(name: str, storage: str, *, yes: bool, keep_checkpoints: bool) 
 
     Checkpoints are removed first: if that fails, the study is still there, and the removal can be
     repeated.
-
-    Raises:
-        UserError: Nobody can be asked and `yes` is not given, or checkpoints could not be removed.
-        StudyHeld: A driver owns the study.
-        StudyNotFound: There is no such study.
     """
     with closing(Store.open(storage, create=False)) as store:
         record = store.find_study(name)

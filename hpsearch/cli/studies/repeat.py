@@ -6,14 +6,13 @@ import math
 import sys
 from collections.abc import Callable
 from contextlib import closing, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from hpsearch.brain.trial_log import lacking
 from hpsearch.cli.opening import chosen_study, reading
 from hpsearch.cli.output import note
-from hpsearch.cli.studies.train import recorded_spec
+from hpsearch.cli.studies.train import as_it_computed, recorded_spec
 from hpsearch.domain import events as ev
 from hpsearch.domain.numbers import count
 from hpsearch.domain.records import Environment
@@ -31,16 +30,11 @@ from hpsearch.running.reproduction import (
 )
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialDetail,
-    trial_detail,
-)
+from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal
 from hpsearch.views.terminal.escapes import escaped
 from trials.contract import Report, Setup, TaskError
-from trials.descriptions.builtin import describe
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.interruption import Interruption
@@ -49,32 +43,21 @@ CPU = "CPU"
 """The device of a session that has no GPU."""
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A trial in the database; None where something is not recorded."""
-
-    study: StudyHead
-    spec: StudySpec
-    detail: TrialDetail
-    session: Environment | None  # of the driver that started it
-    arithmetic: Arithmetic | None  # that it computed in
-
-
 def repeat_trial(name: str, number: int, storage: str) -> bool:
-    """Train a trial again, up to the first difference, and print whether it is the same.
-
-    Raises:
-        UserError: There is no such trial, or it cannot be trained again.
-        Interrupted: A signal stopped it.
-    """
-    record = _read(name, number, storage)
-    recorded = recorded_training(record.detail)
-    _refuse(record, recorded)
+    """Train a trial again, up to the first difference, and print whether it is the same."""
+    with reading(storage) as connection:
+        study = chosen_study(connection, name)
+        detail = trial_detail(connection, study, number)
+        began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
+        session = session_at(connection, study, began)
+        computed = recorded_arithmetic(connection, study, number)
+    spec, recorded = recorded_spec(study), recorded_training(detail)
+    _refuse_silent(study, detail.trial, recorded)
     comparison, repeated = Comparison(recorded), Repeated()
     results = sys.stdout
     try:
         with redirect_stdout(sys.stderr), Interruption() as interruption:
-            job = _job(record, recorded, lambda: interruption.asked)
+            job = _job(spec, detail.trial, session, computed, recorded, lambda: interruption.asked)
             with closing(train(job, repeated)) as reports:
                 for report in reports:
                     comparison.add(report)
@@ -82,8 +65,7 @@ def repeat_trial(name: str, number: int, storage: str) -> bool:
                         break
                     print(f"at {report.resource:g}: the same", file=results, flush=True)
     except TaskError as error:
-        text = f"{record.study.name} (study file)"
-        raise refusal(record.study.spec, text, error.problems) from error
+        raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
     if repeated.interrupted:
         message = "interrupted; the study is as it was"
         raise Interrupted(message, "to begin again, repeat the command")
@@ -99,47 +81,31 @@ def repeat_trial(name: str, number: int, storage: str) -> bool:
     return True
 
 
-def _read(name: str, number: int, storage: str) -> _Record:
-    with reading(storage) as connection:
-        study = chosen_study(connection, name)
-        detail = trial_detail(connection, study, number)
-        began = min((float(each["started"]) for each in detail.attempts), default=math.inf)
-        session = session_at(connection, study, began)
-        computed = recorded_arithmetic(connection, study, number)
-    return _Record(study, recorded_spec(study), detail, session, computed)
-
-
-def _refuse(record: _Record, recorded: RecordedTraining) -> None:
-    """Refuse a trial with which nothing can be compared; raises a `UserError`."""
-    trial, study = record.detail.trial, record.study
+def _refuse_silent(study: StudyHead, trial: TrialRow, recorded: RecordedTraining) -> None:
+    """Refuse a trial with which nothing can be compared."""
     if not recorded.reports and recorded.error is None:
         why = "its worker or its machine failed" if trial.error_kind in OF_THE_MACHINE else ""
         message = f"trial {trial.number} of {study.name} ({trial.state.value}) has reported nothing"
         raise UserError(message, why or "choose another, or wait for its first report")
 
 
-def _job(record: _Record, recorded: RecordedTraining, should_stop: Callable[[], bool]) -> Job:
-    """The training to repeat; notes what is not as it was.
-
-    Raises:
-        TaskError: The task cannot be built, or its data not be prepared.
-    """
-    spec, session, trial = record.spec, record.session, record.detail.trial
+def _job(
+    spec: StudySpec,
+    trial: TrialRow,
+    session: Environment | None,
+    before: Arithmetic | None,
+    recorded: RecordedTraining,
+    should_stop: Callable[[], bool],
+) -> Job:
+    """The training to repeat; notes what is not as it was: the `session` of the driver that started
+    the trial, and the arithmetic that it computed in `before`, None where they are not recorded.
+    Raises TaskError if the task cannot be built, or its data not be prepared."""
     device = _device(session)
     config = worker_config(spec, Path(spec.base))
     task = config.load_task()
-    params, computed = arithmetic.adopt(
-        record.arithmetic,
-        {**config.settings, **trial.params},
-        device,
-        threads=config.threads,
-        known=describe(spec.task["kind"]).settings,
-    )
-    found = []
-    if session is not None:
-        found += changes(session, environment(spec, device))
-    if record.arithmetic is not None:
-        found += arithmetic.differences(record.arithmetic, computed)
+    params, computed = as_it_computed(spec, config, trial, before, device)
+    found = [] if session is None else changes(session, environment(spec, device))
+    found += [] if before is None else arithmetic.differences(before, computed)
     for each in dict.fromkeys(found):
         note(f"not as it was: {each}")
     setup = Setup(params, trial.seed, config.budget, "", None, device, config.goal)

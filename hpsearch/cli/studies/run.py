@@ -8,12 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from hpsearch.adapters import loading
-from hpsearch.cli.options import (
-    BudgetLimits,
-    RunOptions,
-    refuse_priority,
-    worker_count,
-)
+from hpsearch.cli.options import BudgetLimits, RunOptions, refuse_priority, worker_count
 from hpsearch.cli.output import command, log_as_notes, note
 from hpsearch.cli.results.best import print_result
 from hpsearch.cli.studies.check import earlier_studies
@@ -38,13 +33,11 @@ from hpsearch.store.connecting.url import parse_url, refuse_in_memory
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.store.study_texts import content_of
-from hpsearch.study_file.advice import advice
 from hpsearch.study_file.models import Resources, StudySpec
-from hpsearch.study_file.reading import load, origin_of
-from hpsearch.study_file.text.configurations import configurations
-from hpsearch.study_file.text.editing import with_budget
+from hpsearch.study_file.reading import advice, load, origin_of
+from hpsearch.study_file.text import configurations, with_budget
 from hpsearch.study_file.trackers import NamedTracker
-from hpsearch.views.live import LiveView, Look
+from hpsearch.views.live import LiveView, StudyPanel
 from trials.descriptions.description import ASK
 
 OF_OTHER_PARTS = ("task.validation:", "task.test:")
@@ -52,27 +45,25 @@ OF_OTHER_PARTS = ("task.validation:", "task.test:")
 all."""
 
 
-def run_study(path: Path, options: RunOptions, *, resumes: bool = False) -> None:
-    """Create a study from its file and drive it. With `resumes`, one that is in the database goes
-    on as `resume_study` says.
-
-    Raises:
-        StudyExists: A study of that name is in the database; it is resumed by name instead.
-        UserError: Its `warm_start` names a study that is not there or has nothing to tell it.
-        Interrupted: It was stopped by a signal or a request, with everything saved.
-    """
+def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None:
+    """Create a study from its file and drive it. With `resume`, one that is in the database goes on
+    as `resume_study` says."""
     worker_count(options.workers)
     refuse_priority(options.priority)
     recipient_of(options.notify)
     refuse_in_memory(parse_url(options.storage))
     remarks: list[str] = []
-    spec = load(path, inspect=partial(loading.inspect, remark=remarks.append))
-    refuse_contradictions(spec, path.name)
+    spec = load(study, inspect=partial(loading.inspect, remark=remarks.append))
+    refuse_contradictions(spec, study.name)
     for line in remarks:
         if line.startswith(OF_OTHER_PARTS):
-            note(f"{path.name}: {line}")
-    if resumes and _is_stored(options.storage, spec.study):
-        note(f"study {spec.study} goes on as it was created, whatever {path.name} says now")
+            note(f"{study.name}: {line}")
+    is_stored = False
+    if resume:
+        with closing(Store.open(options.storage)) as store:
+            is_stored = spec.study in store.study_names()
+    if is_stored:
+        note(f"study {spec.study} goes on as it was created, whatever {study.name} says now")
         resume_study(spec.study, options, BudgetLimits(), base=spec.base)
         return
     refuse_asked(spec)
@@ -106,16 +97,9 @@ def resume_study(
 ) -> None:
     """Continue an interrupted study from the database alone, or a finished one with more budget.
 
-    The limits replace those of the study file. A study that runs elsewhere goes on
-    there, with more budget. `base` is the folder of its data and modules from now on; None for the
-    one on record. The trial `finish` is trained to its end.
-
-    Raises:
-        SpecError: The new budget is not valid.
-        StudyNotFound: No study of that name is in the database.
-        StudyHeld: Another driver owns it.
-        UserError: The trial to finish is not there, cannot go on, or did not come to its end.
-        Interrupted: It was stopped by a signal or a request, with everything saved.
+    The limits replace those of the study file. A study that runs elsewhere goes on there, with more
+    budget. `base` is the folder of its data and modules from now on; None for the one on record.
+    The trial `finish` is trained to its end.
     """
     worker_count(options.workers)
     refuse_priority(options.priority)
@@ -178,11 +162,6 @@ def _refuse_unfinished(history: History, number: int) -> None:
     )
 
 
-def _is_stored(storage: str, name: str) -> bool:
-    with closing(Store.open(storage)) as store:
-        return name in store.study_names()
-
-
 def _runs_elsewhere(store: Store, name: str) -> bool:
     """True if a driver, or processes that ask for its trials, work on the study."""
     with store.reading() as connection:
@@ -204,12 +183,7 @@ def _drive(
     options: RunOptions,
     *beside: int,
 ) -> None:
-    """Drive a study, watched, and say how it ended; `beside` is for `advice` on its file.
-
-    Raises:
-        Interrupted: It was stopped by a signal or a request, with everything saved.
-        UserError: The study gave up.
-    """
+    """Drive a study, watched, and say how it ended; `beside` is for `advice` on its file."""
     log_as_notes()
     name = study_run.spec.study
     resume = command(f"resume {name}")
@@ -227,7 +201,7 @@ def _drive(
         for line in advice(study_run.spec, *beside):
             note(line)
         notices = while_driven.enter_context(notifying(name, recipient_of(options.notify)))
-        view = LiveView(Look(store, name), quiet=options.quiet)
+        view = LiveView(StudyPanel(store, name), quiet=options.quiet)
         with view, stopped_by_signals(resume) as stop:
             watches = [notices.watch, view.watch]
             if metrics is not None:
@@ -269,7 +243,6 @@ def refuse_asked(spec: StudySpec) -> None:
 
 
 def _refuse_imported(study: StudyRecord) -> None:
-    """Refuse a study of imported runs."""
     if origin_of(content_of(study.spec)) is not None:
         raise UserError(
             f"study {study.name} was {study.reason}; it cannot be resumed",

@@ -33,14 +33,7 @@ KILLED_AFTER = 2
 
 def submit_to_slurm(path: Path, options: Sequence[str], for_driver: str, storage: str) -> None:
     """Submit a study to SLURM, and print the id of the job with its driver. `options` are sbatch's;
-    `for_driver` are more of them, in one text, for the job of a driver alone.
-
-    Raises:
-        UserError: A mistake in the study file or the arguments, a study that has ended, or a job
-            that SLURM does not accept.
-        StudyHeld: A driver owns the study, or a job of it waits or runs.
-        Unreachable: The database or SLURM does not answer.
-    """
+    `for_driver` are more of them, in one text, for the job of a driver alone."""
     spec, file = _checked(path, storage)
     if file is None or file.exists():
         _refuse_held_or_ended(storage, spec)
@@ -64,23 +57,11 @@ def submit_to_slurm(path: Path, options: Sequence[str], for_driver: str, storage
 
 
 def submit_to_ray(
-    path: Path,
-    address: str,
-    arguments: Sequence[str],
-    options: Mapping[str, Any],
-    storage: str,
+    path: Path, address: str, arguments: Sequence[str], options: Mapping[str, Any], storage: str
 ) -> int:
     """Submit a study to the job server of a Ray cluster, print the id of its job, and follow it.
     `arguments` are those of `hpsearch run`, and `options` what they mean. Returns the exit code of
-    its driver.
-
-    Raises:
-        UserError: A mistake in the study file or the arguments, or a place that only this machine
-            has.
-        StudyHeld: A driver owns the study, or a job of it waits or runs.
-        Unreachable: The job server does not answer.
-        Interrupted: Ctrl-C; the job goes on.
-    """
+    its driver."""
     from hpsearch.running.ray_jobs import JobServer, RayJob  # a job of SLURM needs no Ray here
 
     spec, file = _checked(path, storage)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpsearch.adapters.loading import load
 from hpsearch.cli.opening import chosen_study, reading
@@ -13,14 +12,15 @@ from hpsearch.cli.output import TrainOn, command, note
 from hpsearch.domain.lifecycle import State
 from hpsearch.errors import Interrupted, UserError
 from hpsearch.running.creation.study import environment
+from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.running.study_run.workers import worker_config
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal
-from hpsearch.views.result.training import Way, to_train, way_to_train
-from hpsearch.views.words.estimates import expected, may_change
+from hpsearch.views.result import Way, to_train, way_to_train
+from hpsearch.views.words import expected, may_change
 from trials.contract import TaskError
 from trials.descriptions.builtin import BUILT_IN, OPTUNA, describe
 from trials.running import arithmetic
@@ -32,23 +32,8 @@ if TYPE_CHECKING:
     from trials.loop.final.training import Plan
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """A trial of a study, and the arithmetic that it computed in, if that is recorded."""
-
-    study: StudyHead
-    spec: StudySpec
-    trial: TrialRow
-    recorded: Arithmetic | None
-
-
 def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
-    """Train a trial's configuration with the full budget; write the next version of the model.
-
-    Raises:
-        UserError: There is no such trial, it failed, or this command cannot train its task.
-        Interrupted: A signal stopped it, with everything saved.
-    """
+    """Train a trial's configuration with the full budget; write the next version of the model."""
     with reading(storage) as connection:
         study = chosen_study(connection, name)
         trial = _chosen(connection, study, wanted.trial)
@@ -60,17 +45,17 @@ def train_model(name: str, wanted: FinalTraining, storage: str) -> None:
     value = "" if trial.value is None else f" with {trial.value:.6g}"
     in_full = f", {expected(trial)} if trained to the end" if may_change(trial) else ""
     note(f"trial {trial.number} of study {study.name}, {trial.state.value}{value}{in_full}")
-    version = _train(_Chosen(study, spec, trial, recorded), wanted)
+    home = (wanted.out / study.name).absolute()
+    plan = _plan(study, spec, trial, recorded, home, joined=wanted.data is TrainOn.ALL)
+    version = _train(study, spec, plan, home)
     if version is None:
-        raise Interrupted(
-            "interrupted; everything is saved", "to continue, repeat the same command"
-        )
+        interrupted = "interrupted; everything is saved"
+        raise Interrupted(interrupted, "to continue, repeat the same command")
     note(f"the model is in {version}")
     print(version)  # noqa: T201 - this is the result
 
 
 def _other_way(study: StudyHead, trial: TrialRow) -> str:
-    """The advice for code of the user's own."""
     commands = [each for each, _ in to_train(study, trial.number, command)]
     if way_to_train(study.content) is Way.FILE:
         return f"train it with: {' - and then: '.join(commands)}"
@@ -82,13 +67,10 @@ def _other_way(study: StudyHead, trial: TrialRow) -> str:
     return f"trial {trial.number} kept no checkpoint; {again}: {commands[0]}"
 
 
-def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
+def _train(study: StudyHead, spec: StudySpec, plan: Plan, home: Path) -> Path | None:
     from trials.loop.final import training as final  # imported here: it brings torch
     from trials.running.interruption import Interruption
 
-    study, spec = chosen.study, chosen.spec
-    home = (wanted.out / study.name).absolute()
-    plan = _plan(chosen, wanted, home)
     try:
         task = load(spec.task, spec.base)
         if "test" not in spec.task:
@@ -99,42 +81,58 @@ def _train(chosen: _Chosen, wanted: FinalTraining) -> Path | None:
         raise refusal(study.spec, f"{study.name} (study file)", error.problems) from error
 
 
-def _plan(chosen: _Chosen, wanted: FinalTraining, home: Path) -> Plan:
+def _plan(
+    study: StudyHead,
+    spec: StudySpec,
+    trial: TrialRow,
+    recorded: Arithmetic | None,
+    home: Path,
+    *,
+    joined: bool,
+) -> Plan:
     import torch
 
     from trials.loop.final.training import Plan
 
-    study, spec, trial, recorded = chosen.study, chosen.spec, chosen.trial, chosen.recorded
     config = worker_config(spec, home)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     packages = environment(spec, device).packages
-    params, computed = arithmetic.adopt(
-        recorded,
-        {**config.settings, **trial.params},
-        device,
-        threads=config.threads,
-        known=describe(spec.task["kind"]).settings,
-    )
+    params, computed = as_it_computed(spec, config, trial, recorded, device)
     if recorded is not None and (changes := arithmetic.differences(recorded, computed)):
         listed = ", ".join(changes)
         note(f"note: the trial was trained differently, so its values may differ: {listed}")
+    provenance = {
+        "study": study.name,
+        "trial": trial.number,
+        "value": trial.value,
+        "task": dict(spec.task),
+        "hpsearch": packages.get("hpsearch"),
+        "packages": packages,
+    }
     return Plan(
         params=params,
         seed=trial.seed,
         budget=config.budget,
-        joined=wanted.data is TrainOn.ALL,
+        joined=joined,
         device=device,
         goal=config.goal,
-        provenance={
-            "study": study.name,
-            "trial": trial.number,
-            "value": trial.value,
-            "task": dict(spec.task),
-            "hpsearch": packages.get("hpsearch"),
-            "packages": packages,
-        },
+        provenance=provenance,
         arithmetic=computed,
     )
+
+
+def as_it_computed(
+    spec: StudySpec,
+    config: WorkerConfig,
+    trial: TrialRow,
+    recorded: Arithmetic | None,
+    device: str,
+) -> tuple[dict[str, Any], Arithmetic]:
+    """The settings that train a trial as it computed, as far as that is recorded and this machine
+    can, and the arithmetic that they give."""
+    settings = {**config.settings, **trial.params}
+    known = describe(spec.task["kind"]).settings
+    return arithmetic.adopt(recorded, settings, device, threads=config.threads, known=known)
 
 
 def _chosen(connection: Connection, study: StudyHead, number: int | None) -> TrialRow:

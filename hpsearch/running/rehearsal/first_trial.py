@@ -9,7 +9,7 @@ from typing import Any
 
 from hpsearch.brain.trial_log import lacking
 from hpsearch.domain import events as ev
-from hpsearch.domain.numbers import duration, number, pairs
+from hpsearch.domain.numbers import duration, in_unit, pairs
 from hpsearch.errors import UserError
 from hpsearch.running.executors.first_report import Tried, try_out
 from hpsearch.running.rehearsal import unlearnt
@@ -115,8 +115,7 @@ def _note_report(spec: StudySpec, report: ev.Reported, tried: Tried, note: Note)
     Raises:
         UserError: It lacks a metric that the study needs, or that is not finite.
     """
-    unit = spec.budget.per_trial.unit.value
-    at = f"{number(report.resource)} {unit}"
+    at = in_unit(report.resource, spec.budget.per_trial.unit.value)
     note(f"first report: at {at}, after {duration(tried.seconds)}: {pairs(report.metrics)}")
     problem = lacking(spec, report)
     if problem is not None:

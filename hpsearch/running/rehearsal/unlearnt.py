@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from hpsearch.domain.numbers import number
+from hpsearch.domain.numbers import in_unit, number
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
@@ -22,7 +22,7 @@ def remarks(spec: StudySpec, at: float, metrics: Mapping[str, float]) -> Iterato
     shown, later = _guess(metrics), _later(spec, at)
     if shown is None or later is None:
         return
-    where = f"{number(at)} {spec.budget.per_trial.unit.value}"
+    where = in_unit(at, spec.budget.per_trial.unit.value)
     yield (
         f"search.pruner: trials are compared at {where} already, where this one has learnt nothing "
         f"({shown}, as by guessing), so that chance decides which go on; write {later}"

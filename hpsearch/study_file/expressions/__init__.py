@@ -2,6 +2,5 @@
 of the trial database.
 
 `grammar`   from text to a tree; errors point at the place
-`meaning`   an expression of a study file: its names, its mistakes, its truth for a configuration
-`fields`    expressions as fields of a study file
+`meaning`   an expression of a study file: its names, its mistakes, its truth; and as a field
 """

@@ -1,4 +1,4 @@
-"""The language of expressions: from text to lark's tree; errors point at the place.
+"""Expressions (`grammar.lark`): from text to lark's tree; errors point at the place.
 
 A name is a word such as ``learning_rate`` or ``eval/f1``; one with blanks is put in backticks.
 Every test is true or false, never unknown: an absent value equals nothing and is neither above nor
@@ -13,67 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 Start = Literal["where", "sort", "condition"]
 
-GRAMMAR = r"""
-where: any{test}
-condition: any{claim}
-any{t}: all{t} (_OR all{t})*
-all{t}: unary{t} (_AND unary{t})*
-?unary{t}: NOT unary{t} -> opposite
-    | _OPEN any{t} _CLOSE
-    | t
-?test: name SIGN value -> compared
-    | name _IS [NOT] _NULL -> absent
-    | name [NOT] _IN _OPEN value (_COMMA value)* _CLOSE -> among
-    | name [NOT] BETWEEN value _AND value -> between
-    | name [NOT] LIKE TEXT -> like
-?claim: sum SIGN sum -> compared
-    | sum _IS [NOT] _NULL -> absent
-    | sum [NOT] _IN _OPEN sum (_COMMA sum)* _CLOSE -> among
-?sum: product
-    | sum ADDS product -> calculated
-?product: factor
-    | product SCALES factor -> calculated
-?factor: ADDS factor -> signed
-    | _OPEN sum _CLOSE
-    | reference
-    | value
-reference: WORD | QUOTED | ASC | DESC | BETWEEN | LIKE
-sort: key (_COMMA key)*
-key: name [ASC | DESC]
-name: WORD | QUOTED | INFINITY | ASC | DESC | BETWEEN | LIKE
-value: NUMBER | TEXT | TRUTH | INFINITY
-
-NUMBER.3: /[+-]?([0-9]|\.[0-9])[\w.]*((?<=[eE])[+-][0-9]+)?|[+-]inf(inity)?\b/i
-TEXT: /'([^']|'')*'|"([^"]|"")*"/
-QUOTED: /`[^`]+`/
-_OR.2: /or(?![\w.\/@:-])/i
-_AND.2: /and(?![\w.\/@:-])/i
-NOT.2: /not(?![\w.\/@:-])/i
-_IS.2: /is(?![\w.\/@:-])/i
-_IN.2: /in(?![\w.\/@:-])/i
-BETWEEN.2: /between(?![\w.\/@:-])/i
-LIKE.2: /like(?![\w.\/@:-])/i
-_NULL.2: /null(?![\w.\/@:-])/i
-TRUTH.2: /(true|false)(?![\w.\/@:-])/i
-ASC.2: /asc(?![\w.\/@:-])/i
-DESC.2: /desc(?![\w.\/@:-])/i
-INFINITY.2: /inf(inity)?(?![\w.\/@:-])/i
-WORD: /[^\W\d][\w.\/@:-]*/
-SIGN: /<=|>=|<>|!=|==|[=<>]/
-ADDS: /[+-]/
-SCALES: /[*\/%]/
-_OPEN: "("
-_CLOSE: ")"
-_COMMA: ","
-%ignore /\s+/
-"""
 _RESERVED = frozenset({"_OR", "_AND", "NOT", "_IS", "_IN", "_NULL", "TRUTH"})
 
 
@@ -146,7 +92,8 @@ class _Signs:
 @cache
 def _grammar() -> Lark:
     starts = ["where", "sort", "condition"]
-    return Lark(GRAMMAR, parser="lalr", lexer="basic", start=starts, postlex=_Signs())
+    options: dict[str, Any] = {"parser": "lalr", "lexer": "basic", "postlex": _Signs()}
+    return Lark.open("grammar.lark", rel_to=__file__, start=starts, **options)
 
 
 _ENDS_OF_OPERANDS = frozenset({"WORD", "QUOTED", "NUMBER", "INFINITY", "ASC", "DESC", "_CLOSE"})

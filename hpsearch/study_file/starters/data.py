@@ -71,11 +71,7 @@ class TaskData:
 
 
 def read(train: Path) -> pd.DataFrame:
-    """The table of a data file.
-
-    Raises:
-        UserError: It cannot be read.
-    """
+    """The table of a data file. Raises UserError if it cannot be read."""
     try:
         table = tables.read(train, "--train")
     except TaskError as error:
@@ -128,12 +124,8 @@ def _teaches_nothing(table: pd.DataFrame, column: str) -> bool:
 
 def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, str], str | None]:
     """The names of a starter for its data (`starters.starter`), and the column that is learnt if it
-    was guessed. Without a metric, the data decides it.
-
-    Raises:
-        UserError: A column is missing, there are too few, there is nothing to learn in one, or the
-            kind has no such metric.
-    """
+    was guessed. Without a metric, the data decides it. Raises UserError if a column is missing,
+    there are too few, there is nothing to learn in one, or the kind has no such metric."""
     table = data.table
     text, label = _columns(data, kind)
     for column in (*text, *label):
@@ -144,7 +136,8 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         if table[column].nunique() < 2:
             what = f"column {column!r} of {data.train} has fewer than two values to learn"
             raise UserError(what, "name another one with --label")
-    names = {"label": quoted(*label), "validation": str(_validation(table))}
+    share = min(max(ENOUGH_TO_VALIDATE / len(table), SMALLEST_SHARE), LARGEST_SHARE)
+    names = {"label": quoted(*label), "validation": str(round(share, 2))}
     variant = "several labels" if len(label) > 1 else kind
     if kind == TABULAR:
         predicts = _predicted(table, label[0])
@@ -153,7 +146,9 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
         variant = kind if predicts == "classification" else predicts
     else:
         names |= {"text": quoted(*text), "max_length": str(_max_length(table, text))}
-    if variant in (TEXTS[0], TABULAR) and metric is None and _has_rare(table[label[0]]):
+    counts = table[label[0]].value_counts()
+    has_rare = bool((counts < RARE * counts.mean()).any())
+    if variant in (TEXTS[0], TABULAR) and metric is None and has_rare:
         metric = "macro_f1"
     if data.model in (None, "scratch"):
         names |= {"model": SCRATCH, **_budget(len(table))}
@@ -164,11 +159,8 @@ def names_of(data: TaskData, kind: str, metric: str | None) -> tuple[dict[str, s
 
 def _columns(data: TaskData, kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns of texts, and those that are learnt: as given, by their usual names, or because
-    nothing else is left.
-
-    Raises:
-        UserError: There are too few columns, or several might be meant.
-    """
+    nothing else is left. Raises UserError if there are too few columns, or several might be
+    meant."""
     text, label = data.text, data.label
     some = data.table.head(SAMPLE_ROWS).astype(str)
     free = [name for name in _learnable(data.table) if name not in (*text, *label)]
@@ -228,12 +220,6 @@ def _features(table: pd.DataFrame, target: str) -> dict[str, str]:
     return {"features": "\n".join([*lines, "  # those that name or number the rows are left out"])}
 
 
-def _validation(table: pd.DataFrame) -> float:
-    """The share of the rows that validates a study."""
-    share = ENOUGH_TO_VALIDATE / len(table)
-    return round(min(max(share, SMALLEST_SHARE), LARGEST_SHARE), 2)
-
-
 def _max_length(table: pd.DataFrame, text: Sequence[str]) -> int:
     """The tokens that a text may have, enough for 99 of 100 texts."""
     joined = table[list(text)].astype(str).sum(axis=1)
@@ -242,12 +228,6 @@ def _max_length(table: pd.DataFrame, text: Sequence[str]) -> int:
     return min(max(16 * sixteens, SHORTEST), LONGEST)
 
 
-def _has_rare(classes: pd.Series) -> bool:
-    counts = classes.value_counts()
-    return bool((counts < RARE * counts.mean()).any())
-
-
 def _budget(rows: int) -> dict[str, str]:
-    """The epochs of a trial from scratch."""
     total = next((each for each in EPOCHS if each * rows >= NEEDED_SAMPLES), EPOCHS[-1])
     return {"total": str(total), "first": f", first_rung: {total // 9}" if total > 9 else ""}

@@ -19,8 +19,7 @@ from hpsearch.running.study_run.requests import place
 from hpsearch.store.reading.queries import StudyHead, study_of_id
 from hpsearch.store.store import Store
 from hpsearch.study_file.space import contains
-from hpsearch.views.pages.forms import Form, limits_of, number_in, params_of
-from hpsearch.views.pages.pages import Pages
+from hpsearch.views.pages.pages import Form, Pages, limits_of, number_in, params_of
 
 MOST_BYTES = 1 << 20
 """The largest form."""
@@ -61,11 +60,8 @@ class ChangeForms:
         return respond
 
     async def _form(self, request: Request) -> dict[str, str]:
-        """The fields of a form of our own pages.
-
-        Raises:
-            HTTPException: It is not of our own pages, or too large.
-        """
+        """The fields of a form of our own pages. Raises HTTPException if it is not of our own
+        pages, or too large."""
         if int(request.headers.get("content-length", 0)) > MOST_BYTES:
             raise HTTPException(413, f"a form may have at most {MOST_BYTES} bytes")
         sent = await request.form()

@@ -1,13 +1,16 @@
 """The pages: the list of studies, a study and its report as they change, its trials, one trial, and
-several side by side."""
+several side by side; the fields of their forms, and the values that these send."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection
@@ -16,30 +19,56 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from hpsearch.domain.records import StudyState
-from hpsearch.errors import FilterError, UserError
+from hpsearch.domain.numbers import number
+from hpsearch.domain.records import StudyRecord, StudyState
+from hpsearch.errors import FilterError, HpsearchError, UserError
+from hpsearch.running.creation.study import spec_of
 from hpsearch.store.reading.best import details_again, goals_of
 from hpsearch.store.reading.logs import logs_of
-from hpsearch.store.reading.queries import (
-    StudyHead,
-    TrialDetail,
-    study_of_id,
-    trial_rows,
-)
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, study_of_id, trial_rows
 from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
-from hpsearch.views.pages.forms import EMPTY, Form, fields_of, number_in
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, IntParameter, Parameter
+from hpsearch.study_file.text import value_of
 from hpsearch.views.pages.rendering import html, page_tables
-from hpsearch.views.report.charts.curves import side_by_side
+from hpsearch.views.report.charts.progress import side_by_side
 from hpsearch.views.report.data import report_data
 from hpsearch.views.report.page import page
 from hpsearch.views.report.rendering import ReportPage
 from hpsearch.views.terminal import status as view
 from hpsearch.views.terminal.escapes import escaped
-from hpsearch.views.terminal.status import TELLING
+from hpsearch.views.terminal.status import CHANGING
 from hpsearch.views.terminal.trial import comparison
 from hpsearch.views.terminal.trial import trial as trial_parts
 from trials.checkpoints import folders
+from trials.settings import as_scalar
+
+Form = Mapping[str, str]
+"""The values of the fields of a form that was sent, by their names."""
+EMPTY: Form = MappingProxyType({})
+PARAMETER = "parameter:"
+"""The beginning of the name of a field for a parameter."""
+LIMITS = {
+    "trials": ("Trials", "a whole number"),
+    "gpu_hours": ("GPU hours", "a number"),
+    "cost": ("Cost", "a number"),
+    "wall_clock": ("Wall clock", "such as 12h"),
+}
+"""The label and the kind of the field for each limit of a budget."""
+
+
+@dataclass(frozen=True)
+class FormField:
+    """A field of a form."""
+
+    name: str
+    label: str
+    value: str
+    hint: str
+    choices: Sequence[str] = ()
+    """The texts that can be chosen; empty for a field of free text."""
+
 
 ROWS = 100
 """Trials on a page of the list."""
@@ -73,19 +102,14 @@ class Pages:
         return self.page(request.path_params["study"], asked=request.query_params.get("asked"))
 
     def page(
-        self,
-        number: int,
-        *,
-        asked: str | None = None,
-        wrong: str | None = None,
-        form: Form = EMPTY,
+        self, number: int, *, asked: str | None = None, wrong: str | None = None, form: Form = EMPTY
     ) -> Response:
         """The page of the study with this id, also after one of its forms was sent, with the id of
         the request that it made, or why it made none (`wrong`)."""
         revision = self._store.revision(number)  # read first, so that later commits are changes
         with self._store.reading() as connection:
             study = study_of_id(connection, number)
-            values = _standing(connection, study)
+            values = _study_values(connection, study)
         values |= self._form_values(study, {}, form, wrong)
         return html("study", 400 if wrong else 200, **values, revision=revision, asked=asked)
 
@@ -93,7 +117,7 @@ class Pages:
         """The state of a study, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
-            values = _standing(connection, study)
+            values = _study_values(connection, study)
         return html("study_now", **values)
 
     def revision(self, request: Request) -> Response:
@@ -139,19 +163,14 @@ class Pages:
                 rows = trial_rows(connection, study, where=where, sort=sort, **limits)
             except FilterError as error:
                 wrong = error
-        return html(
-            "trials",
-            400 if wrong else 200,
-            study=study,
-            rows=rows[:ROWS],
-            metrics=[goal.metric for goal in goals_of(study)],
-            names=list(dict.fromkeys(name for row in rows for name in row.params)),
-            where=where,
-            sort=sort,
-            page=page,
-            has_more=len(rows) > ROWS,
-            wrong=wrong,
-        )
+        values = {
+            "metrics": [goal.metric for goal in goals_of(study)],
+            "names": list(dict.fromkeys(name for row in rows for name in row.params)),
+            "has_more": len(rows) > ROWS,
+        }
+        chosen = {"where": where, "sort": sort, "page": page}
+        code = 400 if wrong else 200
+        return html("trials", code, study=study, rows=rows[:ROWS], wrong=wrong, **values, **chosen)
 
     def trial(self, request: Request) -> Response:
         """The page of a trial."""
@@ -165,7 +184,7 @@ class Pages:
         revision = self._store.revision(study_number)
         with self._store.reading() as connection:
             study = study_of_id(connection, study_number)
-            values = _facts(connection, study, number)
+            values = _trial_values(connection, study, number)
         values |= self._form_values(study, values["detail"].trial.params, form, wrong)
         return html("trial", 400 if wrong else 200, **values, revision=revision)
 
@@ -173,7 +192,7 @@ class Pages:
         """The facts about a trial, as a part of its page."""
         with self._store.reading() as connection:
             study = study_of_id(connection, request.path_params["study"])
-            values = _facts(connection, study, request.path_params["trial"])
+            values = _trial_values(connection, study, request.path_params["trial"])
         return html("trial_now", **values)
 
     def compare(self, request: Request) -> Response:
@@ -193,10 +212,9 @@ class Pages:
         )
 
 
-def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
-    """The variables of the upper part of the page."""
+def _study_values(connection: Connection, study: StudyHead) -> dict[str, Any]:
     status = study_status(connection, study)
-    decisions = recent_decisions(connection, study, TELLING, MOST_DECISIONS)
+    decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     facts = view.study_facts(status, time.time())
     barred = {limit.name for limit in status.budget if limit.most}
     left_out = ["study", "state", "trials", *(view.LABELS[name] for name in barred)]
@@ -212,7 +230,7 @@ def _standing(connection: Connection, study: StudyHead) -> dict[str, Any]:
     }
 
 
-def _facts(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
+def _trial_values(connection: Connection, study: StudyHead, number: int) -> dict[str, Any]:
     detail = _detail(connection, study, number)
     logs = logs_of(study, detail)
     parts = trial_parts(detail, None, None, logs[-1] if logs else None)
@@ -250,3 +268,84 @@ def _end_of(logs: Sequence[str]) -> str | None:
 
 def _unit(study: StudyHead) -> str:
     return "resource" if study.budget is None else study.budget.per_trial.unit.value
+
+
+def fields_of(study: StudyRecord | None, params: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    """The fields of the forms of a page, as `form` has them, or else `params`; none without a
+    study whose file this version of the program can read."""
+    spec = None
+    if study is not None and study.spec:
+        with suppress(HpsearchError):
+            spec = spec_of(study)
+    return {
+        "limits": _budget_fields(spec, form),
+        "parameters": _parameter_fields(spec, params, form),
+        "why": form.get("why", ""),
+    }
+
+
+def number_in(text: str) -> int:
+    """A whole number that a form or an address names. Raises HTTPException if it is not one."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise HTTPException(400, "trials and pages are named by whole numbers")
+    return int(text)
+
+
+def _budget_fields(spec: StudySpec | None, form: Form) -> list[FormField]:
+    """A field for each limit that the study has."""
+    if spec is None:
+        return []
+    budget = spec.budget
+    hours = None if budget.wall_clock_s is None else f"{number(budget.wall_clock_s / 3600)} h"
+    most = {
+        "trials": budget.trials,
+        "gpu_hours": budget.gpu_hours,
+        "cost": budget.cost,
+        "wall_clock": hours,
+    }
+    fields = []
+    for name, limit in most.items():
+        if limit is not None:
+            label, kind = LIMITS[name]
+            hint = f"{kind}, more than {limit if isinstance(limit, str) else number(limit)}"
+            fields.append(FormField(name, label, form.get(name, ""), hint))
+    return fields
+
+
+def limits_of(form: Form) -> dict[str, Any]:
+    """The new limits in a form; those that were left empty stay as they are."""
+    given = {name: form.get(name, "").strip() for name in LIMITS}
+    return {name: value_of(text) for name, text in given.items() if text}
+
+
+def _parameter_fields(
+    spec: StudySpec | None, params: Mapping[str, Any], form: Form
+) -> list[FormField]:
+    fields = []
+    for name, parameter in ({} if spec is None else spec.space).items():
+        sent, hint, choices = PARAMETER + name, "", list[str]()
+        if isinstance(parameter, CategoricalParameter):
+            choices = [_text(choice) for choice in parameter.choices]
+        else:
+            kind = "whole number, " if isinstance(parameter, IntParameter) else ""
+            hint = f"{kind}{number(parameter.low)} to {number(parameter.high)}"
+        begins = _text(params[name]) if name in params else ""
+        fields.append(FormField(sent, name, form.get(sent, begins), hint, choices))
+    return fields
+
+
+def params_of(spec: StudySpec, form: Form) -> dict[str, Any]:
+    """The configuration in a form; parameters that were left empty are not in it."""
+    given = {name: form.get(PARAMETER + name, "").strip() for name in spec.space}
+    return {name: _value(spec.space[name], text) for name, text in given.items() if text}
+
+
+def _value(parameter: Parameter, text: str) -> Any:
+    if not isinstance(parameter, CategoricalParameter):
+        return value_of(text)
+    choices = {_text(choice): choice for choice in parameter.choices}
+    return choices.get(text, text)
+
+
+def _text(value: Any) -> str:
+    return "null" if value is None else str(as_scalar(value))

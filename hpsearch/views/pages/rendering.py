@@ -18,13 +18,19 @@ from hpsearch.domain.numbers import cell, duration, moment, number
 from hpsearch.views.report.rendering import PageTable, foreign, foreign_name, templates_of
 from hpsearch.views.terminal.status import counted, speed
 from hpsearch.views.terminal.tables import best_value
-from hpsearch.views.words.estimates import BUDGET_WORDS, expected, nearest_limit, of_limit
-from hpsearch.views.words.requests import outcome, wish
+from hpsearch.views.words import (
+    BUDGET_WORDS,
+    answer_in_words,
+    expected,
+    nearest_limit,
+    of_limit,
+    request_in_words,
+)
 
 _CODE = re.compile(r"`([^`]+)`")
 _FILTERS = (
     *(best_value, cell, counted, duration, expected, foreign, foreign_name, moment),
-    *(nearest_limit, number, of_limit, outcome, speed, wish),
+    *(nearest_limit, number, of_limit, answer_in_words, speed, request_in_words),
 )
 """Functions of others that templates use by their names."""
 

@@ -121,16 +121,14 @@ ZERO_WIDTH_SPACE = "\u200b"
 
 
 def as_html(page: ReportPage) -> str:
-    """The page as HTML, with everything that it needs inside.
-
-    Raises:
-        UserError: Plotly is not installed.
-    """
+    """The page as HTML, with everything that it needs inside. Raises UserError if Plotly is not
+    installed."""
     plotly()
     from plotly.offline import get_plotlyjs
 
     scripts = [_script(get_plotlyjs()), _script(_own("report.js"))]
-    hashes = " ".join(f"'{_hash(script)}'" for script in scripts)
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
@@ -162,19 +160,14 @@ def code_span(text: str) -> str:
     line = " ".join(text.split())
     if not line:
         return ""
-    fence = "`" * (_longest_run(line) + 1)
+    fence = "`" + max(re.findall("`+", line), key=len, default="")
     space = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{fence}{space}{line}{space}{fence}"
 
 
-def _longest_run(text: str) -> int:
-    """The length of the longest run of backticks."""
-    return max(map(len, re.findall("`+", text)), default=0)
-
-
 def fenced(text: str) -> str:
     """A text of several lines as a code block of Markdown."""
-    fence = "`" * max(3, _longest_run(text) + 1)
+    fence = "`" + max(["``", *re.findall("`+", text)], key=len)
     body = text.replace("\r", "").rstrip("\n")
     return f"{fence}yaml\n{body}\n{fence}"
 
@@ -229,8 +222,3 @@ def _script(text: str) -> Markup:
     unix = text.replace("\r\n", "\n").replace("\r", "\n")
     assert "</script" not in unix.lower()
     return Markup(unix)  # noqa: S704  # a file of our own, or Plotly's
-
-
-def _hash(script: str) -> str:
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

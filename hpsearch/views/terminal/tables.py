@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -19,23 +17,14 @@ from hpsearch.search.ranking.selection import Ranked, expectation
 from hpsearch.store.reading.queries import TrialRow
 from hpsearch.store.reading.standing import StudySummary
 from hpsearch.views.terminal.escapes import Sheet
-from hpsearch.views.words.estimates import (
-    expected,
-    if_again,
-    nearest_limit,
-    score,
-    values,
-)
+from hpsearch.views.words import expected, if_again, nearest_limit, score, values
 
 Width = int | None
 """Columns of the terminal; None if the output goes elsewhere."""
 NUMERIC = "right"
 Head = str | tuple[str, str]
 """The head of a column, alone or with its alignment."""
-AGAIN: Head = "if trained again (90%)"
-EXPECTED: Head = "expected end (90%)"
-"""The head of what is expected of trials in full."""
-
+Cells = Iterable[str | Text]
 
 _COLOURS = {
     State.COMPLETE: "green",
@@ -52,9 +41,11 @@ def heading(text: str) -> Text:
     return Text(text, style="bold", no_wrap=True, overflow="ignore")
 
 
-def table(*columns: Head, width: Width, title: str | None = None) -> Table:
-    """An empty table under a title: with a rule under its head on a terminal, with plain columns
-    where `width` is None."""
+def table(
+    heads: Iterable[Head], rows: Iterable[Cells], width: Width, title: str | None = None
+) -> Table:
+    """A table under a title: with a rule under its head on a terminal, with plain columns where
+    `width` is None."""
     made = Sheet(
         box=None if width is None else box.SIMPLE_HEAD,
         pad_edge=False,
@@ -62,9 +53,42 @@ def table(*columns: Head, width: Width, title: str | None = None) -> Table:
         title=None if title is None else heading(title),
         title_justify="left",
     )
-    for column in columns:
+    for column in heads:
         head, justify = column if isinstance(column, tuple) else (column, "left")
         made.add_column(head, justify=justify, overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def with_named(
+    heads: Sequence[Head],
+    rows: Sequence[tuple[Cells, Mapping[str, Any]]],
+    width: Width,
+    title: str | None = None,
+    shared: str = "parameters",
+) -> Table:
+    """A table whose rows also have named values, such as parameters: in a column for each, or in a
+    shared one where the terminal is too narrow."""
+    names = list(dict.fromkeys(name for _, named in rows for name in named))
+    named_heads = [(name, NUMERIC) for name in names]
+    wide = table([*heads, *named_heads], [], width, title)
+    for cells, named in rows:
+        wide.add_row(*cells, *(cell(named.get(name)) for name in names))
+    if width is None or Console(width=10_000).measure(wide).maximum <= width:
+        return wide
+    narrow_rows = [[*cells, pairs(named)] for cells, named in rows]
+    return table([*heads, shared], narrow_rows, width, title)
+
+
+def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None) -> Table:
+    """Facts by their names."""
+    made = table([], [], width, title)
+    made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
+    made.add_column(style="dim" if width else None, no_wrap=True)
+    made.add_column(overflow="fold")
+    for name, value in named.items():
+        made.add_row(name, str(value))
     return made
 
 
@@ -75,22 +99,23 @@ def state(of: State) -> Text:
 
 def studies(summaries: Iterable[StudySummary], width: Width) -> Table:
     """Studies, one a line."""
-    made = table(
-        *("study", "state", ("trials", NUMERIC), ("best", NUMERIC)),
-        *(("compute time", NUMERIC), "budget", "created"),
-        width=width,
-    )
+    heads: list[Head] = ["study", "state", ("trials", NUMERIC), ("best", NUMERIC)]
+    heads += [("compute time", NUMERIC), "budget", "created"]
+    rows = []
     for each in summaries:
-        made.add_row(
-            each.head.name,
-            each.state + (f" by {each.driver}" if each.driver else ""),
-            f"{each.ended}/{sum(each.trials.values())}",
-            best_value(each),
-            duration(each.gpu_seconds),
-            nearest_limit(each.budget),
-            moment(each.head.created),
-        )
-    return made
+        driven = f" by {each.driver}" if each.driver else ""
+        trials = f"{each.ended}/{sum(each.trials.values())}"
+        used = [duration(each.gpu_seconds), nearest_limit(each.budget)]
+        created = moment(each.head.created)
+        rows.append([each.head.name, each.state + driven, trials, best_value(each), *used, created])
+    return table(heads, rows, width)
+
+
+def best_value(summary: StudySummary) -> str:
+    """The value of a study's best trial."""
+    if summary.best is None:
+        return NOTHING
+    return score(summary.best, driven=summary.driver is not None)
 
 
 def best(
@@ -98,6 +123,7 @@ def best(
     width: Width,
     objectives: Sequence[str] = ("value",),
     seen_at: Mapping[int, float | None] | None = None,
+    title: str | None = None,
 ) -> Table:
     """The best trials, best first.
 
@@ -108,116 +134,40 @@ def best(
     """
     is_known = any(row.again is not None and row.again.low is not None for row in ranked)
     is_known |= any(row.confirmed is not None for row in ranked)
-    at = seen_at or {}
-    head: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
+    heads: list[Head] = [("trial", NUMERIC), "state", *((name, NUMERIC) for name in objectives)]
     if is_known:
-        head += [("seen at", NUMERIC), AGAIN]
-    head.append("")
-    head += [("resource", NUMERIC), ("compute time", NUMERIC)]
-
-    def cells(row: Ranked[TrialRow] | Ranked[Trial]) -> list[str | Text]:
+        heads += [("seen at", NUMERIC), "if trained again (90%)"]
+    heads += ["", ("resource", NUMERIC), ("compute time", NUMERIC)]
+    rows = []
+    for row in ranked:
         trial = row.trial
-        of_objectives = [row.value] if trial.values is None else trial.values
-        own: list[str | Text] = [str(trial.number), state(trial.state)]
-        own += map(number, of_objectives)
+        shown = [row.value] if trial.values is None else trial.values
+        cells: list[str | Text] = [str(trial.number), state(trial.state), *map(number, shown)]
         if is_known:
-            own += [number(at.get(trial.number)), if_again(row.again)]
-        own.append(_mark(row))
-        own.append(number(trial.resource))
-        own.append(duration(trial.gpu_seconds))
-        return own
-
-    columns = Columns(head, cells, lambda row: row.trial.params)
-    return with_named(ranked, columns, width)
+            cells += [number((seen_at or {}).get(trial.number)), if_again(row.again)]
+        mark = Text("=" if row.tied else "?" * row.unknown)
+        cells.append(Text("over limit", style="red") if trial.violation > 0 else mark)
+        cells += [number(trial.resource), duration(trial.gpu_seconds)]
+        rows.append((cells, trial.params))
+    return with_named(heads, rows, width, title)
 
 
-def _mark(row: Ranked[TrialRow] | Ranked[Trial]) -> str | Text:
-    if row.trial.violation > 0:
-        return Text("over limit", style="red")
-    return "=" if row.tied else "?" * row.unknown
-
-
-def trials(rows: Sequence[TrialRow], width: Width) -> Table:
+def trials(listed: Sequence[TrialRow], width: Width) -> Table:
     """Trials, one a line."""
-    is_expected = any(expectation(row) is not None for row in rows)
-    head: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]
+    is_expected = any(expectation(row) is not None for row in listed)
+    heads: list[Head] = [("trial", NUMERIC), "state", ("value", NUMERIC)]
     if is_expected:
-        head.append(EXPECTED)
-    head += [("resource", NUMERIC), ("compute time", NUMERIC)]
+        heads.append("expected end (90%)")
+    heads += [("resource", NUMERIC), ("compute time", NUMERIC)]
     separator = ": " if width is None else "\n"
-
-    def cells(row: TrialRow) -> list[str | Text]:
+    rows = []
+    for row in listed:
         standing = state(row.state)
-        if row.error_kind:
-            standing.append(separator + row.error_kind)
-        if row.violation > 0:
-            standing.append(separator + "over limit")
-        own: list[str | Text] = [str(row.number), standing, values(row)]
+        for remark in (row.error_kind, "over limit" if row.violation > 0 else None):
+            standing.append(f"{separator}{remark}" if remark else "")
+        cells: list[str | Text] = [str(row.number), standing, values(row)]
         if is_expected:
-            own.append(expected(row))
-        return [*own, number(row.resource), duration(row.gpu_seconds)]
-
-    return with_named(rows, Columns(head, cells, lambda row: row.params), width)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table whose rows also have named values, such as parameters.
-
-    Args:
-        head: Heads of the first columns.
-        cells: Cells of a row in those columns.
-        named: A row's parameters or metrics by name.
-    """
-
-    head: Sequence[Head]
-    cells: Callable[[Any], list[str | Text]]
-    named: Callable[[Any], Mapping[str, Any]]
-
-
-def with_named(
-    rows: Sequence[Any], columns: Columns, width: Width, shared: str = "parameters"
-) -> Table:
-    """A table with a column for each named value, or a shared one where the terminal is too
-    narrow."""
-    wide = _wide(rows, columns, width)
-    if width is None:
-        return wide
-    needed = Console(width=10_000).measure(wide).maximum
-    if needed <= width:
-        return wide
-    narrow = table(*columns.head, shared, width=width)
-    for row in rows:
-        by_name = columns.named(row)
-        narrow.add_row(*columns.cells(row), pairs(by_name))
-    return narrow
-
-
-def _wide(rows: Sequence[Any], columns: Columns, width: Width) -> Table:
-    """A table with a column for each named value."""
-    named = [columns.named(row) for row in rows]
-    names = list(dict.fromkeys(chain.from_iterable(named)))
-    named_heads = [(name, NUMERIC) for name in names]
-    wide = table(*columns.head, *named_heads, width=width)
-    for row, by_name in zip(rows, named, strict=True):
-        named_cells = [cell(by_name.get(name)) for name in names]
-        wide.add_row(*columns.cells(row), *named_cells)
-    return wide
-
-
-def best_value(summary: StudySummary) -> str:
-    """The value of a study's best trial."""
-    if summary.best is None:
-        return NOTHING
-    return score(summary.best, driven=summary.driver is not None)
-
-
-def fact_table(named: Mapping[str, Any], width: Width, title: str | None = None) -> Table:
-    """Facts by their names."""
-    made = table(width=width, title=title)
-    made.box, made.show_header, made.padding = None, False, (0, 2, 0, 0)
-    made.add_column(style="dim" if width else None, no_wrap=True)
-    made.add_column(overflow="fold")
-    for name, value in named.items():
-        made.add_row(name, str(value))
-    return made
+            cells.append(expected(row))
+        cells += [number(row.resource), duration(row.gpu_seconds)]
+        rows.append((cells, row.params))
+    return with_named(heads, rows, width)

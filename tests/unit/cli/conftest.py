@@ -47,9 +47,7 @@ class Said:
 
 
 @pytest.fixture
-def run(
-    capsys: pytest.CaptureFixture[str], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Said]:
+def run(capsys, sqlite_url, monkeypatch):
     """Runs a command on the test's own database."""
     monkeypatch.setenv("HPSEARCH_STORAGE", sqlite_url)
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,8 +31,8 @@ def paused(sqlite_url: str, tmp_path: Path) -> Trial:
 
 
 def test_a_copy_is_checked_as_what_it_is_once_its_original_has_gone_on(
-    run: Callable[..., Any], sqlite_url: str, tmp_path: Path, paused: Trial
-) -> None:
+    run, sqlite_url, tmp_path, paused
+):
     copy = f"sqlite:///{tmp_path}/copy.db"
     again = f"sqlite:///{tmp_path}/again.db"
     said = run("db", "backup", f"{tmp_path}/copy.db")
@@ -57,9 +55,7 @@ def test_a_copy_is_checked_as_what_it_is_once_its_original_has_gone_on(
     assert run("db", "check", "--storage", again).code == 0, "a copy of a copy"
 
 
-def test_what_is_wrong_with_the_tables_of_a_copy_is_wrong(
-    run: Callable[..., Any], tmp_path: Path, paused: Trial
-) -> None:
+def test_what_is_wrong_with_the_tables_of_a_copy_is_wrong(run, tmp_path, paused):
     copy = f"sqlite:///{tmp_path}/copy.db"
     assert run("db", "backup", f"{tmp_path}/copy.db").code == 0
     with closing(Store.open(copy)) as store, store.writing() as connection:

@@ -9,7 +9,6 @@ import sqlite3
 import subprocess
 import sys
 from collections import namedtuple
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,8 @@ from hpsearch.store.store import Store
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import load, parse
-from hpsearch.views.forecast import footprint
-from hpsearch.views.forecast.plan import Capacity, fitting_workers
+from hpsearch.views import forecast
+from hpsearch.views.forecast import Capacity, fitting_workers
 from support.files.study_files import GOOD
 from support.patience import wait_until
 from support.running.command_runs import is_gone
@@ -77,9 +76,7 @@ def database(folder: Path) -> str:
     return f"sqlite:///{folder / 'studies.db'}"
 
 
-def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_good_study_is_rehearsed_and_its_plan_is_printed(study, tmp_path, capsys):
     check_study(study, database(tmp_path), None)
     out, err = capsys.readouterr()
     assert "no mistakes found" in err
@@ -100,8 +97,8 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(
 
 
 def test_what_the_data_make_one_notice_is_said_and_a_run_repeats_what_its_values_depend_on(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    study, tmp_path, capsys
+):
     text = STUDY.replace("validation: 0.2", "validation: train.csv").replace("16}\n", "5}\n")
     study.write_text(text)
     with (tmp_path / "train.csv").open("a") as file:
@@ -123,9 +120,7 @@ def test_what_the_data_make_one_notice_is_said_and_a_run_repeats_what_its_values
 
 
 @pytest.mark.thorough
-def test_the_peak_on_the_disk_is_told_as_measured(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_peak_on_the_disk_is_told_as_measured(study, tmp_path, capsys):
     study.write_text(f"{STUDY}resources: {{workers: 3, gpu: 0}}\n")
     check_study(study, database(tmp_path), None)
     (told,) = [
@@ -157,9 +152,7 @@ budget: {trials: 5, per_trial: {epochs: 3}}
 
 
 @pytest.mark.thorough
-def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(tmp_path, capsys):
     (tmp_path / "table.csv").write_text("x,y\n" + "".join(f"{i},{i % 7}.5\n" for i in range(40)))
     file, peaks = tmp_path / "prices.yaml", []
     for space in (
@@ -178,24 +171,24 @@ def test_the_peak_on_the_disk_is_that_of_the_largest_model_in_the_space(
 
 @pytest.mark.thorough
 def test_a_disk_that_cannot_hold_the_study_is_told_before_it_starts(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    study, tmp_path, capsys, monkeypatch
+):
     usage = namedtuple("usage", "total used free")
     check_study(study, database(tmp_path), None)
     assert "GB left" not in capsys.readouterr().err
-    monkeypatch.setattr(footprint.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
+    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda folder: usage(10, 9, 1))
     check_study(study, database(tmp_path), None)
     assert "study.yaml: checkpoints may take" in capsys.readouterr().err
 
 
 @pytest.mark.thorough
-def test_nothing_is_written(study: Path, tmp_path: Path) -> None:
+def test_nothing_is_written(study, tmp_path):
     before = sorted(tmp_path.iterdir())
     check_study(study, database(tmp_path), None)
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_mistakes_in_file_and_data_are_told_together(study: Path, tmp_path: Path) -> None:
+def test_mistakes_in_file_and_data_are_told_together(study, tmp_path):
     study.write_text(
         STUDY.replace("label: label", "label: lable").replace("batch_size:", "batch_sise:")
     )
@@ -205,7 +198,7 @@ def test_mistakes_in_file_and_data_are_told_together(study: Path, tmp_path: Path
     assert places == [["study.yaml:7", "task.label"], ["study.yaml:12", "space.batch_sise"]]
 
 
-def test_a_mistake_in_the_task_of_own_code_or_of_a_command_has_its_line(tmp_path: Path) -> None:
+def test_a_mistake_in_the_task_of_own_code_or_of_a_command_has_its_line(tmp_path):
     for task in ('{kind: command, run: "train {x"}', "{kind: 'code:train', reprot: 1}"):
         file = tmp_path / "own.yaml"
         file.write_text(OWN.replace('{kind: "CODE:train"}', task))
@@ -213,7 +206,7 @@ def test_a_mistake_in_the_task_of_own_code_or_of_a_command_has_its_line(tmp_path
             check_study(file, "sqlite:///" + str(tmp_path / "h.db"), None)
 
 
-def test_what_only_building_the_task_shows_has_its_line_too(study: Path, tmp_path: Path) -> None:
+def test_what_only_building_the_task_shows_has_its_line_too(study, tmp_path):
     study.write_text(
         STUDY.replace("settings: {max_length: 16}", "settings: {max_length: 16, monitor: acuracy}")
     )
@@ -224,9 +217,7 @@ def test_what_only_building_the_task_shows_has_its_line_too(study: Path, tmp_pat
 
 
 @pytest.mark.thorough
-def test_any_metric_of_the_loop_may_be_the_objective_which_has_the_direction(
-    study: Path, tmp_path: Path
-) -> None:
+def test_any_metric_of_the_loop_may_be_the_objective_which_has_the_direction(study, tmp_path):
     objective = "objective: {metric: grad_norm, direction: minimize}"
     study.write_text(STUDY.replace("objective: {metric: accuracy, direction: maximize}", objective))
     check_study(study, database(tmp_path), None)
@@ -246,15 +237,13 @@ def test_any_metric_of_the_loop_may_be_the_objective_which_has_the_direction(
         ("nonsense", UserError, "not given as a database URL"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_told(
-    study: Path, storage: str, error: type[Exception], told: str
-) -> None:
+def test_a_database_that_cannot_be_used_is_told(study, storage, error, told):
     with pytest.raises(error, match=told) as caught:
         check_study(study, storage, None)
     assert "secret" not in str(caught.value)
 
 
-def test_another_programs_database_is_refused_and_left_alone(study: Path, tmp_path: Path) -> None:
+def test_another_programs_database_is_refused_and_left_alone(study, tmp_path):
     file = tmp_path / "studies.db"
     with sqlite3.connect(file) as connection:
         connection.execute("CREATE TABLE theirs (x)")
@@ -266,9 +255,7 @@ def test_another_programs_database_is_refused_and_left_alone(study: Path, tmp_pa
 
 
 @pytest.mark.thorough
-def test_a_name_that_is_taken_is_mentioned(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_name_that_is_taken_is_mentioned(study, tmp_path, capsys):
     store = Store.open(database(tmp_path))
     store.create_study(StudyRecord(id=0, name="films", spec=STUDY))
     store.close()
@@ -277,16 +264,14 @@ def test_a_name_that_is_taken_is_mentioned(
 
 
 @pytest.mark.thorough
-def test_an_empty_database_is_good_and_stays_empty(
-    study: Path, new_postgresql_url: Callable[[], str]
-) -> None:
+def test_an_empty_database_is_good_and_stays_empty(study, new_postgresql_url):
     url = new_postgresql_url()
     check_study(study, url, None)
     with pytest.raises(StoreUnreachable, match="there is no study database"):
         Store.open(url, create=False)
 
 
-def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_is_told(study, tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: nothing answers
         with pytest.raises(Unreachable, match="no cluster answers at"):
@@ -296,9 +281,7 @@ def test_a_cluster_that_does_not_answer_is_told(study: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.thorough
-def test_a_cluster_that_answers_is_where_workers_run(
-    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_that_answers_is_where_workers_run(study, tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
         check_study(study, database(tmp_path), f"127.0.0.1:{server.getsockname()[1]}")
     assert "as many as fit, on the cluster" in capsys.readouterr().out
@@ -340,13 +323,11 @@ def own(folder: Path, name: str) -> Path:
     return file
 
 
-def test_own_training_code_runs_to_its_first_report(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_own_training_code_runs_to_its_first_report(tmp_path, capfd):
     check_study(own(tmp_path, "train"), database(tmp_path), None)
     out, err = capfd.readouterr()
     assert "5 trials of 100 steps = 500 steps" in out
-    assert "first report: at 1 steps, after" in err
+    assert "first report: at 1 step, after" in err
     assert "loss=1" in err
     assert "the study will take about" in err
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}
@@ -354,9 +335,7 @@ def test_own_training_code_runs_to_its_first_report(
 
 
 @pytest.mark.thorough
-def test_code_for_several_processes_is_tried_in_a_group_of_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_code_for_several_processes_is_tried_in_a_group_of_one(tmp_path, capfd):
     file = own(tmp_path, "ranked")
     file.write_text(f"{file.read_text()}\nresources: {{processes: 2, gpu: 0}}\n")
     check_study(file, database(tmp_path), None)
@@ -376,14 +355,12 @@ def test_code_for_several_processes_is_tried_in_a_group_of_one(
         ("trian", SpecError, r"study\.yaml:2: task\.kind: .*trian"),
     ],
 )
-def test_own_training_code_that_reports_nothing_of_use_fails(
-    tmp_path: Path, name: str, error: type[Exception], told: str
-) -> None:
+def test_own_training_code_that_reports_nothing_of_use_fails(tmp_path, name, error, told):
     with pytest.raises(error, match=told):
         check_study(own(tmp_path, name), database(tmp_path), None)
 
 
-def test_a_script_without_a_main_guard_is_named(tmp_path: Path) -> None:
+def test_a_script_without_a_main_guard_is_named(tmp_path):
     (tmp_path / "checked_script.py").write_text("import sys\nsys.exit('usage: ...')\n")
     file = tmp_path / "study.yaml"
     file.write_text(OWN.replace("CODE:train", "checked_script:train"))
@@ -392,9 +369,7 @@ def test_a_script_without_a_main_guard_is_named(tmp_path: Path) -> None:
     assert "__main__" in str(caught.value.hint)
 
 
-def test_an_import_that_hangs_fails_within_the_stated_time(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_that_hangs_fails_within_the_stated_time(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(first_trial, "LIMIT_S", 0.5)
     (tmp_path / "checked_hang.py").write_text("import time\ntime.sleep(1000)\n")
     file = tmp_path / "study.yaml"
@@ -407,7 +382,7 @@ def test_an_import_that_hangs_fails_within_the_stated_time(
     assert "5 trials of 100 steps" in out
 
 
-def test_an_interrupted_check_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+def test_an_interrupted_check_leaves_no_process_and_no_folder(tmp_path):
     code = "import os, time\nopen('process', 'w').write(str(os.getpid()) + '.')\ntime.sleep(1000)\n"
     (tmp_path / "checked_hang.py").write_text(code)
     (tmp_path / "study.yaml").write_text(OWN.replace("CODE:train", "checked_hang:train"))
@@ -438,9 +413,7 @@ budget: {trials: 5, per_trial: {epochs: 2}}
 """
 
 
-def test_the_lines_of_a_command_are_shown_where_none_matches(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_lines_of_a_command_are_shown_where_none_matches(tmp_path, capfd):
     (tmp_path / "train.sh").write_text("for n in 1 2; do echo Epoch $n/2: val_acc=0.$n; done")
     file = tmp_path / "study.yaml"
     file.write_text(PRINTS)
@@ -471,19 +444,17 @@ def test_the_lines_of_a_command_are_shown_where_none_matches(
         (0.1, 0, Capacity(1, 0), 10),
     ],
 )
-def test_as_many_workers_fit_as_cores_and_gpu_shares_allow(
-    cpu: float, gpu: float | str, machine: Capacity, workers: int
-) -> None:
+def test_as_many_workers_fit_as_cores_and_gpu_shares_allow(cpu, gpu, machine, workers):
     assert fitting_workers(Resources(cpu=cpu, gpu=gpu), machine) == workers
 
 
-def test_a_worker_of_several_processes_takes_as_many_times_the_room() -> None:
+def test_a_worker_of_several_processes_takes_as_many_times_the_room():
     four = Resources(processes=4, cpu=2, gpu=1)
     assert four.stated_gpus == 4.0
     assert fitting_workers(four, Capacity(cpus=17, gpus=11)) == 2
 
 
-def test_the_step_that_is_tried_is_the_share_of_one_process() -> None:
+def test_the_step_that_is_tried_is_the_share_of_one_process():
     processes = GOOD.replace("gpu: 0.5", "gpu: 1, processes: 3")
     assert first_step._heaviest(parse(GOOD, base=Path()))["batch_size"] == 64
     assert first_step._heaviest(parse(processes, base=Path()))["batch_size"] == 22

@@ -1,8 +1,11 @@
-"""The program as a whole: exit codes, errors, and a start that loads nothing heavy."""
+"""The program as a whole: exit codes, errors, what it imports, and signals."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -14,81 +17,30 @@ from typing import Any
 
 import pytest
 
+import hpsearch.cli.main  # noqa: F401 - adds the commands
+from hpsearch.cli.commands.app import CALLED, called_by
 from hpsearch.store.store import Store
 
 Run = Callable[..., Any]
 
-HEAVY = [
-    "torch",
-    "ray",
-    "optuna",
-    "pandas",
-    "sqlalchemy",
-    "transformers",
-    "scipy",
-    "numpy",
-    "yaml",
-    "pydantic",
-]
+
+COMMANDS = """\
+init; check; run; resume; stop; ls; status; best; trials; show; export; dashboard; rm; db upgrade; \
+db check"""
 
 
-def loaded_after(program: str, modules: list[str]) -> tuple[list[str], str]:
-    """Some modules that a program has imported in a process of its own, and what it wrote."""
-    ending = f"print(json.dumps([m for m in {modules} if m in sys.modules]))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import json, sys\n{program}\n{ending}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1]), done.stdout
-
-
-def test_help_loads_nothing_heavy() -> None:
-    program = "from hpsearch.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass"
-    loaded, written = loaded_after(program, HEAVY)
-    assert "Hyperparameter search" in written
-    assert loaded == []
-
-
-def test_listing_studies_loads_nothing_that_only_training_and_searching_need() -> None:
-    heavy = ["torch", "ray", "pandas", "transformers", "scipy"]
-    loaded, _ = loaded_after("import hpsearch.cli.results.listing", heavy)
-    assert loaded == []
-
-
-COMMANDS = [
-    *(
-        "init",
-        "check",
-        "run",
-        "resume",
-        "stop",
-        "ls",
-        "status",
-        "best",
-        "trials",
-        "show",
-        "export",
-        "dashboard",
-        "rm",
-    ),
-    *("db upgrade", "db check"),
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(run: Run, command: str) -> None:
+@pytest.mark.parametrize("command", COMMANDS.split("; "))
+def test_every_command_explains_itself(run, command):
     said = run(*command.split(), "--help")
     assert said.code == 0
     assert "Usage: hpsearch" in said.out
 
 
-def test_an_unknown_option_is_the_users_mistake(run: Run) -> None:
+def test_an_unknown_option_is_the_users_mistake(run):
     assert run("best", "--tops", "3").code == 2
 
 
-def test_a_missing_database_cannot_be_reached_and_is_not_made(run: Run, sqlite_url: str) -> None:
+def test_a_missing_database_cannot_be_reached_and_is_not_made(run, sqlite_url):
     said = run("ls")
     assert said.code == 3
     assert said.out == ""
@@ -96,27 +48,25 @@ def test_a_missing_database_cannot_be_reached_and_is_not_made(run: Run, sqlite_u
     assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
 
 
-def test_an_unknown_study_is_the_users_mistake(run: Run, flowers: str) -> None:
+def test_an_unknown_study_is_the_users_mistake(run, flowers):
     said = run("best", "flower")
     assert said.code == 2
     assert "did you mean flowers?" in said.err
 
 
-def test_a_filter_that_does_not_parse_shows_the_place(run: Run, flowers: str) -> None:
+def test_a_filter_that_does_not_parse_shows_the_place(run, flowers):
     said = run("trials", flowers, "--where", "lr <")
     assert said.code == 2
     assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
 
 
-def test_a_bug_keeps_its_traceback(run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_keeps_its_traceback(run, flowers, monkeypatch):
     monkeypatch.setattr("hpsearch.cli.results.best.study_result", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("best", flowers)
 
 
-def test_an_interruption_ends_with_130(
-    run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_ends_with_130(run, flowers, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -124,19 +74,19 @@ def test_an_interruption_ends_with_130(
     assert run("best", flowers).code == 130
 
 
-def test_the_number_of_workers_is_checked_before_anything_starts(run: Run) -> None:
+def test_the_number_of_workers_is_checked_before_anything_starts(run):
     said = run("run", "study.yaml", "--workers", "many")
     assert said.code == 2
     assert "--workers many" in said.err
 
 
-def test_stop_says_when_nobody_drives_the_study(run: Run, flowers: str) -> None:
+def test_stop_says_when_nobody_drives_the_study(run, flowers):
     said = run("stop", flowers)
     assert said.code == 0
     assert "nothing to stop" in said.err
 
 
-def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_url: str) -> None:
+def test_stop_asks_the_driver_and_says_who_it_is(run, flowers, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         lease = store.acquire(store.find_study(flowers).id, "ada@host:123#b-00t/1/2", 3600.0)
         said = run("stop", flowers)
@@ -144,29 +94,7 @@ def test_stop_asks_the_driver_and_says_who_it_is(run: Run, flowers: str, sqlite_
         assert store.renew(lease, 3600.0, 0.0).stop_requested, "the driver learns of it"
 
 
-def test_rm_asks_for_yes(run: Run, flowers: str) -> None:
-    said = run("rm", flowers)
-    assert said.code == 2
-    assert f"hpsearch rm {flowers} --yes" in said.err
-    assert run("status", flowers).code == 0
-
-
-def test_rm_removes_a_study(run: Run, flowers: str) -> None:
-    assert run("rm", flowers, "--yes").code == 0
-    assert run("status", flowers).code == 2
-    assert json.loads(run("ls", "--format", "json").out) == []
-
-
-def test_rm_leaves_a_study_that_is_driven(run: Run, flowers: str, sqlite_url: str) -> None:
-    with closing(Store.open(sqlite_url)) as store:
-        store.acquire(store.find_study(flowers).id, "host:123", 3600.0)
-    said = run("rm", flowers, "--yes")
-    assert said.code == 4
-    assert "host:123" in said.err
-    assert run("status", flowers).code == 0
-
-
-def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str) -> None:
+def test_db_check_lists_what_must_not_be(run, flowers, sqlite_url):
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("UPDATE trials SET gpu_seconds = 31 WHERE number = 2")
     said = run("db", "check", flowers)
@@ -180,22 +108,135 @@ def test_db_check_lists_what_must_not_be(run: Run, flowers: str, sqlite_url: str
     )
 
 
-def test_the_program_says_its_version(run: Run) -> None:
+def test_the_program_says_its_version(run):
     said = run("--version")
     assert said.code == 0
     assert said.out == f"hpsearch {version('hpsearch')}\n"
 
 
-def test_db_upgrade_makes_the_tables_of_an_empty_database(run: Run) -> None:
+def test_db_upgrade_makes_the_tables_of_an_empty_database(run):
     assert run("db", "upgrade").code == 0
     assert json.loads(run("ls", "--format", "json").out) == []
     assert "already" in run("db", "upgrade").err
 
 
-def test_a_dashboard_that_is_not_installed_says_how_to_get_it(
-    run: Run, flowers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dashboard_that_is_not_installed_says_how_to_get_it(run, flowers, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     said = run("dashboard")
     assert said.code == 2
     assert "pip install '.[dashboard]'" in said.err
+
+
+SLOW = {
+    *("alembic", "botorch", "numpy", "optuna", "pandas", "plotly", "psycopg", "pyarrow"),
+    *("ray", "scipy", "sklearn", "starlette", "torch", "transformers"),
+}
+"""Packages that take longer to import than a table takes to read and print."""
+
+PRINTS_ITS_MODULES = """
+import sys
+from hpsearch.cli.main import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported_by(url: str, *arguments: str) -> set[str]:
+    """The packages that a command has imported when it ends."""
+    said = subprocess.run(
+        [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments, "--storage", url]
+        if url
+        else [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout
+    return {name.partition(".")[0] for name in said.stderr.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_the_program_says_of_itself_needs_no_database(option):
+    assert not imported_by("", option) & (SLOW | {"sqlalchemy"})
+
+
+@pytest.mark.cases(5)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ls",),
+        ("status", "flowers"),
+        ("best", "flowers", "--top", "3"),  # its best trial was repeated
+        ("show", "flowers", "2"),
+        ("trials", "flowers", "--where", "lr < 0.05", "--sort", "value desc"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_table_needs_no_slow_package(command, flowers, sqlite_url):
+    assert not imported_by(sqlite_url, *command) & SLOW
+
+
+PROGRAM = """
+import os, signal, sys, time
+from hpsearch.cli.entry import main
+
+{before}
+sys.argv = ["hpsearch", "--version"]
+main()
+"""
+
+IMPORTING = """
+class Late:
+    def find_spec(self, name, path=None, target=None):
+        if name == "hpsearch.cli.main":
+            os.kill(os.getpid(), {number})
+            time.sleep(1000)
+
+sys.meta_path.insert(0, Late())
+"""
+"""The signal arrives while the program is imported."""
+
+RUNNING = """
+import hpsearch.cli.main as program
+
+def waits(arguments):
+    os.kill(os.getpid(), {number})
+    time.sleep(1000)
+
+program._run = waits
+"""
+"""The signal arrives while a command runs."""
+
+ENDING = """
+import atexit
+
+def last():
+    os.kill(os.getpid(), {number})
+    time.sleep(1000)
+
+atexit.register(last)
+"""
+"""The signal arrives while the interpreter ends."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", [IMPORTING, RUNNING, ENDING])
+def test_a_signal_ends_the_program_with_its_code(moment, number):
+    program = PROGRAM.format(before=moment.format(number=int(number)))
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_commands_call_takes_their_parameters():
+    for declared in CALLED:
+        wanted = set(inspect.signature(declared).parameters)
+        taken = inspect.signature(called_by(declared)).parameters
+        optional = {name for name, each in taken.items() if each.default is not each.empty}
+        assert wanted <= set(taken), declared
+        assert set(taken) - wanted <= optional, declared

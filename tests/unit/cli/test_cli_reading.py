@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -32,7 +31,7 @@ BEST_KEYS = [
 ]
 
 
-def test_best_as_json_is_a_list_of_exactly_the_documented_keys(run: Run, flowers: str) -> None:
+def test_best_as_json_is_a_list_of_exactly_the_documented_keys(run, flowers):
     said = run("best", flowers, "--top", "2", "--format", "json")
     first, second = json.loads(said.out)
     assert list(first) == BEST_KEYS
@@ -57,7 +56,7 @@ def test_best_as_json_is_a_list_of_exactly_the_documented_keys(run: Run, flowers
     assert said.err == ""
 
 
-def test_best_as_yaml_is_what_trains_the_configuration_again(run: Run, flowers: str) -> None:
+def test_best_as_yaml_is_what_trains_the_configuration_again(run, flowers):
     assert yaml.safe_load(run("best", flowers, "--format", "yaml").out) == {
         "task": {
             "kind": "text_classification",
@@ -74,7 +73,7 @@ def test_best_as_yaml_is_what_trains_the_configuration_again(run: Run, flowers: 
     }
 
 
-def test_best_as_yaml_is_measured_as_the_trials_of_its_study_were(run: Run, save: Save) -> None:
+def test_best_as_yaml_is_measured_as_the_trials_of_its_study_were(run, save):
     spec = """
 study: translations
 task: {kind: sequence_to_sequence, train: pairs.csv, validation: 0.2, model: tiny}
@@ -89,28 +88,26 @@ budget: {trials: 5, per_trial: {epochs: 3}}
     assert written["settings"] == {"scored_target_length": 64, "max_target_length": 16}
 
 
-def test_several_best_as_yaml_are_a_stream_of_documents(run: Run, flowers: str) -> None:
+def test_several_best_as_yaml_are_a_stream_of_documents(run, flowers):
     documents = list(yaml.safe_load_all(run("best", flowers, "--top", "2", "--format", "yaml").out))
     assert [d["settings"]["lr"] for d in documents] == [0.01, 0.1]
 
 
-def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(
-    run: Run, save: Save, flowers: str
-) -> None:
+def test_best_of_a_study_without_a_study_file_has_no_settings_to_print(run, save, flowers):
     save("asked", [Trial(0, State.COMPLETE, {"x": 1}, value=1.0)], spec="")
     said = run("best", "asked", "--format", "yaml")
     assert said.code == 2
     assert "--format json" in said.err
 
 
-def test_before_any_trial_has_a_value_there_is_no_best(run: Run, save: Save) -> None:
+def test_before_any_trial_has_a_value_there_is_no_best(run, save):
     save("young", [Trial(0, State.RUNNING, {"lr": 0.1})])
     assert json.loads(run("best", "young", "--format", "json").out) == []
     assert run("best", "young").err == "no trial of young has a value yet\n"
     assert run("best", "young", "--format", "yaml").code == 2
 
 
-def test_best_as_a_table_names_the_parameters_and_the_interval(run: Run, flowers: str) -> None:
+def test_best_as_a_table_names_the_parameters_and_the_interval(run, flowers):
     opening, head, first, *_ = run("best", flowers, "--top", "2").out.splitlines()
     assert opening == "accuracy 0.87, from 4 trials; mean of 2 trainings"
     assert head.split()[-2:] == ["lr", "opt"]
@@ -143,7 +140,7 @@ def _expected(
     return trial
 
 
-def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run: Run, lucky: str) -> None:
+def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run, lucky):
     opening, head, *rows = run("best", lucky, "--top", "3").out.splitlines()
     assert opening == "accuracy 0.85 if trained to the end, from 3 trials"
     assert head.split() == [
@@ -158,7 +155,7 @@ def test_best_is_what_is_expected_to_be_and_tells_what_was_seen(run: Run, lucky:
     assert all(len(line) <= 100 for line in (head, *rows))
 
 
-def test_best_for_programs_has_what_was_seen_and_what_is_expected(run: Run, lucky: str) -> None:
+def test_best_for_programs_has_what_was_seen_and_what_is_expected(run, lucky):
     (first,) = json.loads(run("best", lucky, "--format", "json").out)
     told = [first[key] for key in ("number", "value", "seen_at", "expected", "expected_deviation")]
     assert told == [1, 0.81, 1.0, 0.85, pytest.approx(0.02)]
@@ -169,12 +166,12 @@ def test_best_for_programs_has_what_was_seen_and_what_is_expected(run: Run, luck
     assert written["settings"]["lr"] == 0.2
 
 
-def test_where_nothing_is_expected_nothing_is_told_of_it(run: Run, flowers: str) -> None:
+def test_where_nothing_is_expected_nothing_is_told_of_it(run, flowers):
     for command in (["best"], ["trials"], ["status"], ["ls"], ["show", "2"]):
         assert "expected" not in run(*command).out
 
 
-def test_what_is_expected_is_told_wherever_the_best_is(run: Run, lucky: str) -> None:
+def test_what_is_expected_is_told_wherever_the_best_is(run, lucky):
     assert "0.85 ± 0.033 if trained again (paused)" in run("ls").out
     status = run("status", lucky).out
     told = "0.85 ± 0.033 if trained again (paused), trial 1: lr=0.2 (its best value so far: 0.81)"
@@ -193,15 +190,13 @@ def test_what_is_expected_is_told_wherever_the_best_is(run: Run, lucky: str) -> 
     assert [line.split()[0] for line in found.splitlines()[1:]] == ["0", "1"]
 
 
-def test_without_a_name_the_only_study_is_meant_and_told_on_stderr(run: Run, flowers: str) -> None:
+def test_without_a_name_the_only_study_is_meant_and_told_on_stderr(run, flowers):
     said = run("best", "--format", "json")
     assert json.loads(said.out)[0]["study"] == flowers
     assert said.err == "study flowers\n"
 
 
-def test_without_a_name_one_of_several_studies_must_be_named(
-    run: Run, flowers: str, save: Save
-) -> None:
+def test_without_a_name_one_of_several_studies_must_be_named(run, flowers, save):
     save("trees", [])
     said = run("status")
     assert said.code == 2
@@ -209,16 +204,14 @@ def test_without_a_name_one_of_several_studies_must_be_named(
     assert "hpsearch ls" in said.err
 
 
-def test_a_hint_names_the_database_that_was_named(
-    run: Run, flowers: str, save: Save, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hint_names_the_database_that_was_named(run, flowers, save, sqlite_url, monkeypatch):
     save("trees", [])
     monkeypatch.delenv("HPSEARCH_STORAGE", raising=False)
     said = run("status", "--storage", sqlite_url)
     assert f"hpsearch ls --storage {sqlite_url}\n" in said.err
 
 
-def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:
+def test_trials_are_chosen_and_ordered(run, flowers):
     said = run(
         "trials",
         flowers,
@@ -232,12 +225,12 @@ def test_trials_are_chosen_and_ordered(run: Run, flowers: str) -> None:
     assert [row["number"] for row in json.loads(said.out)] == [2, 0]
 
 
-def test_numbers_that_json_does_not_know_are_null(run: Run, flowers: str) -> None:
+def test_numbers_that_json_does_not_know_are_null(run, flowers):
     rows = json.loads(run("trials", flowers, "--where", "number = 1", "--format", "json").out)
     assert rows[0]["metrics"] == {"accuracy": None, "loss": 0.5}
 
 
-def test_show_tells_a_trials_story(run: Run, flowers: str) -> None:
+def test_show_tells_a_trials_story(run, flowers):
     text = run("show", flowers, "1").out
     for told in ("diverged: loss is nan", "worker-0", "opt", "lion", "budget used"):
         assert told in text
@@ -247,23 +240,23 @@ def test_show_tells_a_trials_story(run: Run, flowers: str) -> None:
     assert yaml.safe_load(run("show", flowers, "1", "--format", "yaml").out) == tree
 
 
-def test_the_line_above_a_table_is_whole_where_the_table_is_narrower(run: Run, save: Save) -> None:
+def test_the_line_above_a_table_is_whole_where_the_table_is_narrower(run, save):
     save("narrow", [Trial(0, State.COMPLETE, {"x": 1}, value=1.0)])
     assert "\nparameters\nx  1\n" in run("show", "narrow", "0").out
 
 
-def test_show_finds_the_only_study_from_a_number_alone(run: Run, flowers: str) -> None:
+def test_show_finds_the_only_study_from_a_number_alone(run, flowers):
     assert json.loads(run("show", "2", "--format", "json").out)["number"] == 2
 
 
 @pytest.mark.parametrize("words", [["flowers"], ["flowers", "two"], ["a", "b", "3"]])
-def test_show_takes_a_study_and_a_number(run: Run, flowers: str, words: list[str]) -> None:
+def test_show_takes_a_study_and_a_number(run, flowers, words):
     said = run("show", *words)
     assert said.code == 2
     assert "hpsearch show NAME 7" in said.err
 
 
-def test_status_tells_what_is_used_and_what_failed(run: Run, flowers: str) -> None:
+def test_status_tells_what_is_used_and_what_failed(run, flowers):
     text = run("status", flowers).out
     for told in (
         "1 pruned",
@@ -279,7 +272,7 @@ def test_status_tells_what_is_used_and_what_failed(run: Run, flowers: str) -> No
     assert found["best"]["number"] == 2
 
 
-def test_status_adds_up_what_checkpoints_take_beside_their_limit(run: Run, save: Save) -> None:
+def test_status_adds_up_what_checkpoints_take_beside_their_limit(run, save):
     trials = [
         Trial(n, State.COMPLETE, {"lr": 0.1}, value=0.5, checkpoint_bytes=n * 10**9) for n in (0, 1)
     ]
@@ -290,7 +283,7 @@ def test_status_adds_up_what_checkpoints_take_beside_their_limit(run: Run, save:
     assert (found["checkpoint_bytes"], found["checkpoint_limit_bytes"]) == (10**9, 2.5e9)
 
 
-def test_the_best_of_a_trial_that_waits_is_where_its_best_weights_are(run: Run, save: Save) -> None:
+def test_the_best_of_a_trial_that_waits_is_where_its_best_weights_are(run, save):
     save(
         "waiting",
         [
@@ -308,7 +301,7 @@ def test_the_best_of_a_trial_that_waits_is_where_its_best_weights_are(run: Run, 
     assert found["checkpoint"] == "/best"
 
 
-def test_ls_lists_every_study(run: Run, flowers: str, save: Save) -> None:
+def test_ls_lists_every_study(run, flowers, save):
     save("trees", [])
     assert {row["study"] for row in json.loads(run("ls", "--format", "json").out)} == {
         "flowers",
@@ -317,7 +310,7 @@ def test_ls_lists_every_study(run: Run, flowers: str, save: Save) -> None:
     assert "trees" in run("ls").out
 
 
-def test_tables_that_are_piped_are_plain_lines(run: Run, flowers: str) -> None:
+def test_tables_that_are_piped_are_plain_lines(run, flowers):
     for command in (["ls"], ["status"], ["best"], ["trials"], ["show", "0"]):
         text = run(*command).out
         assert "\x1b" not in text
@@ -326,9 +319,7 @@ def test_tables_that_are_piped_are_plain_lines(run: Run, flowers: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_an_export_has_a_column_for_each_name(
-    run: Run, flowers: str, tmp_path: Path, ending: str
-) -> None:
+def test_an_export_has_a_column_for_each_name(run, flowers, tmp_path, ending):
     to = tmp_path / f"trials.{ending}"
     said = run("export", flowers, "--to", str(to))
     frame = pd.read_csv(to) if ending == "csv" else pd.read_parquet(to)
@@ -339,9 +330,7 @@ def test_an_export_has_a_column_for_each_name(
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_a_parameter_of_several_types_is_exported_as_text(
-    run: Run, save: Save, tmp_path: Path
-) -> None:
+def test_a_parameter_of_several_types_is_exported_as_text(run, save, tmp_path):
     values = [1, "auto", True, None, 2.5]
     save("mixed", [Trial(n, State.QUEUED, {"x": x, "y": n}) for n, x in enumerate(values)])
     assert run("export", "--to", str(tmp_path / "t.parquet")).code == 0
@@ -351,14 +340,12 @@ def test_a_parameter_of_several_types_is_exported_as_text(
 
 
 @pytest.mark.parametrize("what", ["reports", "attempts"])
-def test_reports_and_attempts_are_exported_too(
-    run: Run, flowers: str, tmp_path: Path, what: str
-) -> None:
+def test_reports_and_attempts_are_exported_too(run, flowers, tmp_path, what):
     run("export", flowers, "--to", str(tmp_path / "parts.csv"), "--what", what)
     assert list(pd.read_csv(tmp_path / "parts.csv")["trial"]) == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_export_replaces_a_file_only_when_forced(run: Run, flowers: str, tmp_path: Path) -> None:
+def test_an_export_replaces_a_file_only_when_forced(run, flowers, tmp_path):
     to = tmp_path / "mine.csv"
     to.write_text("precious")
     said = run("export", flowers, "--to", str(to))
@@ -370,16 +357,12 @@ def test_an_export_replaces_a_file_only_when_forced(run: Run, flowers: str, tmp_
 
 
 @pytest.mark.parametrize("to", ["trials.xlsx", "missing/trials.csv"])
-def test_an_export_that_cannot_be_written_is_the_users_mistake(
-    run: Run, flowers: str, tmp_path: Path, to: str
-) -> None:
+def test_an_export_that_cannot_be_written_is_the_users_mistake(run, flowers, tmp_path, to):
     assert run("export", flowers, "--to", str(tmp_path / to)).code == 2
 
 
 @pytest.mark.parametrize("driven", [True, False], ids=["a driver owns it", "its driver died"])
-def test_the_best_trial_is_running_only_while_a_driver_runs_it(
-    run: Run, save: Save, sqlite_url: str, driven: bool
-) -> None:
+def test_the_best_trial_is_running_only_while_a_driver_runs_it(run, save, sqlite_url, driven):
     save("open", [Trial(0, State.RUNNING, {"lr": 0.1}, value=0.5123, resource=1.0)])
     with closing(Store.open(sqlite_url)) as store:
         record = store.find_study("open")

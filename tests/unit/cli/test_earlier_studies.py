@@ -72,9 +72,7 @@ def kept(folder: Path, name: str) -> StudyRecord:
 
 
 @pytest.mark.parametrize("named", ["auto", "[before]"])
-def test_a_study_begins_where_an_earlier_one_was_good(
-    folder: Path, capsys: pytest.CaptureFixture[str], named: str
-) -> None:
+def test_a_study_begins_where_an_earlier_one_was_good(folder, capsys, named):
     run_study(write(folder, "before"), options(folder))
     run_study(write(folder, "new", f"{{warm_start: {named}}}"), options(folder))
     assert "warm_start: evidence of before (30 trials)" in capsys.readouterr().err
@@ -89,7 +87,7 @@ def test_a_study_begins_where_an_earlier_one_was_good(
 
 
 @pytest.mark.thorough
-def test_what_it_was_told_stays_when_it_is_continued(folder: Path) -> None:
+def test_what_it_was_told_stays_when_it_is_continued(folder):
     run_study(write(folder, "before"), options(folder))
     run_study(write(folder, "new", "{warm_start: [before]}"), options(folder))
     told = kept(folder, "new").warm_start
@@ -103,7 +101,7 @@ def test_what_it_was_told_stays_when_it_is_continued(folder: Path) -> None:
             assert not violations(connection)
 
 
-def test_a_name_that_is_not_there_leaves_no_study_behind(folder: Path) -> None:
+def test_a_name_that_is_not_there_leaves_no_study_behind(folder):
     run_study(write(folder, "before"), options(folder))
     file = write(folder, "new", "{warm_start: [befor]}")
     for command in (
@@ -116,20 +114,20 @@ def test_a_name_that_is_not_there_leaves_no_study_behind(folder: Path) -> None:
         assert store.study_names() == ["before"]
 
 
-def test_check_refuses_a_name_where_there_is_no_database_yet(folder: Path) -> None:
+def test_check_refuses_a_name_where_there_is_no_database_yet(folder):
     file = write(folder, "new", "{warm_start: [before]}")
     with pytest.raises(StudyNotFound, match="there is no study before"):
         check_study(file, options(folder).storage, None)
     assert not (folder / "studies.db").exists()
 
 
-def test_auto_says_that_nothing_fits(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_auto_says_that_nothing_fits(folder, capsys):
     run_study(write(folder, "new", "{warm_start: auto}"), options(folder))
     assert "no earlier study fits" in capsys.readouterr().err
     assert kept(folder, "new").warm_start == []
 
 
-def test_what_a_study_was_told_is_checked_like_all_it_has_recorded(folder: Path) -> None:
+def test_what_a_study_was_told_is_checked_like_all_it_has_recorded(folder):
     run_study(write(folder, "before"), options(folder))
     with closing(sqlite3.connect(folder / "studies.db")) as connection, connection:
         connection.execute("""UPDATE studies SET warm_start = '[{"name": 3}]'""")

@@ -78,8 +78,8 @@ def evil_trials() -> list[Trial]:
     "width", ["", "60", "300"], ids=["piped", "narrow terminal", "wide terminal"]
 )
 def test_control_characters_are_printed_as_escapes_wherever_they_stand(
-    run: Run, save: Save, monkeypatch: pytest.MonkeyPatch, width: str
-) -> None:
+    run, save, monkeypatch, width
+):
     save(NAME, evil_trials())
     if width:
         monkeypatch.setenv("TTY_COMPATIBLE", "1")
@@ -93,26 +93,26 @@ def test_control_characters_are_printed_as_escapes_wherever_they_stand(
         assert is_cut or any(name in said.out for name in names), command
 
 
-def test_json_with_escapes_says_what_there_is(run: Run, save: Save) -> None:
+def test_json_with_escapes_says_what_there_is(run, save):
     save("s", evil_trials())
     assert json.loads(run("trials", "--format", "json").out)[0]["params"] == {EVIL: EVIL}
 
 
-def test_a_name_in_a_message_steers_nothing(run: Run, flowers: str) -> None:
+def test_a_name_in_a_message_steers_nothing(run, flowers):
     said = run("status", EVIL)
     assert said.code == 2
     assert SHOWN in said.err
 
 
-def test_lines_beside_tables_and_logs_steer_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    show(table(EVIL, width=None), EVIL)
+def test_lines_beside_tables_and_logs_steer_nothing(capsys):
+    show(table([EVIL], [], None), EVIL)
     note(Formatter("%(message)s").format(logging.LogRecord("hpsearch", 30, "", 0, EVIL, (), None)))
     said = capsys.readouterr()
     assert said.out.splitlines() == [SHOWN, SHOWN]
     assert said.err == SHOWN + "\n"
 
 
-def test_the_live_view_steers_nothing() -> None:
+def test_the_live_view_steers_nothing():
     simulation = Simulation(spec_with(), curves=Bowl(diverges=0.5))
     view = LiveView(str)
     view._console = Console(file=(said := io.StringIO()), width=300)

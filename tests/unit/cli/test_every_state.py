@@ -12,7 +12,6 @@ import itertools
 import json
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +30,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Outcome, Request, StudyState, Trial
 from hpsearch.store.reading.standing import Standing
 from hpsearch.store.store import Store
-from hpsearch.views.live import Look
+from hpsearch.views.live import StudyPanel
 from hpsearch.views.pages.site import site_of
 from support.studies.reported import BEGAN, PARAMS, SPACE, a_trial, save, spec_of
 from trials.contract import Finding, Severity
@@ -122,9 +121,7 @@ def said(run: Callable[..., Any]) -> Callable[..., str]:
     return say
 
 
-def test_the_terminal_and_files_show_how_each_study_stands(
-    said: Callable[..., str], tmp_path: Path
-) -> None:
+def test_the_terminal_and_files_show_how_each_study_stands(said, tmp_path):
     for kind in ("table", "json", "yaml", "csv"):
         assert_named(said("ls", "--format", kind), Standing)
     for standing, name in NAMES.items():
@@ -136,7 +133,7 @@ def test_the_terminal_and_files_show_how_each_study_stands(
             said("report", name, "--out", str(tmp_path / f"{name}.{kind}"))
 
 
-def test_the_terminal_and_files_show_every_trial(said: Callable[..., str], tmp_path: Path) -> None:
+def test_the_terminal_and_files_show_every_trial(said, tmp_path):
     first, *_, last = every = [str(n) for n in NUMBERS]
     for kind in ("table", "json", "yaml", "csv"):
         assert_named(said("trials", NAME, "--format", kind), State, ErrorKind)
@@ -151,7 +148,7 @@ def test_the_terminal_and_files_show_every_trial(said: Callable[..., str], tmp_p
         said("export", NAME, "--what", what, "--to", str(tmp_path / f"{what}.csv"))
 
 
-def test_the_dashboard_shows_it(sqlite_url: str) -> None:
+def test_the_dashboard_shows_it(sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         reading = TestClient(site_of(store, allow_changes=True))
 
@@ -173,7 +170,7 @@ def test_the_dashboard_shows_it(sqlite_url: str) -> None:
             page(f"{one}/trials/{number}")
 
 
-def test_agents_are_told_it(sqlite_url: str) -> None:
+def test_agents_are_told_it(sqlite_url):
     pytest.importorskip("mcp", reason="needs the extra mcp")
     from hpsearch.views.agents import Reader
 
@@ -189,7 +186,7 @@ def test_agents_are_told_it(sqlite_url: str) -> None:
 
 
 @pytest.mark.thorough
-def test_notebooks_are_told_it(sqlite_url: str) -> None:
+def test_notebooks_are_told_it(sqlite_url):
     for name in NAMES.values():
         with hpsearch.open(sqlite_url, name) as notebook:
             assert name in notebook._repr_html_()
@@ -199,12 +196,12 @@ def test_notebooks_are_told_it(sqlite_url: str) -> None:
         assert_named(notebook.trials().to_csv(), State, Role, ErrorKind)
 
 
-def test_the_panel_of_a_running_study_shows_it(sqlite_url: str) -> None:
+def test_the_panel_of_a_running_study_shows_it(sqlite_url):
     for standing, name in NAMES.items():
         console = Console(width=200, height=100, record=True, file=io.StringIO())
         with closing(Store.open(sqlite_url)) as store:
-            assert Look(store, "not yet made")() == "starting ..."
-            console.print(Look(store, name)())
+            assert StudyPanel(store, "not yet made")() == "starting ..."
+            console.print(StudyPanel(store, name)())
         told = console.export_text()
         assert standing in told
         assert_named(told, State)

@@ -37,14 +37,14 @@ def write(
 
 
 @pytest.mark.parametrize("kind", STARTERS)
-def test_the_starter_passes_the_parser(tmp_path: Path, kind: str) -> None:
+def test_the_starter_passes_the_parser(tmp_path, kind):
     write(tmp_path / "mine.yaml", kind)
     spec = load(tmp_path / "mine.yaml")
     assert spec.study == "my-study"
     assert spec.space["learning_rate"].type == "float"
 
 
-def test_every_kind_of_task_has_a_starter() -> None:
+def test_every_kind_of_task_has_a_starter():
     assert set(STARTERS) == {*BUILT_IN, "function", "command"}
 
 
@@ -75,7 +75,7 @@ def data_of(kind: str, folder: Path) -> Path:
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("named", [False, True], ids=["the usual name", "--train"])
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_starter_passes_the_check_on_its_data(tmp_path: Path, kind: str, named: bool) -> None:
+def test_a_starter_passes_the_check_on_its_data(tmp_path, kind, named):
     data = data_of(kind, tmp_path)
     model = "scratch" if kind in TEXTS else None  # so few texts would get one of the hub
     write(tmp_path / "mine.yaml", kind, data if named else None, model=model)
@@ -85,7 +85,7 @@ def test_a_starter_passes_the_check_on_its_data(tmp_path: Path, kind: str, named
     assert not ended.value.code
 
 
-def test_the_starters_comments_are_right_too(tmp_path: Path) -> None:
+def test_the_starters_comments_are_right_too(tmp_path):
     write(tmp_path / "mine.yaml")
     text = (tmp_path / "mine.yaml").read_text()
     for commented in ("# test:", "# gpu_hours:", "# wall_clock:"):
@@ -99,9 +99,7 @@ def test_the_starters_comments_are_right_too(tmp_path: Path) -> None:
     assert spec.space["momentum"].when == {"optimizer": ("sgd",)}
 
 
-def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(tmp_path, capsys):
     write(tmp_path)
     assert f"hpsearch check {tmp_path / 'study.yaml'}" in capsys.readouterr().err
     (tmp_path / "study.yaml").write_text("precious")
@@ -124,9 +122,7 @@ def test_a_folder_gets_a_study_yaml_and_a_file_is_never_replaced_unasked(
         ("id,{text},1e-4", "{text}", "1e-4"),
     ],
 )
-def test_columns_are_guessed_from_a_csv_file(
-    tmp_path: Path, header: str, text: str, label: str
-) -> None:
+def test_columns_are_guessed_from_a_csv_file(tmp_path, header, text, label):
     names = header.split(",")
     rows = [
         [str(i), f"some words of number {i}", "yes" if i % 2 else "no"][-len(names) :]
@@ -141,7 +137,7 @@ def test_columns_are_guessed_from_a_csv_file(
     assert spec.task["train"] == os.path.join("data", "train.csv")  # noqa: PTH118 - as the file writes it
 
 
-def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
+def test_columns_that_are_given_are_not_guessed(tmp_path):
     (tmp_path / "train.csv").write_text(
         "text,title,label,topic\n" + "a b,c d,e,f\ng h,i j,k,l\n" * 9
     )
@@ -152,7 +148,7 @@ def test_columns_that_are_given_are_not_guessed(tmp_path: Path) -> None:
     assert load(tmp_path / "other.yaml").task["text"] == "text"
 
 
-def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path: Path) -> None:
+def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path):
     texts = ["--text", "question", "--text", "an answer"]
     labels = ["--label", "toxic", "--label", "a: b"]
     with pytest.raises(SystemExit) as ended:
@@ -164,7 +160,7 @@ def test_pairs_and_several_labels_are_named_one_after_the_other(tmp_path: Path) 
     assert spec.objective.metric == "micro_f1"
 
 
-def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path: Path) -> None:
+def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path):
     table = tmp_path / "train.csv"
     table.write_text("width,height,sort\n" + "1,2.5,a\n3,4,b\n" * 20 + "5,6,rare\n" * 2)
     write(tmp_path / "table.yaml", None, table, label="sort")
@@ -196,9 +192,7 @@ def test_the_data_decides_kind_metric_lengths_and_validation(tmp_path: Path) -> 
         ("number,sort", ["{n},daisy", "{n},tulip"], "sort"),
     ],
 )
-def test_the_column_to_learn_is_found_where_one_alone_may_be_meant(
-    tmp_path: Path, header: str, rows: list[str], target: str
-) -> None:
+def test_the_column_to_learn_is_found_where_one_alone_may_be_meant(tmp_path, header, rows, target):
     lines = [rows[n % 2].format(n=n) for n in range(40)]
     (tmp_path / "flowers.csv").write_text("\n".join([header, *lines]))
     write(tmp_path / "study.yaml", None, train=tmp_path / "flowers.csv")
@@ -218,7 +212,7 @@ NUMBERED = "Passenger Id,fare,survived\n" + "".join(
 )
 
 
-def test_of_several_columns_it_is_asked_by_name_which_is_to_be_learnt(tmp_path: Path) -> None:
+def test_of_several_columns_it_is_asked_by_name_which_is_to_be_learnt(tmp_path):
     (tmp_path / "penguins_raw.csv").write_text(PENGUINS)
     with pytest.raises(UserError, match="which column is to be learnt") as refused:
         write(tmp_path / "study.yaml", None, tmp_path / "penguins_raw.csv")
@@ -227,14 +221,14 @@ def test_of_several_columns_it_is_asked_by_name_which_is_to_be_learnt(tmp_path: 
         assert never not in (refused.value.hint or "")
 
 
-def test_a_table_with_remarks_is_no_task_on_texts(tmp_path: Path) -> None:
+def test_a_table_with_remarks_is_no_task_on_texts(tmp_path):
     (tmp_path / "penguins_raw.csv").write_text(PENGUINS)
     write(tmp_path / "study.yaml", None, tmp_path / "penguins_raw.csv", label="Species")
     task = load(tmp_path / "study.yaml", inspect=tasks.inspect).task
     assert (task["kind"], task["target"]) == ("tabular", "Species")
 
 
-def test_what_numbers_the_rows_is_not_learnt_from(tmp_path: Path) -> None:
+def test_what_numbers_the_rows_is_not_learnt_from(tmp_path):
     (tmp_path / "passengers.csv").write_text(NUMBERED)
     write(tmp_path / "study.yaml", None, tmp_path / "passengers.csv", label="survived")
     task = load(tmp_path / "study.yaml", inspect=tasks.inspect).task
@@ -256,8 +250,8 @@ STRANGE_TABLES = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("content", STRANGE_TABLES.values(), ids=STRANGE_TABLES)
 def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to_do(
-    tmp_path: Path, content: str
-) -> None:
+    tmp_path, content
+):
     (tmp_path / "train.csv").write_text(content)
     hint = None
     try:
@@ -276,15 +270,13 @@ def test_a_strange_table_gives_a_study_that_checks_or_an_error_that_says_what_to
     ("rows", "total", "first"),
     [(5000, "9", ""), (1700, "27", ", first_rung: 3"), (150, "81", ", first_rung: 9")],
 )
-def test_a_model_from_scratch_trains_until_it_has_learnt(
-    tmp_path: Path, rows: int, total: str, first: str
-) -> None:
+def test_a_model_from_scratch_trains_until_it_has_learnt(tmp_path, rows, total, first):
     table = pd.DataFrame({"width": range(rows), "label": ["a", "b"] * (rows // 2)})
     names, _ = names_of(TaskData(tmp_path, table, (), ("label",), None), "tabular", None)
     assert (names["total"], names["first"]) == (total, first)
 
 
-def test_a_study_is_named_as_its_data(tmp_path: Path) -> None:
+def test_a_study_is_named_as_its_data(tmp_path):
     named = data_of("tabular", tmp_path).rename(tmp_path / "my flowers.csv")
     write(tmp_path / "flowers.yaml", "tabular", named)
     asked = StudyOptions("mine", "loss")
@@ -304,16 +296,14 @@ def test_a_study_is_named_as_its_data(tmp_path: Path) -> None:
         ("train.parquet", b"PAR1", "cannot be read as PARQUET"),
     ],
 )
-def test_data_that_does_not_tell_its_columns_is_refused(
-    tmp_path: Path, name: str, content: bytes, told: str
-) -> None:
+def test_data_that_does_not_tell_its_columns_is_refused(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=told):
         write(tmp_path / "study.yaml", train=tmp_path / name)
     assert not (tmp_path / "study.yaml").exists()
 
 
-def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+def test_arguments_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         write(tmp_path / "study.yaml", train=tmp_path / "none.csv")
     with pytest.raises(UserError, match="no starter for tasks of the kind 'images'"):
@@ -342,13 +332,8 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_has_no_room_is_not_begun(
-    command: tuple[str, ...],
-    taken: bool,
-    tmp_path: Path,
-    sqlite_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    command, taken, tmp_path, sqlite_url, monkeypatch, capsys
+):
     ordinary(sqlite_url)
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -1,16 +1,19 @@
-"""`hpsearch init --command`: a study file from a command line."""
+"""`hpsearch init --command`, and the schema that `check --schema` prints and `init` writes."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from hpsearch.cli.init import write_from_command
-from hpsearch.cli.options import StudyOptions
+from hpsearch.cli.init import write_from_command, write_starter
+from hpsearch.cli.main import main
+from hpsearch.cli.options import DataOptions, StudyOptions
 from hpsearch.errors import UserError
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import load
+from hpsearch.study_file.schema import study_file_schema
 
 
 def written(folder: Path, line: str) -> StudySpec:
@@ -19,7 +22,7 @@ def written(folder: Path, line: str) -> StudySpec:
     return load(path)
 
 
-def test_numbers_become_parameters_and_epochs_the_budget(tmp_path: Path) -> None:
+def test_numbers_become_parameters_and_epochs_the_budget(tmp_path):
     spec = written(tmp_path, "python train.py --lr 0.1 --epochs 3")
     assert spec.task["run"] == "python train.py --lr {lr} --epochs {budget}"
     lr = spec.space["lr"].model_dump()
@@ -46,14 +49,14 @@ def test_numbers_become_parameters_and_epochs_the_budget(tmp_path: Path) -> None
         ("t --x 3 --save model.pt", "t --x {x} --save {folder}/model.pt"),
         ("t --x 3 --out_dir=o --log-dir l", "t --x {x} --out_dir={folder} --log-dir {folder}"),
         ("t --x 3 --run_name mine --data_dir data", "t --x {x} --run_name mine --data_dir data"),
-        ("t --x 3 --eval_iters 2 --decay_iters 5", "t --x {x} --eval_iters 2 --decay_iters 5"),
-    ],
+        ("t --x 3 --eval_iters 2 --decay_iters 5", "t --x {x} --eval_iters 2 --decay_iters 5")
+    ]
 )  # fmt: skip
-def test_what_a_command_line_says(tmp_path: Path, line: str, run: str) -> None:
+def test_what_a_command_line_says(tmp_path, line, run):
     assert written(tmp_path, line).task["run"] == run
 
 
-def test_ranges_suit_what_their_names_say(tmp_path: Path) -> None:
+def test_ranges_suit_what_their_names_say(tmp_path):
     line = "t --batch-size 32 --dropout 0.1 --momentum 0.9 --layers 2 --width 256 --decay 0.0"
     space = written(tmp_path, line).space
     assert space["batch_size"].model_dump()["choices"] == (16, 32, 64, 128)
@@ -81,7 +84,7 @@ parser.add_argument("--hidden", type=int, default=200)
 """
 
 
-def test_numbers_keep_the_type_that_the_program_gives_them(tmp_path: Path) -> None:
+def test_numbers_keep_the_type_that_the_program_gives_them(tmp_path):
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
     line = f"python {program} --lr 20 --clip 1 --temperature 1 --scale 3 --hidden 200"
@@ -93,14 +96,43 @@ def test_numbers_keep_the_type_that_the_program_gives_them(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("line", ["python train.py", "t --a 'b", "t --epochs 3", "", "t --nan nan"])
-def test_a_line_with_nothing_to_search_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_line_with_nothing_to_search_is_refused(tmp_path, line):
     with pytest.raises(UserError, match="--command"):
         write_from_command(tmp_path / "study.yaml", line, StudyOptions())
     assert not (tmp_path / "study.yaml").exists()
 
 
-def test_it_says_what_is_still_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_what_is_still_to_do(tmp_path, capsys):
     written(tmp_path, "t --x 3 --gpus 2")
     said = capsys.readouterr().err
     assert "write {budget} where the command states how long to train" in said
     assert "left as they are: gpus" in said
+
+
+SCHEMA = study_file_schema()
+
+
+def call(*arguments: str) -> int | str | None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--schema", *arguments])
+    return ended.value.code
+
+
+def test_it_is_printed_alone(capsys):
+    assert not call()
+    out, err = capsys.readouterr()
+    assert json.loads(out) == SCHEMA
+    assert not err
+
+
+def test_a_study_file_beside_it_is_refused(capsys):
+    assert call("study.yaml") == 2
+    assert "--schema goes without a study file" in capsys.readouterr().err
+
+
+def test_a_new_study_file_names_the_schema_that_stands_beside_it(tmp_path):
+    write_starter(tmp_path / "mine.yaml", "tabular", DataOptions(), StudyOptions())
+    first = (tmp_path / "mine.yaml").read_text().splitlines()[0]
+    comment, _, name = first.partition("$schema=")
+    assert comment == "# yaml-language-server: "
+    assert json.loads((tmp_path / name).read_text()) == SCHEMA

@@ -1,10 +1,18 @@
-"""The result that `run` prints when a study has ended."""
+"""The result of a study, as `run`, `best` and `status` tell it."""
 
 from __future__ import annotations
 
+import functools
 import io
+import json
+import re
+import shutil
+from collections.abc import Callable
 from contextlib import closing, redirect_stdout
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hpsearch.cli.results.best import print_result
@@ -12,7 +20,9 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
 from hpsearch.store.store import Store
+from support.studies.driven import drive
 from support.studies.reported import save as save_study
+from support.studies.small import Bowl, spec_with
 
 
 def answered(url: str, name: str) -> str:
@@ -48,14 +58,6 @@ def test_a_best_that_was_trained_once_may_be_luck_and_is_compared_with_the_defau
     assert "0.2 better than the default settings' 0.7 (trial 0)" in told
 
 
-def test_where_the_default_settings_are_best_there_is_no_gain(save, sqlite_url):
-    default = Trial(0, State.COMPLETE, {"lr": 0.5}, value=0.7, resource=3.0, role=Role.DEFAULT)
-    save("garden", [default, Trial(1, State.COMPLETE, {"lr": 0.1}, value=0.6, resource=3.0)])
-    assert "no trial is better than the default settings' 0.7 (trial 0)" in answered(
-        sqlite_url, "garden"
-    )
-
-
 def test_a_study_without_a_value_says_so_and_where_to_look(save, sqlite_url):
     save("garden", [Trial(0, State.PRUNED, {"lr": 0.1})])
     told = answered(sqlite_url, "garden")
@@ -87,3 +89,170 @@ budget: {{trials: 5, per_trial: {{epochs: 3}}}}
     assert told.startswith("1 trial is the best trade-off between loss and size, from 1 trial\n")
     for command in commands:
         assert command in told
+
+
+Run = Callable[..., Any]
+
+
+class Unforeseen(Bowl):
+    """Losses whose end has nothing to do with what was before."""
+
+    def measure(self, params: Any, seed: int, resource: float) -> Any:
+        draw = np.random.default_rng(int(params["x"] * 2**52) + 1 + int(resource == 9))
+        return {"loss": 100 / (1 + resource) + draw.normal()}
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Drives a study once, however many tests look at it; its database."""
+
+    @functools.cache
+    def database(curves: type[Bowl], trials: int, **more: Any) -> Path:
+        path = tmp_path_factory.mktemp("driven") / "study.db"
+        search = {"sampler": "random"}
+        budget = {"trials": trials, "per_trial": {"epochs": 9}}
+        spec = spec_with(search=search, budget=budget)
+        drive(f"sqlite:///{path}", spec, curves(), **more)
+        return path
+
+    return database
+
+
+@pytest.fixture
+def study(sqlite_url: str, driven: Callable[..., Path]) -> Callable[..., None]:
+    """Puts such a study into the test's own database."""
+
+    def save(curves: type[Bowl], trials: int = 60, **more: Any) -> None:
+        shutil.copy(driven(curves, trials, **more), sqlite_url.removeprefix("sqlite:///"))
+
+    return save
+
+
+def test_status_has_a_line_for_the_weakest_rung(run, study):
+    study(Bowl)
+    told = " ".join(run("status").out.split())  # long facts take several lines
+    assert re.search(r"rungs weakest at [13] of 9 epochs: the standing predicts the end", told)
+    assert "rank correlation 1.00 (" in told
+
+
+def test_status_of_a_young_study_says_that_nothing_is_known(run, study):
+    study(Bowl, stop_after=5)
+    assert "weakest at 1 of 9 epochs: no trial trained to the end" in run("status").out
+
+
+def test_status_as_json_has_the_numbers(run, study):
+    study(Bowl)
+    first, second = json.loads(run("status", "--format", "json").out)["rungs"]
+    assert list(first) == [*("level", "reached", "paused", "finished", "correlation", "verdict")]
+    assert list(first["correlation"]) == ["value", "low", "high", "trials"]
+    assert (first["level"], first["reached"], first["verdict"]) == (1.0, 60, "tells")
+    assert second["level"] == 3.0
+
+
+def test_best_warns_where_the_rungs_told_little(run, study):
+    study(Unforeseen)
+    said = run("best")
+    told = r"it is not clear how well the rungs predicted the end|told little about the end"
+    assert re.search(rf"({told}): rank correlation", said.err)
+    assert "a higher first_rung, or pruner: none, trains trials further" in said.err
+    (first,) = json.loads(run("best", "--format", "json").out)
+    assert first["rung_verdict"] in ("unclear", "little")
+
+
+def test_best_warns_where_too_few_trials_were_trained_in_full(run, study):
+    study(Bowl, trials=3)
+    said = run("best")
+    assert "trained once: part of its value may be luck" in said.err
+    assert "it is not known whether the rungs can be trusted: only " in said.err
+    (first,) = json.loads(run("best", "--format", "json").out)
+    assert first["rung_verdict"] == "unknown"
+
+
+def test_best_says_nothing_of_rungs_that_can_be_trusted(run, study):
+    study(Bowl)
+    assert "rungs" not in run("best", "plain").err
+    (first,) = json.loads(run("best", "--format", "json").out)
+    assert first["rung_verdict"] == "tells"
+
+
+Run, Save = Callable[..., Any], Callable[..., None]
+SPEC = """
+study: flowers
+task: {kind: tests_own.module:train}
+space: {lr: {type: float, low: 0.0, high: 1.0}}
+objective: {metric: accuracy, direction: maximize}
+budget: {trials: 5, per_trial: {epochs: 9}}
+"""
+GPU_HOURS = SPEC.replace("trials: 5", "trials: 5, gpu_hours: 0.03")
+
+
+def complete(number: int, value: float, **more: Any) -> Trial:
+    params = {"lr": number / 10}
+    return Trial(number, State.COMPLETE, params, value=value, resource=9.0, **more)
+
+
+def paused(number: int, low: float, high: float, **more: Any) -> Trial:
+    given: dict[str, Any] = {"state": State.PRUNED, "left_as": State.PAUSED, **more}
+    given.setdefault("checkpoint", f"/checkpoints/{number}")
+    return Trial(
+        **{"number": number, "params": {"lr": number / 10}, "value": low, "resource": 3.0, **given},
+        expected=(low + high) / 2,
+        expected_deviation=(high - low) / 4,
+        expected_low=low,
+        expected_high=high,
+        gpu_seconds=36.0,
+    )
+
+
+def test_best_names_the_trial_that_may_still_win_and_the_command_for_it(run, save):
+    save("flowers", [complete(0, 0.9), paused(1, 0.7, 0.91), paused(2, 0.8, 0.95)], SPEC)
+    said = run("best", "flowers").err
+    assert (
+        "trial 2, which stopped at 3 of 9 epochs, may still win, as may 1 other: "
+        "0.875 ± 0.075 if trained to the end, and the best complete trial, 0, has 0.9; "
+        "train it to the end with: hpsearch resume flowers --finish 2\n"
+    ) in said
+
+
+def test_a_trial_that_was_cut_short_may_win_too_and_a_study_may_have_none_complete(run, save):
+    save("flowers", [paused(0, 0.7, 0.8, left_as=State.QUEUED)], SPEC)
+    said = run("best", "flowers").err
+    assert "and no trial is complete; train it to the end with: hpsearch resume flowers" in said
+
+
+def test_the_command_raises_a_limit_that_leaves_too_little(run, save):
+    save("flowers", [complete(0, 0.9, gpu_seconds=60.0), paused(1, 0.8, 0.95)], GPU_HOURS)
+    assert "hpsearch resume flowers --finish 1 --gpu-hours 0.08\n" in run("best").err
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        pytest.param(paused(1, 0.7, 0.89), id="the interval ends before the best"),
+        pytest.param(paused(1, 0.8, 0.95, checkpoint=None), id="it has no checkpoint"),
+        pytest.param(paused(1, 0.8, 0.95, left_as=None), id="a pruner stopped it"),
+        pytest.param(
+            paused(1, 0.8, 0.95, system_attrs={"constraints:size": 0.5}), id="it exceeds a limit"
+        ),
+    ],
+)
+def test_best_names_no_trial_that_cannot_win(run, save, trial):
+    save("flowers", [complete(0, 0.9), trial], SPEC)
+    assert "may still win" not in run("best", "flowers").err
+
+
+def test_what_cannot_be_trained_to_its_end_is_refused(run, save):
+    repeat = complete(2, 0.9, role=Role.CONFIRM, repeats=0)
+    repeat.state = State.PRUNED
+    failed = Trial(1, State.FAILED, {"lr": 0.1}, error_text="it broke")
+    save("flowers", [complete(0, 0.9), failed, repeat], SPEC)
+    for number, why in (
+        ("7", "study flowers has no trial 7\n  it has trials 0 to 2"),
+        ("0", "trial 0 of flowers is complete already"),
+        ("1", "trial 1 of flowers failed"),
+        ("2", "trial 2 of flowers repeats trial 0"),
+    ):
+        said = run("resume", "flowers", "--finish", number)
+        assert (said.code, why in said.err) == (2, True), said.err
+    assert run("resume", "flowers", "--finish", "-1").code == 2
+    assert run("resume", "flowers", "--finish", "one").code == 2

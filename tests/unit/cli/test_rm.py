@@ -17,13 +17,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from hpsearch.errors import LeaseLost
-from hpsearch.running.checkpoint_folders import (
-    MARKER,
-    StudyFolder,
-    folder_of,
-    mark_of,
-    trials_in,
-)
+from hpsearch.running.checkpoint_folders import MARKER, StudyFolder, folder_of, mark_of, trials_in
 from hpsearch.running.driver.removal import remove_checkpoints
 from hpsearch.store.store import Store
 from support.studies.saved import an_old_study, drive, surpassed
@@ -47,9 +41,7 @@ def home(request: pytest.FixtureRequest, store: Store, tmp_path: Path) -> StudyF
     return run_study(store, surpassed("flowers", 2), root)
 
 
-def test_checkpoints_go_with_their_study_and_others_stay(
-    run: Run, store: Store, home: StudyFolder
-) -> None:
+def test_checkpoints_go_with_their_study_and_others_stay(run, store, home):
     other = store.find_study("trees").checkpoints
     said = run("rm", "flowers", "--yes")
     assert said.code == 0
@@ -60,7 +52,7 @@ def test_checkpoints_go_with_their_study_and_others_stay(
     assert run("db", "check").code == 0
 
 
-def test_they_are_left_where_that_is_asked_for(run: Run, store: Store, home: StudyFolder) -> None:
+def test_they_are_left_where_that_is_asked_for(run, store, home):
     said = run("rm", "flowers", "--yes", "--keep-checkpoints")
     assert said.code == 0
     assert f"its checkpoints are left in {home.folder}" in said.err
@@ -69,15 +61,13 @@ def test_they_are_left_where_that_is_asked_for(run: Run, store: Store, home: Stu
     assert store.study_names() == ["trees"]
 
 
-def test_other_files_in_the_folder_are_left_and_said(run: Run, home: StudyFolder) -> None:
+def test_other_files_in_the_folder_are_left_and_said(run, home):
     folder_at(home.folder).write("notes.txt", "mine")
     assert "other files in it are left" in run("rm", "flowers", "--yes").err
     assert folder_at(home.folder).entries() == ["notes.txt"]
 
 
-def test_what_a_link_in_the_folder_leads_to_is_left_as_it_is_and_said(
-    run: Run, store: Store, tmp_path: Path
-) -> None:
+def test_what_a_link_in_the_folder_leads_to_is_left_as_it_is_and_said(run, store, tmp_path):
     home = run_study(store, surpassed("flowers", 2), f"{tmp_path}/studies")
     other = tmp_path / "other" / "inner"
     other.mkdir(parents=True)
@@ -96,9 +86,7 @@ def test_what_a_link_in_the_folder_leads_to_is_left_as_it_is_and_said(
 
 
 @pytest.mark.parametrize("marked", ["nothing", "another study"])
-def test_a_folder_without_its_mark_is_left_and_said(
-    run: Run, store: Store, home: StudyFolder, marked: str
-) -> None:
+def test_a_folder_without_its_mark_is_left_and_said(run, store, home, marked):
     if marked == "nothing":
         folder_at(home.folder).dissolve(MARKER)
     else:
@@ -113,9 +101,7 @@ def test_a_folder_without_its_mark_is_left_and_said(
     assert store.study_names() == ["trees"]
 
 
-def test_an_old_study_leaves_a_folder_that_others_may_share_and_takes_its_own(
-    run: Run, store: Store, tmp_path: Path
-) -> None:
+def test_an_old_study_leaves_a_folder_that_others_may_share_and_takes_its_own(run, store, tmp_path):
     root, spec = str(tmp_path / "shared"), surpassed("flowers", 4)
     an_old_study(store, root, "flowers", stop_after=10)
     before = trials_in(root)
@@ -132,9 +118,7 @@ def test_an_old_study_leaves_a_folder_that_others_may_share_and_takes_its_own(
     assert not Path(home.folder).exists()
 
 
-def test_a_folder_that_is_not_there_on_this_machine_keeps_the_study(
-    run: Run, store: Store, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_there_on_this_machine_keeps_the_study(run, store, tmp_path):
     home = run_study(store, surpassed("flowers", 2), str(tmp_path / "mounted"))
     (tmp_path / "mounted").rename(tmp_path / "elsewhere")
     said = run("rm", "flowers", "--yes")
@@ -158,9 +142,7 @@ class StubbornStore(MemoryFileSystem):
         super().rm(path, recursive, maxdepth)
 
 
-def test_a_removal_that_fails_keeps_the_study_and_is_done_again(
-    run: Run, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_that_fails_keeps_the_study_and_is_done_again(run, store, monkeypatch):
     fsspec.register_implementation("stubborn", StubbornStore, clobber=True)
     home = run_study(store, surpassed("flowers", 2), f"stubborn://{uuid.uuid4().hex}")
     said = run("rm", "flowers", "--yes")
@@ -176,9 +158,7 @@ def test_a_removal_that_fails_keeps_the_study_and_is_done_again(
     assert store.study_names() == []
 
 
-def test_a_removal_that_was_killed_before_the_study_was_gone_is_done_again(
-    run: Run, store: Store, home: StudyFolder
-) -> None:
+def test_a_removal_that_was_killed_before_the_study_was_gone_is_done_again(run, store, home):
     record = store.find_study("flowers")
     remove_checkpoints(record, named_in=lambda folder: True, go_on=lambda: None)
     assert trials_in(home.folder) == []
@@ -187,9 +167,7 @@ def test_a_removal_that_was_killed_before_the_study_was_gone_is_done_again(
     assert folder_at(home.folder).entries() == []
 
 
-def test_a_study_whose_driver_takes_over_in_the_middle_of_a_removal_keeps_the_rest(
-    store: Store, home: StudyFolder
-) -> None:
+def test_a_study_whose_driver_takes_over_in_the_middle_of_a_removal_keeps_the_rest(store, home):
     record = store.find_study("flowers")
     lease = store.acquire(record.id, "who removes", 0.0)
 
@@ -204,9 +182,7 @@ def test_a_study_whose_driver_takes_over_in_the_middle_of_a_removal_keeps_the_re
     assert mark_of(home.folder) == home.mark
 
 
-def test_a_study_that_is_driven_keeps_its_checkpoints(
-    run: Run, store: Store, home: StudyFolder
-) -> None:
+def test_a_study_that_is_driven_keeps_its_checkpoints(run, store, home):
     store.acquire(store.find_study("flowers").id, "host:123", 3600.0)
     for more in ((), ("--keep-checkpoints",)):
         said = run("rm", "flowers", "--yes", *more)
@@ -257,7 +233,7 @@ def _shown_until(terminal: int, text: str | None) -> str:
     return shown.decode()
 
 
-def test_in_a_terminal_it_asks(store: Store, sqlite_url: str, tmp_path: Path) -> None:
+def test_in_a_terminal_it_asks(store, sqlite_url, tmp_path):
     home = run_study(store, surpassed("flowers", 2), str(tmp_path / "shared"))
     code, shown = in_a_terminal("n", "rm", "flowers", storage=sqlite_url)
     assert code == 0
@@ -275,7 +251,7 @@ def test_in_a_terminal_it_asks(store: Store, sqlite_url: str, tmp_path: Path) ->
     assert not Path(home.folder).exists()
 
 
-def test_elsewhere_it_wants_to_be_told_what_it_would_remove(run: Run, home: StudyFolder) -> None:
+def test_elsewhere_it_wants_to_be_told_what_it_would_remove(run, home):
     said = run("rm", "flowers")
     assert said.code == 2
     assert (

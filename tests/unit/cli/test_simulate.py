@@ -46,9 +46,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "study.yaml"), str(tmp_path / "curves.csv")
 
 
-def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(
-    run: Run, files: tuple[str, str]
-) -> None:
+def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(run, files):
     study, curves = files
     said = run(
         "simulate", study, "--curves", curves, "--workers", "2", "--top", "3", "--format", "json"
@@ -72,7 +70,7 @@ def test_it_tells_what_would_have_been_found_and_what_it_would_have_cost(
     assert trained_s / 2 <= found["wall_clock_s"] <= trained_s
 
 
-def test_a_table_is_printed_for_people(run: Run, files: tuple[str, str]) -> None:
+def test_a_table_is_printed_for_people(run, files):
     said = run("simulate", files[0], "--curves", files[1])
     assert said.code == 0
     assert "12 of 41 recorded configurations tried" in said.out
@@ -80,7 +78,7 @@ def test_a_table_is_printed_for_people(run: Run, files: tuple[str, str]) -> None
     assert "choose with --workers" in said.err
 
 
-def test_another_seed_is_another_search(run: Run, files: tuple[str, str]) -> None:
+def test_another_seed_is_another_search(run, files):
     found = [
         yaml.safe_load(
             run("simulate", files[0], "--curves", files[1], "--seed", seed, "--format", "yaml").out
@@ -92,7 +90,7 @@ def test_another_seed_is_another_search(run: Run, files: tuple[str, str]) -> Non
     assert found[2]["best"] != found[0]["best"]
 
 
-def test_a_table_that_runs_out_is_told(run: Run, files: tuple[str, str]) -> None:
+def test_a_table_that_runs_out_is_told(run, files):
     few = pd.read_csv(files[1])
     few[few["lr"] < 1e-3].to_csv(files[1], index=False)
     assert (
@@ -100,14 +98,14 @@ def test_a_table_that_runs_out_is_told(run: Run, files: tuple[str, str]) -> None
     )
 
 
-def test_a_table_without_the_metric_is_refused(run: Run, files: tuple[str, str]) -> None:
+def test_a_table_without_the_metric_is_refused(run, files):
     pd.read_csv(files[1]).drop(columns="loss").to_csv(files[1], index=False)
     said = run("simulate", files[0], "--curves", files[1])
     assert said.code == 2
     assert "no column metrics.loss or loss" in said.err
 
 
-def test_a_study_whose_trials_all_diverge_gives_up(run: Run, files: tuple[str, str]) -> None:
+def test_a_study_whose_trials_all_diverge_gives_up(run, files):
     frame = pd.read_csv(files[1])
     frame.loc[frame["lr"] < 0.999, "loss"] = None
     frame.to_csv(files[1], index=False)
@@ -128,7 +126,7 @@ def best_values(run: Run, files: tuple[str, str]) -> list[float]:
     return [best["confirmed"]["low"], best["confirmed"]["high"]]
 
 
-def test_a_confirmation_measures_the_second_recorded_seed(run: Run, files: tuple[str, str]) -> None:
+def test_a_confirmation_measures_the_second_recorded_seed(run, files):
     confirming(files)
     assert "several seeds of 0 of 41 configurations" in run("simulate", *files_as(files)).err
     low, high = best_values(run, files)
@@ -145,9 +143,7 @@ def files_as(files: tuple[str, str]) -> tuple[str, str, str]:
     return files[0], "--curves", files[1]
 
 
-def test_it_says_that_a_simulation_knows_no_earlier_studies(
-    run: Run, files: tuple[str, str]
-) -> None:
+def test_it_says_that_a_simulation_knows_no_earlier_studies(run, files):
     study, curves = files
     warm = STUDY.replace("{sampler: random,", "{sampler: curve_gp, warm_start: [before],")
     Path(study).write_text(warm)

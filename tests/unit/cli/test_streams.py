@@ -44,9 +44,7 @@ def environment(sqlite_url: str) -> dict[str, str]:
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 @pytest.mark.parametrize("command", READING, ids=lambda words: words[0])
 @pytest.mark.usefixtures("letters")
-def test_letters_that_an_encoding_lacks_are_escaped(
-    run: Any, command: list[str], encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_letters_that_an_encoding_lacks_are_escaped(run, command, encoding, tmp_path, monkeypatch):
     out = tmp_path / "out"
     with out.open("w", encoding=encoding) as stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
@@ -60,7 +58,7 @@ def test_letters_that_an_encoding_lacks_are_escaped(
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.usefixtures("letters")
-def test_all_letters_can_be_read_back(run: Any, form: str) -> None:
+def test_all_letters_can_be_read_back(run, form):
     out = run("trials", "--format", form).out
     read = json.loads(out) if form == "json" else yaml.safe_load(out)
     assert NAME in _strings(read)
@@ -86,9 +84,7 @@ RESULTS = [
 
 
 @pytest.mark.parametrize("command", RESULTS, ids=lambda words: words[0])
-def test_results_that_no_disk_takes_are_an_error(
-    flowers: str, environment: dict[str, str], command: list[str]
-) -> None:
+def test_results_that_no_disk_takes_are_an_error(flowers, environment, command):
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
             [*COMMAND, *command], stdout=full, stderr=subprocess.PIPE, env=environment, text=True
@@ -106,9 +102,7 @@ def test_results_that_no_disk_takes_are_an_error(
         pytest.param("csv", marks=pytest.mark.thorough),
     ],
 )
-def test_a_command_whose_results_nobody_reads_ends_quietly(
-    flowers: str, environment: dict[str, str], form: str
-) -> None:
+def test_a_command_whose_results_nobody_reads_ends_quietly(flowers, environment, form):
     reader, writer = os.pipe()
     os.close(reader)
     command = [*COMMAND, "trials", flowers, "--format", form]
@@ -119,9 +113,7 @@ def test_a_command_whose_results_nobody_reads_ends_quietly(
     assert (ended.returncode, ended.stderr) == (141, "")
 
 
-def test_a_command_whose_messages_nobody_reads_does_its_work(
-    flowers: str, environment: dict[str, str]
-) -> None:
+def test_a_command_whose_messages_nobody_reads_does_its_work(flowers, environment):
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
@@ -133,9 +125,7 @@ def test_a_command_whose_messages_nobody_reads_does_its_work(
 
 
 @pytest.mark.parametrize("lost", ["reader", "disk"])
-def test_a_study_goes_on_when_its_messages_cannot_be_written(
-    lost: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_goes_on_when_its_messages_cannot_be_written(lost, monkeypatch):
     if lost == "reader":
         reader, writer = os.pipe()
         os.close(reader)
@@ -164,7 +154,7 @@ def test_a_study_goes_on_when_its_messages_cannot_be_written(
     assert study.history.study.state is StudyState.FINISHED
 
 
-def test_warnings_of_libraries_are_shown_to_those_alone_who_ask_for_them() -> None:
+def test_warnings_of_libraries_are_shown_to_those_alone_who_ask_for_them():
     warn = (
         "from hpsearch.cli.streams import guarded\nimport numpy, warnings\n"
         "with guarded():\n    numpy.float64(1e308) * 10\n    warnings.warn('of a library')"

@@ -29,12 +29,6 @@ budget: {{trials: 5, per_trial: {{epochs: 2}}}}
 """
 
 
-def test_an_unknown_study_is_named(run, flowers):
-    said = run("train", "flower")
-    assert said.code == 2
-    assert "did you mean flowers?" in said.err
-
-
 def test_a_study_without_a_value_has_nothing_to_train(run, save):
     save("young", [Trial(0, State.RUNNING, {"lr": 0.1})])
     said = run("train", "young")

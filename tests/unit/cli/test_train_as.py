@@ -134,7 +134,7 @@ def promoted(folder: Path) -> int:
     return next(trial.number for trial in trials if len(trial.attempts) > 1)
 
 
-def test_a_trial_that_was_paused_is_paused_again_and_is_the_same(reproduce, folder) -> None:
+def test_a_trial_that_was_paused_is_paused_again_and_is_the_same(reproduce, folder):
     before = (folder / "study.db").read_bytes()
     said = reproduce("own", str(promoted(folder)))
     assert said.code == 0, said
@@ -144,13 +144,13 @@ def test_a_trial_that_was_paused_is_paused_again_and_is_the_same(reproduce, fold
     assert (folder / "study.db").read_bytes() == before
 
 
-def test_a_trial_that_failed_fails_in_the_same_way(reproduce) -> None:
+def test_a_trial_that_failed_fails_in_the_same_way(reproduce):
     said = reproduce("own", "1")
     assert said.code == 0
     assert said.out == "THE SAME, bit for bit: 0 reports, and it failed in the same way\n"
 
 
-def test_changed_code_is_named_where_results_differ(reproduce, changed, folder) -> None:
+def test_changed_code_is_named_where_results_differ(reproduce, changed, folder):
     changed("repeated_module.py", 'params["x"] + 0', '1.001 * params["x"] + 0')
     sys.modules.pop("repeated_module", None)
     said = reproduce("own", str(promoted(folder)))
@@ -160,7 +160,7 @@ def test_changed_code_is_named_where_results_differ(reproduce, changed, folder) 
     assert "not as it was: the files that the task names have changed" in said.err
 
 
-def test_a_failure_that_does_not_happen_again_is_a_difference(reproduce, changed) -> None:
+def test_a_failure_that_does_not_happen_again_is_a_difference(reproduce, changed):
     changed("repeated_module.py", "> 0.9", "> 2")
     sys.modules.pop("repeated_module", None)
     said = reproduce("own", "1")
@@ -168,7 +168,7 @@ def test_a_failure_that_does_not_happen_again_is_a_difference(reproduce, changed
     assert said.out == "DIFFERENT at 1: the trial had ended before\n"
 
 
-def test_a_command_is_trained_again(reproduce, changed) -> None:
+def test_a_command_is_trained_again(reproduce, changed):
     said = reproduce("command", "0")
     assert said.code == 0, said
     assert said.out.endswith("THE SAME, bit for bit: 3 reports\n")
@@ -178,9 +178,7 @@ def test_a_command_is_trained_again(reproduce, changed) -> None:
     assert "not as it was: the files that the task names have changed" in said.err
 
 
-def test_a_built_in_task_is_the_same_until_its_data_changes_or_goes(
-    reproduce, changed, folder
-) -> None:
+def test_a_built_in_task_is_the_same_until_its_data_changes_or_goes(reproduce, changed, folder):
     said = reproduce("table", "0")
     assert said.code == 0, said
     assert "THE SAME, bit for bit" in said.out
@@ -205,13 +203,13 @@ def test_a_built_in_task_is_the_same_until_its_data_changes_or_goes(
         (("own", "x"), "'--as'"),
     ],
 )
-def test_what_cannot_be_repeated_is_refused(reproduce, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_repeated_is_refused(reproduce, words, told):
     said = reproduce(*words)
     assert said.code == 2
     assert told in said.err
 
 
-def test_a_trial_without_a_report_cannot_be_repeated(run, save) -> None:
+def test_a_trial_without_a_report_cannot_be_repeated(run, save):
     save("young", [Trial(0, State.QUEUED, {"x": 0.1})], yaml.safe_dump(OWN))
     said = run("train", "young", "--as", "0")
     assert said.code == 2

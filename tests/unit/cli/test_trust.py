@@ -55,9 +55,7 @@ def check(study: Path) -> None:
     check_study(study, f"sqlite:///{study.parent / 'studies.db'}", None)
 
 
-def test_check_refuses_a_model_that_brings_code_and_says_how_to_trust_it(
-    study: Path, tmp_path: Path
-) -> None:
+def test_check_refuses_a_model_that_brings_code_and_says_how_to_trust_it(study, tmp_path):
     with pytest.raises(SpecError) as refused:
         check(study)
     assert refused.value.problems == [
@@ -69,15 +67,13 @@ def test_check_refuses_a_model_that_brings_code_and_says_how_to_trust_it(
 
 
 @pytest.mark.thorough
-def test_check_runs_code_that_is_trusted(study: Path, tmp_path: Path) -> None:
+def test_check_runs_code_that_is_trusted(study, tmp_path):
     study.write_text(TRUSTED)
     check(study)
     assert ran(tmp_path / "bag") == {"configuration_bag", "modeling_bag"}
 
 
-def test_code_that_fails_in_its_first_step_is_reported_without_a_traceback(
-    study: Path, tmp_path: Path
-) -> None:
+def test_code_that_fails_in_its_first_step_is_reported_without_a_traceback(study, tmp_path):
     broken = MODELING.replace("        mask = attention_mask", "        mask = attention_maks")
     (tmp_path / "bag" / "modeling_bag.py").write_text(broken)
     study.write_text(TRUSTED)
@@ -88,9 +84,7 @@ def test_code_that_fails_in_its_first_step_is_reported_without_a_traceback(
 @pytest.mark.parametrize(
     ("value", "shown"), [('"yes"', "'yes'"), ('"true"', "'true'"), ("1", "1"), ("null", "None")]
 )
-def test_only_true_and_false_are_accepted(
-    study: Path, tmp_path: Path, value: str, shown: str
-) -> None:
+def test_only_true_and_false_are_accepted(study, tmp_path, value, shown):
     study.write_text(TRUSTED.replace("trust_remote_code: true", f"trust_remote_code: {value}"))
     with pytest.raises(SpecError) as refused:
         load(study, inspect=tasks.inspect)
@@ -111,9 +105,7 @@ def test_only_true_and_false_are_accepted(
         ),
     ],
 )
-def test_trust_is_neither_a_setting_nor_searched(
-    study: Path, old: str, new: str, where: str
-) -> None:
+def test_trust_is_neither_a_setting_nor_searched(study, old, new, where):
     study.write_text(STUDY.replace(old, new))
     with pytest.raises(SpecError) as refused:
         load(study, inspect=tasks.inspect)

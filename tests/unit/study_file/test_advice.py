@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpsearch.study_file.advice import advice
+from hpsearch.study_file.reading import advice
 from support.studies.small import spec_with
 
 
@@ -16,7 +16,7 @@ from support.studies.small import spec_with
         (5, "enqueue: 5 configurations, and budget.trials is 3: the last 2 are not tried"),
     ],
 )
-def test_what_is_enqueued_is_counted_against_the_trials(enqueued: int, said: str | None) -> None:
+def test_what_is_enqueued_is_counted_against_the_trials(enqueued, said):
     points = [{"x": n / 10} for n in range(enqueued)]
     spec = spec_with(enqueue=points, budget={"trials": 3, "per_trial": {"epochs": 9}})
     notes = [note for note in advice(spec) if note.startswith("enqueue")]
@@ -24,13 +24,13 @@ def test_what_is_enqueued_is_counted_against_the_trials(enqueued: int, said: str
     assert said is None or notes[0].startswith(said)
 
 
-def test_without_a_limit_on_trials_all_are_tried() -> None:
+def test_without_a_limit_on_trials_all_are_tried():
     budget = {"gpu_hours": 1, "per_trial": {"epochs": 9}}
     spec = spec_with(enqueue=[{"x": n / 10} for n in range(9)], budget=budget)
     assert advice(spec) == []
 
 
-def test_what_the_command_line_enqueues_counts_and_so_do_the_trials_that_were_drawn() -> None:
+def test_what_the_command_line_enqueues_counts_and_so_do_the_trials_that_were_drawn():
     spec = spec_with(enqueue=[{"x": 0.1}], budget={"trials": 5, "per_trial": {"epochs": 9}})
     assert advice(spec, 3) == []
     (note,) = advice(spec, 5)
@@ -44,7 +44,7 @@ def test_what_the_command_line_enqueues_counts_and_so_do_the_trials_that_were_dr
     assert advice(spec, 2, 2) == []
 
 
-def test_the_defaults_are_tried_before_what_is_enqueued() -> None:
+def test_the_defaults_are_tried_before_what_is_enqueued():
     task = {"kind": "tabular", "train": "a.csv", "validation": 0.2, "target": "y"}
     rates = {"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-1, "log": True}}
     points = [{"learning_rate": 0.01}, {"learning_rate": 0.02}, {"learning_rate": 0.03}]

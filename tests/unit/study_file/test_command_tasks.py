@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from hpsearch.errors import SpecError
-from hpsearch.study_file.advice import advice
-from hpsearch.study_file.reading import parse
+from hpsearch.study_file.reading import advice, parse
 from hpsearch.study_file.schema import study_file_schema
 
 STUDY: dict[str, Any] = {
@@ -41,7 +40,7 @@ def problems_of(text: str) -> str:
     return "\n".join(caught.value.problems)
 
 
-def test_a_command_is_read_without_being_started() -> None:
+def test_a_command_is_read_without_being_started():
     spec = parse(changed(), base=Path("/nowhere"))
     assert spec.task["kind"] == "command"
     assert not list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(yaml.safe_load(spec.text)))
@@ -57,9 +56,7 @@ def test_a_command_is_read_without_being_started() -> None:
         ("t --mode {mode}", {"mode": -0.5}, []),
     ],
 )
-def test_a_text_that_programs_take_for_a_flag_is_noted(
-    run: str, settings: dict[str, Any], noted: list[str]
-) -> None:
+def test_a_text_that_programs_take_for_a_flag_is_noted(run, settings, noted):
     spec = parse(changed(f"{run} {{lr}} {{m}}", settings=settings), base=Path("/nowhere"))
     assert [note.rpartition(" ")[2] for note in advice(spec)] == noted
 
@@ -76,11 +73,11 @@ def test_a_text_that_programs_take_for_a_flag_is_noted(
         ("t '{lr} {m}", {}, "task.run: cannot be split into words: no closing quotation"),
     ],
 )
-def test_a_mistake_has_its_line(run: str, sections: dict[str, Any], said: str) -> None:
+def test_a_mistake_has_its_line(run, sections, said):
     assert said in problems_of(changed(run, **sections))
 
 
-def test_what_is_sometimes_left_out_has_a_word_to_itself() -> None:
+def test_what_is_sometimes_left_out_has_a_word_to_itself():
     space = {
         "on": {"type": "categorical", "choices": [True, False]},
         "lr": {"type": "float", "low": 0.1, "high": 1},
@@ -93,11 +90,11 @@ def test_what_is_sometimes_left_out_has_a_word_to_itself() -> None:
     assert "{m} has no value in some trials" in problems_of(yaml.safe_dump(study))
 
 
-def test_a_file_with_all_parameters_uses_them_all() -> None:
+def test_a_file_with_all_parameters_uses_them_all():
     assert parse(changed("t {params}", settings={"n": 1}), base=Path("/nowhere"))
 
 
-def test_the_schema_knows_the_keys_of_a_command() -> None:
+def test_the_schema_knows_the_keys_of_a_command():
     validator = jsonschema.Draft202012Validator(SCHEMA)
     for task in ({"run": 3}, {"run": "t", "shell": True}, {"run": ""}, {}):
         wrong = {**STUDY, "task": {"kind": "command", **task}}

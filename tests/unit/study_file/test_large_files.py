@@ -22,7 +22,7 @@ def read(**changes: Any) -> StudySpec:
     return parse(yaml.safe_dump({**PLAIN, **changes}, sort_keys=False), base=Path("/nowhere"))
 
 
-def test_conditions_on_conditions_are_followed_once() -> None:
+def test_conditions_on_conditions_are_followed_once():
     """Each parameter depends on the two before it, so paths to the first one are innumerable."""
     space: dict[str, Any] = {"p0": BIT, "p1": BIT}
     for i in range(2, 200):
@@ -32,7 +32,7 @@ def test_conditions_on_conditions_are_followed_once() -> None:
     assert ordered(found.space)[2:] == list(space)[2:]
 
 
-def test_a_long_chain_of_conditions_is_no_recursion() -> None:
+def test_a_long_chain_of_conditions_is_no_recursion():
     space = {f"p{i}": {**BIT, "when": {f"p{i - 1}": 0}} for i in range(1, 1500)}
     found = read(space={"p0": BIT, **space}, requires=["p0 == 0"], search={"sampler": "tpe"})
     assert len(ordered(found.space)) == 1500
@@ -64,13 +64,13 @@ def test_a_long_chain_of_conditions_is_no_recursion() -> None:
         ),
     ],
 )
-def test_what_would_take_very_long_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_what_would_take_very_long_is_refused(changes, said):
     with pytest.raises(SpecError) as caught:
         read(**changes)
     assert said in str(caught.value)
 
 
-def test_choices_that_are_numbers_count_as_one_feature() -> None:
+def test_choices_that_are_numbers_count_as_one_feature():
     space = {"c": {"type": "categorical", "choices": list(range(3000))}}
     found = read(space=space, search={"sampler": "curve_gp"})
     assert found.space["c"].size == 3000

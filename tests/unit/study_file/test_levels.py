@@ -53,9 +53,7 @@ search: {{pruner: {pruner}}}
         ("{epochs: 3, report_every: 1.5}", "none", (1.5, 3)),
     ],
 )
-def test_rungs_divide_the_full_budget_by_eta(
-    per_trial: str, pruner: str, rungs: tuple[float, ...]
-) -> None:
+def test_rungs_divide_the_full_budget_by_eta(per_trial, pruner, rungs):
     assert rung_levels(spec_with(per_trial, pruner)) == rungs
 
 
@@ -77,15 +75,15 @@ def test_rungs_divide_the_full_budget_by_eta(
         ("{steps: 9, report_every: 4}", (4, 9)),
     ],
 )
-def test_a_trial_reports_at_its_grid(per_trial: str, report_at: tuple[float, ...]) -> None:
+def test_a_trial_reports_at_its_grid(per_trial, report_at):
     assert trial_budget(spec_with(per_trial, "none")).report_at == report_at
 
 
-def test_a_trial_reports_at_its_grid_and_at_every_rung() -> None:
+def test_a_trial_reports_at_its_grid_and_at_every_rung():
     assert trial_budget(spec_with("{epochs: 3}")).report_at == (0.333333, 1, 2, 3)
 
 
-def test_a_rung_near_a_report_costs_no_second_evaluation() -> None:
+def test_a_rung_near_a_report_costs_no_second_evaluation():
     thirds = spec_with("{epochs: 3, report_every: 0.33}")
     assert len(trial_budget(thirds).report_at) == 9
     apart = spec_with("{epochs: 3, report_every: 0.5}")
@@ -103,7 +101,7 @@ def test_a_rung_near_a_report_costs_no_second_evaluation() -> None:
         ("{seconds: 0.00001}", "none", 1_000_000),
     ],
 )
-def test_steps_are_whole_and_apart(per_trial: str, pruner: str, scale: int) -> None:
+def test_steps_are_whole_and_apart(per_trial, pruner, scale):
     assert step_scale(spec_with(per_trial, pruner)) == scale
 
 
@@ -115,9 +113,7 @@ def test_steps_are_whole_and_apart(per_trial: str, pruner: str, scale: int) -> N
     st.integers(2, 5),
     st.integers(1, 6),
 )
-def test_levels_ascend_to_the_total_and_have_steps_of_their_own(
-    unit: str, total: float, part: float, eta: int, rungs: int
-) -> None:
+def test_levels_ascend_to_the_total_and_have_steps_of_their_own(unit, total, part, eta, rungs):
     every = f"{total * part:.17e}"
     spec = spec_with(
         f"{{{unit}: {total:.17e}, report_every: {every}}}",
@@ -137,7 +133,7 @@ def test_levels_ascend_to_the_total_and_have_steps_of_their_own(
 
 @settings(max_examples=examples(200))
 @given(st.integers(1, 10**6), st.integers(2, 5), st.integers(1, 6))
-def test_levels_of_whole_units_are_whole(total: int, eta: int, rungs: int) -> None:
+def test_levels_of_whole_units_are_whole(total, eta, rungs):
     first = f"{total / eta**rungs:.17e}"
     pruner = f"{{kind: promotion, eta: {eta}, first_rung: {first}}}"
     spec = spec_with(f"{{steps: {total}}}", pruner)

@@ -37,7 +37,7 @@ def study(kind: str, **budget: Any) -> str:
     return yaml.safe_dump(written)
 
 
-def test_a_trial_can_be_measured_in_tokens() -> None:
+def test_a_trial_can_be_measured_in_tokens():
     spec = parse(study("text_classification", tokens=1000), base=Path("/nowhere"))
     budget = trial_budget(spec)
     assert (budget.unit, budget.total) == (Unit.TOKENS, 1000)
@@ -45,13 +45,13 @@ def test_a_trial_can_be_measured_in_tokens() -> None:
 
 
 @pytest.mark.parametrize("kind", ["image_classification", "tabular"])
-def test_a_task_without_tokens_refuses_to_count_them(kind: str) -> None:
+def test_a_task_without_tokens_refuses_to_count_them(kind):
     with pytest.raises(
         SpecError, match=f"a {kind} task has no tokens to count; give steps, epochs, samples"
     ):
         parse(study(kind, tokens=1000), base=Path("/nowhere"))
 
 
-def test_tokens_are_whole() -> None:
+def test_tokens_are_whole():
     with pytest.raises(SpecError, match="tokens"):
         parse(study("text_classification", tokens=10.5), base=Path("/nowhere"))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hpsearch.errors import SpecError, UserError
-from hpsearch.study_file.advice import advice
-from hpsearch.study_file.text.configurations import configurations
-from hpsearch.views.forecast.plan import plan
+from hpsearch.study_file.reading import advice
+from hpsearch.study_file.text import configurations
+from hpsearch.views.forecast import plan
 from support.studies.small import spec_with
 
 OBJECTIVE = {"kind": "my_search:objective", "library": "optuna"}
@@ -22,7 +22,7 @@ def refused(**changes: Any) -> str:
     return str(error.value)
 
 
-def test_only_an_objective_of_optuna_needs_no_space() -> None:
+def test_only_an_objective_of_optuna_needs_no_space():
     assert spec_with(task=OBJECTIVE, space=None).space == {}
     assert spec_with(task=OBJECTIVE, space={}).space == {}
     assert list(spec_with(task=OBJECTIVE, space=SPACE).space) == ["x"]
@@ -33,7 +33,7 @@ def test_only_an_objective_of_optuna_needs_no_space() -> None:
 
 
 @pytest.mark.parametrize("sampler", ["qmc", "brute_force"])
-def test_a_sampler_that_needs_the_space_is_refused_without_one(sampler: str) -> None:
+def test_a_sampler_that_needs_the_space_is_refused_without_one(sampler):
     said = refused(search={"sampler": sampler})
     assert f"search.sampler: {sampler} needs the whole space in advance" in said
     quantized = {"x": {**SPACE["x"], "step": 0.5}}
@@ -41,16 +41,16 @@ def test_a_sampler_that_needs_the_space_is_refused_without_one(sampler: str) -> 
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "cmaes", "gp", "nsgaii", "curve_gp"])
-def test_the_others_are_not(sampler: str) -> None:
+def test_the_others_are_not(sampler):
     spec_with(task=OBJECTIVE, space=None, search={"sampler": sampler})
 
 
-def test_earlier_studies_are_compared_by_named_parameters_only() -> None:
+def test_earlier_studies_are_compared_by_named_parameters_only():
     said = refused(search={"warm_start": ["before"]})
     assert "search.warm_start: compares parameters that both studies name under space" in said
 
 
-def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it() -> None:
+def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it():
     assert spec_with(task=OBJECTIVE, space=None, enqueue=[{"y": 3}]).enqueue == [{"y": 3}]
     assert "enqueue[0].x" in refused(space=SPACE, enqueue=[{"x": 3, "y": 3}])
     spec = spec_with(task=OBJECTIVE, space=SPACE)
@@ -59,7 +59,7 @@ def test_any_parameter_may_be_asked_for_but_those_of_the_space_within_it() -> No
         configurations(["y=3"], spec_with(space=SPACE))
 
 
-def test_check_says_what_a_pause_costs() -> None:
+def test_check_says_what_a_pause_costs():
     search = {"sampler": "curve_gp"}
     said = "\n".join(advice(spec_with(task=OBJECTIVE, space=None, search=search)))
     assert "an objective has no checkpoints" in said
@@ -68,6 +68,6 @@ def test_check_says_what_a_pause_costs() -> None:
     assert advice(spec_with(search=search)) == []
 
 
-def test_the_plan_shows_no_empty_space() -> None:
+def test_the_plan_shows_no_empty_space():
     assert len(plan(spec_with(task=OBJECTIVE, space=None), {}, None, None)) == 1
     assert len(plan(spec_with(task=OBJECTIVE, space=SPACE), {}, None, None)) == 2

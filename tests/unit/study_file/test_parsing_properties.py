@@ -3,53 +3,37 @@ else."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
-from typing import Any
 
+import jsonschema
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpsearch.errors import SpecError
 from hpsearch.study_file import space
+from hpsearch.study_file.levels import rung_levels, step_scale, trial_budget
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import parse
+from hpsearch.study_file.schema import study_file_schema
 from support.files.study_files import GOOD
+from trials import tasks
+from trials.contract import TaskError
+from trials.descriptions import yaml_source
+from trials.descriptions.builtin import BUILT_IN
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALIDATOR = jsonschema.Draft202012Validator(study_file_schema())
+ODD = st.sampled_from(["tpe", "2h", "1e-4", 10**400, -(10**20), 1e300, 5e-324])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | ODD
 VALUES = st.recursive(
     SCALARS,
     lambda inner: (
         st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
     ),
 )
-WORDS = st.sampled_from(
-    [
-        "batch_size",
-        "learning_rate",
-        "+",
-        "- 1",
-        "*",
-        "%",
-        "=",
-        "<",
-        ">=",
-        "and",
-        "or",
-        "not",
-        "in",
-        "is",
-        "null",
-        "(",
-        ")",
-        ",",
-        "'x'",
-        "1e-4",
-        ";",
-        "--",
-        "`a b`",
-    ]
-)
+WRITTEN = "batch_size learning_rate + - 1 * % = < >= and or not in is null ( ) , 'x' 1e-4 ; --"
+WORDS = st.sampled_from([*WRITTEN.split(), "- 1", "`a b`"])
 PARAMETER = st.fixed_dictionaries(
     {"type": st.sampled_from(["float", "int", "categorical"])},
     optional={
@@ -63,43 +47,67 @@ PARAMETER = st.fixed_dictionaries(
 )
 
 
+def is_built(spec: StudySpec) -> bool:
+    """Whether its task is right, too, as far as that goes without data."""
+    with contextlib.suppress(TaskError):
+        return spec.task["kind"] not in BUILT_IN or tasks.load(spec.task, spec.base) is not None
+    return False
+
+
 def read(text: str) -> StudySpec | None:
-    """The study file, or None if it was refused with a place and a text for each problem."""
+    """The study file, which the schema accepts, and whose levels go together; None if it was
+    refused with a place and a text for each problem."""
     try:
-        return parse(text, base=Path("/nowhere"))
+        spec = parse(text, base=Path("/nowhere"))
     except SpecError as error:
-        problems = error.problems
-    assert problems
-    assert all(problem.startswith("study.yaml:") for problem in problems)
-    return None
+        spec, problems = None, error.problems
+    if spec is None:
+        assert problems
+        assert all(problem.startswith("study.yaml:") for problem in problems)
+        return None
+    assert not is_built(spec) or VALIDATOR.is_valid(yaml_source.read(text).value)
+    assert trial_budget(spec).report_at[-1] == rung_levels(spec)[-1]
+    assert step_scale(spec) >= 1
+    return spec
 
 
-@given(st.text())
-def test_any_text_is_a_study_file_or_is_refused(text: str) -> None:
+SIGNS = st.sampled_from("ab:-[]{}&*!#'\"\n\t 0.1e,?<|>%@`~=\x00é")
+
+
+@given(st.text() | st.text(SIGNS, max_size=40))
+def test_any_text_is_a_study_file_or_is_refused(text):
     read(text)
 
 
 @given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
-def test_a_study_file_with_any_piece_replaced_is_read_or_refused(
-    at: int, length: int, piece: str
-) -> None:
+def test_a_study_file_with_any_piece_replaced_is_read_or_refused(at, length, piece):
     read(GOOD[:at] + piece + GOOD[at + length :])
 
 
-@given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
-def test_a_study_file_with_any_value_in_a_section_is_read_or_refused(
-    section: str, value: Any
-) -> None:
-    read(yaml.safe_dump({**yaml.safe_load(GOOD), section: value}, allow_unicode=True))
+@st.composite
+def damaged_files(draw: st.DrawFn) -> str:
+    """The good study file with a few of its values replaced by anything at all."""
+    document = yaml.safe_load(GOOD)
+    for _ in range(draw(st.integers(1, 3))):
+        at = document
+        key = draw(st.sampled_from(sorted(at)))
+        while isinstance(at[key], dict) and at[key] and draw(st.booleans()):
+            at = at[key]
+            key = draw(st.sampled_from(sorted(at)))
+        at[key] = draw(VALUES)
+    return yaml.safe_dump(document, allow_unicode=True)
+
+
+@given(damaged_files())
+def test_a_study_file_with_any_values_in_it_is_read_or_refused(text):
+    read(text)
 
 
 @given(
     st.fixed_dictionaries({"a": PARAMETER, "b": PARAMETER}),
     st.dictionaries(st.sampled_from("abc"), SCALARS),
 )
-def test_any_space_is_refused_or_judges_any_configuration(
-    parameters: dict[str, Any], params: dict[str, Any]
-) -> None:
+def test_any_space_is_refused_or_judges_any_configuration(parameters, params):
     written = {**yaml.safe_load(GOOD), "task": {"kind": "own.module:train"}, "space": parameters}
     for section in ("settings", "enqueue"):
         written.pop(section)
@@ -109,7 +117,7 @@ def test_any_space_is_refused_or_judges_any_configuration(
 
 
 @given(st.text() | st.lists(WORDS, max_size=12).map(" ".join))
-def test_any_condition_and_any_requirement_is_read_or_refused(text: str) -> None:
+def test_any_condition_and_any_requirement_is_read_or_refused(text):
     written = yaml.safe_load(GOOD)
     conditional = {"type": "int", "low": 1, "high": 9, "when": text}
     written["space"] = {**written["space"], "patience": conditional}

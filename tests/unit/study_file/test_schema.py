@@ -74,7 +74,7 @@ def own_code(**sections: Any) -> str:
 # -------------------------------------------------------------------------------- the schema itself
 
 
-def test_it_is_a_schema_of_the_dialect_that_it_names() -> None:
+def test_it_is_a_schema_of_the_dialect_that_it_names():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$schema"] == DIALECT == jsonschema.Draft202012Validator.META_SCHEMA["$id"]
 
@@ -92,7 +92,7 @@ def properties_in(schema: Any, where: str = "") -> Iterator[tuple[str, dict[str,
         yield from properties_in(part, f"{where}.{name}")
 
 
-def test_every_key_says_what_it_means() -> None:
+def test_every_key_says_what_it_means():
     """An argument of a sampler or pruner is described by Optuna, and `kind` by its values."""
     silent = []
     for where, schema in properties_in(SCHEMA):
@@ -106,7 +106,7 @@ def test_every_key_says_what_it_means() -> None:
     assert not silent
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_reference_leads_somewhere():
     for name in re.findall(r"'\$ref': '#/\$defs/([^']*)'", repr(SCHEMA)):
         assert name in SCHEMA["$defs"]
 
@@ -122,16 +122,16 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", STARTERS)
-def test_a_starter_is_accepted(kind: str) -> None:
+def test_a_starter_is_accepted(kind):
     assert not problems(starter(kind, text="text", label="label"))
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
-def test_an_example_is_accepted(path: Path) -> None:
+def test_an_example_is_accepted(path):
     assert not problems(path.read_text(encoding="utf-8"))
 
 
-def test_the_demos_study_file_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demos_study_file_is_accepted(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.delitem(sys.modules, "demo", raising=False)
     assert not problems(importlib.import_module("demo").STUDY)
@@ -145,7 +145,7 @@ def study_files_shown() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("text", list(study_files_shown()))
-def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
+def test_a_study_file_of_the_docs_is_accepted(text):
     assert not problems(text)
 
 
@@ -185,14 +185,14 @@ def test_a_study_file_of_the_docs_is_accepted(text: str) -> None:
         ("settings", {"micro_batch": "auto", "patience": None, "data_workers": 3}),
     ],
 )
-def test_what_is_read_is_accepted(section: str, value: Any) -> None:
+def test_what_is_read_is_accepted(section, value):
     text = changed(**{section: value})
     assert is_read(text)
     assert not problems(text)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_a_sampler_takes_its_defaults(name: str) -> None:
+def test_a_sampler_takes_its_defaults(name):
     method_class = getattr(optuna.samplers, SAMPLERS[name])
     known = arguments_of(method_class).model_fields
     told = {key: each.default for key, each in known.items() if not each.is_required()}
@@ -201,7 +201,7 @@ def test_a_sampler_takes_its_defaults(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRUNERS)
-def test_a_pruner_needs_the_arguments_without_defaults(name: str) -> None:
+def test_a_pruner_needs_the_arguments_without_defaults(name):
     needed = NEEDED.get(name, {})
     text = changed(search={"pruner": {"kind": name, **needed}})
     assert is_read(text)
@@ -215,7 +215,7 @@ def test_a_pruner_needs_the_arguments_without_defaults(name: str) -> None:
 @pytest.mark.parametrize(
     "prior", [{"prior": 3e-4}, {"prior": 3e-4, "confidence": "low"}, {"prior": None}]
 )
-def test_a_prior_is_accepted_where_it_is_read(prior: dict[str, Any]) -> None:
+def test_a_prior_is_accepted_where_it_is_read(prior):
     space = yaml.safe_load(GOOD)["space"]
     space["learning_rate"] |= prior
     space["optimizer"] |= {"prior": "sgd", "confidence": "high"}
@@ -226,89 +226,44 @@ def test_a_prior_is_accepted_where_it_is_read(prior: dict[str, Any]) -> None:
 
 # ---------------------------------------------------------------------------------- what is refused
 
-OF_SEVERAL_PARTS = {
-    "GPUs that nothing trains on",
-    "a batch smaller than its processes",
-    "a share of a GPU for each of several processes",
-    "a GPU and a half",
-    "a limit without bounds",
-    "bound out of range",
-    "choice out of range",
-    "infinite choice",
-    "list as a choice of a number",
-    "choices twice",
-    "choices twice, and more",
-    "cost without a price",
-    "empty condition",
-    "equal choices",
-    "float for a whole number",
-    "log from zero",
-    "negative step",
-    "no limit",
-    "no unit",
-    "step with log",
-    "two units",
-    "warm start with a study twice",
-    "zero duration",
-    "warm start of itself",
-    "warm start that the sampler ignores",
-    "low above high",
-    "step that does not divide",
-    "minute step",
-    "fixed and searched",
-    "condition on nothing",
-    "condition on a fixed setting",
-    "condition on itself",
-    "impossible condition",
-    "cycle of conditions",
-    "condition on an unknown name",
-    "condition on itself in an expression",
-    "condition that never holds",
-    "condition that cannot be read",
-    "cycle of expressions",
-    "requirement of an unknown name",
-    "requirement between text and a number",
-    "requirement of settings alone",
-    "requirement that nothing keeps",
-    "requirements that exclude each other",
-    "enqueued against a requirement",
-    "a metric twice",
-    "a sampler of one objective",
-    "prior outside the range",
-    "prior off the grid",
-    "prior that is no choice",
-    "prior that the sampler ignores",
-    "limits the wrong way",
-    "reports past the end",
-    "too many reports",
-    "fractional report grid",
-    "endless search",
-    "arguments that exclude each other",
-    "first rung past the end",
-    "enqueued outside",
-    "enqueued unknown",
-    "enqueued inactive",
-}
+_OF_SEVERAL_PARTS = """\
+GPUs that nothing trains on; a batch smaller than its processes; a share of a GPU for each of \
+several processes; a GPU and a half; a limit without bounds; bound out of range; choice out of \
+range; infinite choice; list as a choice of a number; choices twice; choices twice, and more; cost \
+without a price; empty condition; equal choices; float for a whole number; log from zero; negative \
+step; no limit; no unit; step with log; two units; warm start with a study twice; zero duration; \
+warm start of itself; warm start that the sampler ignores; low above high; step that does not \
+divide; minute step; fixed and searched; condition on nothing; condition on a fixed setting; \
+condition on itself; impossible condition; cycle of conditions; condition on an unknown name; \
+condition on itself in an expression; condition that never holds; condition that cannot be read; \
+cycle of expressions; requirement of an unknown name; requirement between text and a number; \
+requirement of settings alone; requirement that nothing keeps; requirements that exclude each \
+other; enqueued against a requirement; a metric twice; a sampler of one objective; prior outside \
+the range; prior off the grid; prior that is no choice; prior that the sampler ignores; limits the \
+wrong way; reports past the end; too many reports; fractional report grid; endless search; \
+arguments that exclude each other; first rung past the end; enqueued outside; enqueued unknown; \
+enqueued inactive"""
+OF_SEVERAL_PARTS = _OF_SEVERAL_PARTS.split("; ")
 """Mistakes that take two keys of a study file to see, or more than a type and a range."""
 
-OF_THE_TEXT = {"key twice"}
+OF_THE_TEXT = ["key twice"]
 """Mistakes that the values no longer show."""
 
 
-@pytest.mark.parametrize("name", sorted(MISTAKES.keys() - OF_SEVERAL_PARTS - OF_THE_TEXT))
-def test_a_mistake_is_refused_by_its_place_its_type_or_its_range(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(MISTAKES.keys() - {*OF_SEVERAL_PARTS, *OF_THE_TEXT}))
+def test_a_mistake_is_refused_by_its_place_its_type_or_its_range(name):
     written, instead, _ = MISTAKES[name]
     assert problems(GOOD.replace(written, instead))
 
 
-@pytest.mark.parametrize("name", sorted(OF_SEVERAL_PARTS | OF_THE_TEXT))
-def test_other_mistakes_are_known_to_be_left_to_the_reader(name: str) -> None:
+@pytest.mark.parametrize("name", [*OF_SEVERAL_PARTS, *OF_THE_TEXT])
+def test_other_mistakes_are_known_to_be_left_to_the_reader(name):
     written, instead, _ = MISTAKES[name]
     assert not problems(GOOD.replace(written, instead))
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_task_has_its_own_keys_settings_and_metrics_and_no_others(kind: str) -> None:
+def test_a_task_has_its_own_keys_settings_and_metrics_and_no_others(kind):
     task = yaml.safe_load(starter(kind, text="text", label="label"))
     assert not problems(yaml.safe_dump(task))
     for section, key, value in (
@@ -334,7 +289,7 @@ def outside(setting: Setting) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_a_fixed_setting_is_refused_where_the_task_refuses_it(kind: str) -> None:
+def test_a_fixed_setting_is_refused_where_the_task_refuses_it(kind):
     study = yaml.safe_load(starter(kind, text="text", label="label"))
     for name, setting in (BUILT_IN[kind].settings or {}).items():
         for value in outside(setting):
@@ -366,24 +321,17 @@ def test_a_fixed_setting_is_refused_where_the_task_refuses_it(kind: str) -> None
         ("checkpoints", {"max_gb": 0}),
     ],
 )
-def test_what_is_wrong_by_itself_is_refused(section: str, value: Any) -> None:
+def test_what_is_wrong_by_itself_is_refused(section, value):
     assert problems(changed(**{section: value}))
 
 
-def test_own_code_takes_any_setting_and_more_gpus_than_one() -> None:
+def test_own_code_takes_any_setting_and_more_gpus_than_one():
     assert not problems(own_code(settings={"any": [1, {}]}, resources={"gpu": 4}))
     assert problems(own_code(task={"kind": "own.module:train", "train": "train.csv"}))
 
 
 # --------------------------------------------------------------------- whatever study file is drawn
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
-)
 DURATIONS = st.sampled_from(["2h", "1h30m", "45s", "1 d 2 h", " 5m ", "0.5h", 90, 1.5])
 
 
@@ -491,21 +439,7 @@ def study_files(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(study_files())
-def test_whatever_study_file_is_right_is_accepted(study: dict[str, Any]) -> None:
+def test_whatever_study_file_is_right_is_accepted(study):
     text = yaml.safe_dump(study, allow_unicode=True)
     assert is_read(text)
     assert not problems(text)
-
-
-@given(st.sampled_from(sorted(yaml.safe_load(GOOD))), VALUES)
-def test_any_value_in_a_section_that_is_read_is_accepted(section: str, value: Any) -> None:
-    text = changed(**{section: value})
-    if is_read(text):
-        assert not problems(text)
-
-
-@given(st.integers(0, len(GOOD)), st.integers(0, 20), st.text(max_size=10))
-def test_any_piece_that_is_replaced_and_read_is_accepted(at: int, length: int, piece: str) -> None:
-    text = GOOD[:at] + piece + GOOD[at + length :]
-    if is_read(text):
-        assert not problems(text)

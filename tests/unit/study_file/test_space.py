@@ -100,9 +100,7 @@ def condition_holds(space: dict[str, Parameter], params: dict[str, Any], name: s
 
 @settings(max_examples=examples(60))
 @given(search_spaces(), st.integers(0, 100))
-def test_what_is_suggested_lies_inside_and_honours_every_condition(
-    space: dict[str, Parameter], seed: int
-) -> None:
+def test_what_is_suggested_lies_inside_and_honours_every_condition(space, seed):
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     for _ in range(3):
         trial = study.ask()
@@ -116,9 +114,7 @@ def test_what_is_suggested_lies_inside_and_honours_every_condition(
 
 @settings(max_examples=examples(60))
 @given(search_spaces())
-def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
-    space: dict[str, Parameter],
-) -> None:
+def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(space):
     for parameter in space.values():
         assert type(parameter).model_validate(parameter.model_dump()) == parameter
         distribution = distribution_of(parameter)
@@ -130,17 +126,17 @@ def test_a_space_survives_the_way_to_json_and_to_optuna_and_back(
 
 @settings(max_examples=examples(60))
 @given(search_spaces())
-def test_a_completed_configuration_is_whole_and_inside(space: dict[str, Parameter]) -> None:
+def test_a_completed_configuration_is_whole_and_inside(space):
     params = spaces.completed(space, {})
     assert spaces.problems_with(space, params) == []
     assert sorted(params) == sorted(spaces.active(space, params))
 
 
-def test_parents_come_before_children_and_else_the_file_decides() -> None:
+def test_parents_come_before_children_and_else_the_file_decides():
     assert spaces.ordered(SPACE) == ["lora", "rank", "alpha", "rate"]
 
 
-def test_an_inactive_parent_makes_its_children_inactive() -> None:
+def test_an_inactive_parent_makes_its_children_inactive():
     assert spaces.active(SPACE, {"lora": True, "rank": 4, "alpha": 0.5, "rate": 1e-4}) == [
         "lora",
         "rank",
@@ -155,7 +151,7 @@ def test_an_inactive_parent_makes_its_children_inactive() -> None:
     assert spaces.active(SPACE, {"lora": False, "rank": 4, "rate": 1e-4}) == ["lora", "rate"]
 
 
-def test_a_condition_tells_true_from_one() -> None:
+def test_a_condition_tells_true_from_one():
     space = {**SPACE, "lora": CategoricalParameter(type="categorical", choices=(1, 0))}
     assert spaces.active(space, {"lora": 1, "rank": 4}) == ["lora", "rate"]
 
@@ -176,14 +172,12 @@ def test_a_condition_tells_true_from_one() -> None:
         ({"rat": 1}, "rat: no parameter of the space has this name; did you mean rate?"),
     ],
 )
-def test_a_configuration_outside_the_space_says_why(
-    params: dict[str, Any], told: str | None
-) -> None:
+def test_a_configuration_outside_the_space_says_why(params, told):
     problems = spaces.problems_with(SPACE, params)
     assert [f"{each.where}: {each.what}" for each in problems] == ([] if told is None else [told])
 
 
-def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
+def test_defaults_are_moved_to_the_nearest_value_of_the_space():
     space: dict[str, Parameter] = {
         "learning_rate": FloatParameter(
             type="float", low=1e-3, high=1e-1, log=True
@@ -210,7 +204,7 @@ def test_defaults_are_moved_to_the_nearest_value_of_the_space() -> None:
     assert spaces.problems_with(space, found) == []
 
 
-def test_a_space_without_defaults_has_none() -> None:
+def test_a_space_without_defaults_has_none():
     others = {name: setting for name, setting in TABLE.items() if name not in SPACE}
     assert spaces.defaults(SPACE, others) is None
     assert spaces.defaults(SPACE, None) is None
@@ -221,15 +215,13 @@ def test_a_space_without_defaults_has_none() -> None:
     search_spaces(),
     st.floats(-1e3, 1e3) | st.integers(-100, 100) | st.text(max_size=3) | st.none() | st.booleans(),
 )
-def test_defaults_always_lie_inside(space: dict[str, Parameter], default: Any) -> None:
+def test_defaults_always_lie_inside(space, default):
     table = {name: Setting(name, float, default, "any") for name in space}
     assert spaces.problems_with(space, spaces.defaults(space, table) or {}) == []
 
 
 @given(st.integers(-50, 50), st.integers(0, 3), st.integers(1, 9), st.integers(1, 40), st.data())
-def test_points_of_a_grid_are_what_people_would_write(
-    first: int, digits: int, step: int, steps: int, data: st.DataObject
-) -> None:
+def test_points_of_a_grid_are_what_people_would_write(first, digits, step, steps, data):
     def written(units: int) -> float:
         return float(f"{units}e-{digits}")
 
@@ -244,7 +236,7 @@ def test_points_of_a_grid_are_what_people_would_write(
     assert spaces.suggest(drawn, {"s": grid})["s"] in points
 
 
-def test_choices_become_a_categorical_distribution() -> None:
+def test_choices_become_a_categorical_distribution():
     assert distribution_of(SPACE["lora"]) == CategoricalDistribution([True, False])
 
 
@@ -271,7 +263,7 @@ def test_all_trials_are_measured_at_the_largest_value_that_one_of_them_can_have(
     assert spaces.largest(space, {}, None) == {}
 
 
-def test_a_prior_has_a_confidence() -> None:
+def test_a_prior_has_a_confidence():
     number = {"type": "float", "low": 0.0, "high": 1.0}
     choice = {"type": "categorical", "choices": ["a", None]}
     space, problems = space_in(
@@ -294,14 +286,14 @@ def test_a_prior_has_a_confidence() -> None:
         assert type(parameter).model_validate(parameter.model_dump()) == parameter
 
 
-def test_defaults_that_break_a_requirement_are_left_to_the_sampler() -> None:
+def test_defaults_that_break_a_requirement_are_left_to_the_sampler():
     space = {name: SPACE[name] for name in ("rate", "lora")}
     table = {name: Setting(name, float, 1e-4, "any") for name in ("rate",)}
     assert spaces.defaults(space, table, [Expression("rate < 0.0005")]) == {"rate": 1e-4}
     assert spaces.defaults(space, table, [Expression("rate > 0.0005")]) is None
 
 
-def test_a_configuration_is_completed_within_the_requirements() -> None:
+def test_a_configuration_is_completed_within_the_requirements():
     space = {"a": whole(1, 8), "b": whole(1, 8)}
     requires = [Expression("a + b >= 10")]
     assert spaces.completed(space, {"a": 8, "b": 3}, requires) == {"a": 8, "b": 3}
@@ -313,14 +305,14 @@ def test_a_configuration_is_completed_within_the_requirements() -> None:
 
 @settings(max_examples=examples(60))
 @given(search_spaces(), st.integers(0, 100))
-def test_a_random_configuration_lies_inside(space: dict[str, Parameter], seed: int) -> None:
+def test_a_random_configuration_lies_inside(space, seed):
     params = spaces.drawn(space, [], seed)
     assert params is not None
     assert spaces.problems_with(space, params) == []
     assert list(params) == spaces.active(space, params)
 
 
-def test_a_parameter_that_an_expression_excludes_is_refused() -> None:
+def test_a_parameter_that_an_expression_excludes_is_refused():
     space = {"a": whole(1, 8), "b": whole(1, 8, when=Expression("a > 4"))}
     (problem,) = spaces.problems_with(space, {"a": 3, "b": 2})
     assert problem.what == "is only active when a > 4; leave it out"
@@ -328,7 +320,7 @@ def test_a_parameter_that_an_expression_excludes_is_refused() -> None:
     assert spaces.problems_with(space, {"b": 2}) == []
 
 
-def test_values_that_leave_nothing_allowed_are_refused() -> None:
+def test_values_that_leave_nothing_allowed_are_refused():
     space = {"a": whole(1, 8), "b": whole(1, 8)}
     requires = [Expression("a * b == 64")]
     assert spaces.problems_with(space, {"a": 8}, requires=requires) == []

@@ -32,9 +32,7 @@ def fits_the_schema(track: str) -> bool:
         ("", []),
     ],
 )
-def test_a_tracker_is_a_name_or_a_mapping_and_several_are_a_list(
-    track: str, kinds: list[str]
-) -> None:
+def test_a_tracker_is_a_name_or_a_mapping_and_several_are_a_list(track, kinds):
     spec = parse(f"{GOOD}track: {track}\n", base=Path())
     assert [tracker.kind for tracker in spec.track] == kinds
     assert fits_the_schema(track)
@@ -60,7 +58,7 @@ LINE = GOOD.count("\n") + 1
         ("[{mlflow: {uri: 'http://me:pw@host'}}]", "track[0].mlflow.uri: has a password in it"),
     ],
 )
-def test_a_mistake_has_its_place_and_a_remedy(track: str, problem: str) -> None:
+def test_a_mistake_has_its_place_and_a_remedy(track, problem):
     (found,) = problems_of(f"{GOOD}track: {track}\n")
     assert found.startswith(f"study.yaml:{LINE}: {problem}")
     assert "pw" not in found
@@ -81,6 +79,6 @@ def test_a_mistake_has_its_place_and_a_remedy(track: str, problem: str) -> None:
         ("sqlite:///C:/me@here/x.db", False),
     ],
 )
-def test_only_a_password_is_one(uri: str, is_refused: bool) -> None:
+def test_only_a_password_is_one(uri, is_refused):
     options = MlflowOptions.model_construct(uri=uri)
     assert bool(list(options.mistakes())) is is_refused

@@ -11,10 +11,9 @@ from rich.console import Console
 
 from hpsearch.brain.reopening import reopen, train_in_full
 from hpsearch.domain.facts import ErrorKind
-from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import number
-from hpsearch.views.live import LiveView, _budget, _line
+from hpsearch.views.live import LiveView, _budget, _line, _progress
 from support.studies.small import Bowl, Simulation, spec_with
 from support.studies.two_kinds import on_two_kinds
 
@@ -33,16 +32,16 @@ def watched(simulation: Simulation) -> str:
     return output.getvalue()
 
 
-def test_every_trial_that_comes_to_rest_has_a_line_of_its_own() -> None:
+def test_every_trial_that_comes_to_rest_has_a_line_of_its_own():
     lines = watched(Simulation(spec_with(), curves=Bowl(diverges=0.5))).splitlines()
     told = [line for line in lines if line.startswith("trial ")]
-    assert any("paused at 1 epochs: loss " in line for line in told)
+    assert any("paused at 1 epoch: loss " in line for line in told)
     assert any("complete at 9 epochs: loss " in line for line in told)
     assert any("failed" in line and "(diverged: the loss is not finite" in line for line in told)
     assert {line.split()[1] for line in told} == {str(n) for n in range(9)}
 
 
-def test_a_complete_trial_whose_code_failed_after_its_last_report_says_so() -> None:
+def test_a_complete_trial_whose_code_failed_after_its_last_report_says_so():
     simulation = Simulation(spec_with())
     simulation.run()
     trials = simulation.history.trials
@@ -52,7 +51,7 @@ def test_a_complete_trial_whose_code_failed_after_its_last_report_says_so() -> N
     assert told.endswith(" (after its last report: ValueError: no test rows)")
 
 
-def test_the_start_of_a_long_error_is_told_on_one_line() -> None:
+def test_the_start_of_a_long_error_is_told_on_one_line():
     simulation = Simulation(spec_with())
     simulation.run()
     trial = simulation.history.trials[0]
@@ -64,7 +63,7 @@ def test_the_start_of_a_long_error_is_told_on_one_line() -> None:
     assert len(told) < 300
 
 
-def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:
+def test_the_standing_names_states_best_budget_pace_and_time_to_go():
     standing = [
         line
         for line in watched(Simulation(spec_with(), start=1000.0)).splitlines()
@@ -76,7 +75,7 @@ def test_the_standing_names_states_best_budget_pace_and_time_to_go() -> None:
     assert max(map(len, standing)) < 120
 
 
-def test_a_limit_on_money_is_told_as_money() -> None:
+def test_a_limit_on_money_is_told_as_money():
     prices = {"A100": 3.0, "T4": 1.0}
     simulation = on_two_kinds({"cost": 0.5, "cost_per_gpu_hour": prices})
     simulation.run()
@@ -84,18 +83,16 @@ def test_a_limit_on_money_is_told_as_money() -> None:
     assert f", cost {number(paid)} of 0.5" in _budget(simulation.study, 0.0)
 
 
-def test_the_best_is_what_is_expected_to_be() -> None:
+def test_the_best_is_what_is_expected_to_be():
     simulation = Simulation(spec_with(budget={"trials": 2, "per_trial": {"epochs": 9}}))
     simulation.run()
     lucky, good = simulation.history.trials
     lucky.value, lucky.expected, lucky.expected_deviation = 0.1, 0.9, 0.0
     good.value, good.expected, good.expected_deviation = 0.5, 0.6, 0.1
-    view = LiveView(str, quiet=True)
-    view.watch(simulation.study, Changes(), 0.0)
-    assert "; best loss 0.5 (trial 1); " in view._progress(simulation.study, 1.0)
+    assert "; best loss 0.5 (trial 1); " in _progress(simulation.study, 1.0, 0.0, 0)
 
 
-def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in_one_line() -> None:
+def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in_one_line():
     simulation = Simulation(spec_with(budget={"trials": 30, "per_trial": {"epochs": 9}}))
     lines = watched(simulation).splitlines()
     told = [line for line in lines if line.startswith("trial ")]
@@ -108,7 +105,7 @@ def test_the_parameters_of_a_trial_are_told_once_and_what_ends_with_the_study_in
     assert not any(" pruned at " in line for line in told)
 
 
-def test_a_resumed_study_tells_only_what_ends_from_then_on() -> None:
+def test_a_resumed_study_tells_only_what_ends_from_then_on():
     spec = spec_with()
     done = Simulation(spec).run().history
     number = next(trial.number for trial in done.trials if trial.state is State.PRUNED)
@@ -130,7 +127,7 @@ class Deaf(Bowl):
         return {"loss": 1 / (7 + resource)}
 
 
-def test_parameters_without_effect_are_said_once_while_the_study_runs() -> None:
+def test_parameters_without_effect_are_said_once_while_the_study_runs():
     lines = watched(Simulation(spec_with(), curves=Deaf()))
     assert lines.count("PARAMETERS WITHOUT EFFECT: ") == 1
     assert "have all reported loss 0." in lines

@@ -37,7 +37,7 @@ def watched(metrics: StudyMetrics, simulation: Simulation) -> None:
         metrics.watch(simulation.study, simulation.written[-1], simulation.executor.now)
 
 
-def test_metrics_say_what_the_history_and_the_ledger_hold() -> None:
+def test_metrics_say_what_the_history_and_the_ledger_hold():
     budget = {"trials": 9, "gpu_hours": 2, "cost_per_gpu_hour": 3, "per_trial": {"epochs": 9}}
     simulation = Simulation(spec_with(budget=budget), curves=Bowl(diverges=0.5))
     with serving("plain", "0") as metrics:
@@ -61,7 +61,7 @@ def test_metrics_say_what_the_history_and_the_ledger_hold() -> None:
     assert samples["hpsearch_slots_busy", ()] == 0
 
 
-def test_what_a_study_does_not_have_is_not_among_its_metrics() -> None:
+def test_what_a_study_does_not_have_is_not_among_its_metrics():
     with serving("plain", "0") as metrics:
         watched(metrics, Simulation(spec_with()))
         names = {name for name, _ in read(metrics.url)}
@@ -69,7 +69,7 @@ def test_what_a_study_does_not_have_is_not_among_its_metrics() -> None:
     assert not names & {"hpsearch_gpu_seconds_budget", "hpsearch_cost_spent"}
 
 
-def test_metrics_of_a_study_that_is_resumed_know_its_best_trial() -> None:
+def test_metrics_of_a_study_that_is_resumed_know_its_best_trial():
     simulation = Simulation(spec_with())
     simulation.run()
     with serving("plain", "localhost:0") as metrics:
@@ -80,7 +80,7 @@ def test_metrics_of_a_study_that_is_resumed_know_its_best_trial() -> None:
     assert samples["hpsearch_reports_total", ()] == 0
 
 
-def test_a_port_is_free_again_when_the_study_has_ended() -> None:
+def test_a_port_is_free_again_when_the_study_has_ended():
     with serving("plain", "0") as metrics:
         port = metrics.url.rpartition(":")[2].removesuffix("/metrics")
     with serving("plain", port) as again:
@@ -90,12 +90,12 @@ def test_a_port_is_free_again_when_the_study_has_ended() -> None:
 @pytest.mark.parametrize(
     "where", ["", "x", "-1", "65536", "9" * 5000, "٣٤", "1.2.3.4:x", "256.0.0.1:0", "a" * 99 + ":0"]
 )
-def test_what_is_no_port_is_refused(where: str) -> None:
+def test_what_is_no_port_is_refused(where):
     with pytest.raises(UserError, match="--metrics"), serving("plain", where):
         pass
 
 
-def test_a_port_that_is_in_use_is_refused() -> None:
+def test_a_port_that_is_in_use_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match="already in use"), serving("plain", str(port)):

@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from hpsearch.domain import events as ev
+from hpsearch.domain.numbers import in_unit
 from hpsearch.running.executors.worker_config import WorkerConfig
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import EARLIER, LogFile
@@ -203,7 +204,7 @@ def note_end(
         log.note(left)
     at = "before its first report"
     if reached is not None:
-        at = f"after its report at {reached:g} {config.budget.unit.value}"
+        at = f"after its report at {in_unit(reached, config.budget.unit.value)}"
     match ending:
         case ev.Finished():
             log.note(f"ended {at}: {ending.why}")

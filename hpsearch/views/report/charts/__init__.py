@@ -1,6 +1,6 @@
 """The pictures of a study: functions from what is recorded to Plotly figures, with their words.
 
-* `progress`: the best value so far; the front of several objectives; `curves`: learning curves.
+* `progress`: the best value so far; the front of several objectives; learning curves.
 * `parameters`: importances, parallel coordinates and slices.
 * `style`: a picture with its words; colours, axes, and texts that others wrote.
 

@@ -12,26 +12,16 @@ import pandas as pd
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import rows_in
 from hpsearch.views.report.charts import style
-from hpsearch.views.report.charts.style import (
-    Chart,
-    axis,
-    figure,
-    joined,
-    left_out,
-    plotly,
-    shown,
-    some_of,
-    value_range,
-)
-from hpsearch.views.report.configurations import (
+from hpsearch.views.report.charts.style import Chart, axis, figure, plotly, shown
+from hpsearch.views.report.data import (
     Importances,
     ParameterValues,
+    ReportData,
     Tier,
     parameter_importances,
     parameter_values,
     ranked_configurations,
 )
-from hpsearch.views.report.data import ReportData
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -53,6 +43,7 @@ _SYMBOLS = {Tier.REST: "circle-open", Tier.BETTER: "circle", Tier.BEST: "diamond
 class Configurations:
     """The configurations of a study, to be drawn."""
 
+    goal: GoalColumns
     ranked: pd.DataFrame  # `ranked_configurations`
     parameters: Sequence[ParameterValues]  # all of them, the most important first
     importances: Importances
@@ -70,7 +61,7 @@ def configurations(data: ReportData, goal: GoalColumns) -> Configurations:
     values = parameter_values(params, data.history.space)
     found = parameter_importances(ranked["standing"], params[list(values)])
     order = dict.fromkeys([*found.frame["parameter"], *values])
-    return Configurations(ranked, [values[name] for name in order], found)
+    return Configurations(goal, ranked, [values[name] for name in order], found)
 
 
 def importances(of: Configurations) -> Chart | None:
@@ -81,35 +72,32 @@ def importances(of: Configurations) -> Chart | None:
     percent = (100 * frame["importance"]).to_numpy(float)
     places = list(range(len(frame)))
     made = figure(70 + 26 * len(frame), showlegend=False, bargap=0.35)
-    made.add_trace(
-        plotly().Bar(
-            x=percent,
-            y=places,
-            orientation="h",
-            marker={"color": style.CALM},
-            text=[f"{each:.0f}%" if each >= 0.5 else "<1%" for each in percent],
-            textposition="outside",
-            cliponaxis=False,
-            hoverinfo="skip",
-        )
+    bars = plotly().Bar(
+        x=percent,
+        y=places,
+        orientation="h",
+        marker={"color": style.CALM},
+        text=[f"{each:.0f}%" if each >= 0.5 else "<1%" for each in percent],
+        textposition="outside",
+        cliponaxis=False,
+        hoverinfo="skip",
     )
+    made.add_trace(bars)
     range_ = [0, 1.15 * float(percent.max())]
     made.update_xaxes(axis("share explained", range=range_, showticklabels=False))
     names = [shown(name) for name in frame["parameter"]]
     made.update_yaxes(axis(tickvals=places, ticktext=names, autorange="reversed", showgrid=False))
     parts = ", ".join(f"{row.parameter} {row.importance:.0%}" for row in rows_in(frame.head(5)))
     alternative = f"Shares of the differences explained: {parts}."
-    remark = _parameters_left_out(frame, of.importances.frame)
+    remark = _parameters_left_out(len(frame), len(of.importances.frame))
     return Chart(made, "What mattered", alternative, remark)
 
 
-def _parameters_left_out(drawn: Any, of: Any) -> str | None:
-    if len(drawn) == len(of):
-        return None
-    return f"{len(drawn)} of {len(of)} parameters are drawn, the most important ones."
+def _parameters_left_out(drawn: int, of: int) -> str | None:
+    return f"{drawn} of {of} parameters are drawn, the most important ones." if drawn < of else None
 
 
-def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
+def parallel_coordinates(of: Configurations) -> Chart | None:
     """A line for each trial, through its value of each parameter to its objective.
 
     A line is interrupted where its trial does not have the parameter. None if fewer than two trials
@@ -117,37 +105,28 @@ def parallel_coordinates(goal: GoalColumns, of: Configurations) -> Chart | None:
     """
     if not of.can_compare:
         return None
-    numbers = some_of(list(of.ranked.index), MOST_LINES)
+    numbers = style.some_of(list(of.ranked.index), MOST_LINES)
     ranked = of.ranked.loc[numbers]
     parameters = of.parameters[:MOST_AXES]
     axes = [_parameter_axis(each, numbers) for each in parameters]
-    limits = value_range(ranked["standing"], maximize=goal.maximize)
+    limits = style.value_range(ranked["standing"], maximize=of.goal.maximize)
     low, high = limits or (ranked["standing"].min(), ranked["standing"].max())
     axes.append(_numeric_axis(ranked["standing"].clip(low, high)))
     made = figure(420, showlegend=True)
     _add_lines(made, np.column_stack([each.heights for each in axes]), ranked)
+    rule, ends = {"color": style.INK, "width": 1}, {"showarrow": False, "font": {"size": 11}}
     for place, each in enumerate(axes):
-        made.add_shape(
-            type="line", x0=place, x1=place, y0=0, y1=1, line={"color": style.INK, "width": 1}
-        )
-        for y, text, anchor in ((-0.01, each.bottom, "top"), (1.01, each.top, "bottom")):
-            made.add_annotation(
-                x=place, y=y, text=text, yanchor=anchor, showarrow=False, font={"size": 11}
-            )
+        made.add_shape(type="line", x0=place, x1=place, y0=0, y1=1, line=rule)
+        made.add_annotation(x=place, y=-0.01, text=each.bottom, yanchor="top", **ends)
+        made.add_annotation(x=place, y=1.01, text=each.top, yanchor="bottom", **ends)
     names = [shown(each.name, 16) for each in parameters]
-    names.append(f"<b>{shown(goal.metric, 16)}</b>")
-    made.update_xaxes(
-        axis(
-            tickvals=list(range(len(names))),
-            ticktext=names,
-            range=[-0.4, len(names) - 0.6],
-            showgrid=False,
-            showline=False,
-        )
-    )
+    names.append(f"<b>{shown(of.goal.metric, 16)}</b>")
+    places: dict[str, Any] = {"tickvals": list(range(len(names))), "ticktext": names}
+    limits_ = [-0.4, len(names) - 0.6]
+    made.update_xaxes(axis(**places, range=limits_, showgrid=False, showline=False))
     made.update_yaxes(visible=False, fixedrange=True, range=[-0.08, 1.09])
     listed = ", ".join(each.name for each in parameters)
-    alternative = f"Parallel coordinates of {len(numbers)} trials: {listed}, and {goal.metric}."
+    alternative = f"Parallel coordinates of {len(numbers)} trials: {listed}, and {of.goal.metric}."
     remark = _remark(numbers, parameters, of, limits)
     return Chart(made, "Configurations", alternative, remark, AXIS_WIDTH * len(names))
 
@@ -158,9 +137,9 @@ def _remark(
     of: Configurations,
     limits: list[float] | None,
 ) -> str | None:
-    trials = left_out(len(numbers), len(of.ranked), "trials")
-    of_parameters = _parameters_left_out(parameters, of.parameters)
-    return joined([trials, of_parameters, style.outside(limits)])
+    trials = style.left_out(len(numbers), len(of.ranked), "trials")
+    left_out = _parameters_left_out(len(parameters), len(of.parameters))
+    return style.joined([trials, left_out, style.outside(limits)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,43 +186,42 @@ def _add_lines(made: go.Figure, heights: np.ndarray, ranked: pd.DataFrame) -> No
         if not chosen.any():
             continue
         lines = np.pad(heights[chosen], ((0, 0), (0, 1)), constant_values=np.nan)
-        made.add_trace(
-            plotly().Scatter(
-                x=np.tile(places, len(lines)),
-                y=lines.ravel().round(4),
-                customdata=np.repeat(ranked.index.to_numpy(int)[chosen], lines.shape[1]),
-                mode="lines",
-                line={"color": colour, "width": 1 if tier is Tier.REST else 1.6},
-                opacity=0.3 if tier is Tier.REST else 0.65,
-                name=tier.value,
-                hovertemplate="trial %{customdata}<extra></extra>",
-            )
+        trace = plotly().Scatter(
+            x=np.tile(places, len(lines)),
+            y=lines.ravel().round(4),
+            customdata=np.repeat(ranked.index.to_numpy(int)[chosen], lines.shape[1]),
+            mode="lines",
+            line={"color": colour, "width": 1 if tier is Tier.REST else 1.6},
+            opacity=0.3 if tier is Tier.REST else 0.65,
+            name=tier.value,
+            hovertemplate=style.OF_TRIAL,
         )
+        made.add_trace(trace)
 
 
-def slices(goal: GoalColumns, of: Configurations) -> Chart | None:
+def slices(of: Configurations) -> Chart | None:
     """The worth of trials against each parameter; None if fewer than two can be compared."""
     if not of.can_compare:
         return None
-    numbers = some_of(list(of.ranked.index), MOST_POINTS)
+    numbers = style.some_of(list(of.ranked.index), MOST_POINTS)
     ranked = of.ranked.loc[numbers]
     parameters = of.parameters[:MOST_SLICES]
     rows = -(-len(parameters) // COLUMNS)
     made = figure(60 + 250 * rows, showlegend=False)
     grid = {"rows": rows, "columns": COLUMNS, "pattern": "independent"}
     made.update_layout(grid={**grid, "xgap": 0.2, "ygap": 0.45})
-    limits = value_range(ranked["standing"], maximize=goal.maximize)
+    limits = style.value_range(ranked["standing"], maximize=of.goal.maximize)
     for place, parameter in enumerate(parameters):
         suffix = "" if place == 0 else str(place + 1)
         values = parameter.values.loc[numbers]
         for trace in _points(ranked, values):
             trace.update(xaxis=f"x{suffix}", yaxis=f"y{suffix}")
             made.add_trace(trace)
-        title = shown(goal.metric) if place % COLUMNS == 0 else None
+        title = shown(of.goal.metric) if place % COLUMNS == 0 else None
         made.update_layout({f"xaxis{suffix}": _slice_axis(parameter, values)})
         made.update_layout({f"yaxis{suffix}": axis(title, range=limits)})
     listed = ", ".join(each.name for each in parameters)
-    alternative = f"{goal.metric} of {len(numbers)} trials against {listed}."
+    alternative = f"{of.goal.metric} of {len(numbers)} trials against {listed}."
     width = SLICE_WIDTH * min(COLUMNS, len(parameters))
     return Chart(made, "Slices", alternative, _remark(numbers, parameters, of, limits), width)
 
@@ -261,7 +239,7 @@ def _points(ranked: pd.DataFrame, values: pd.Series) -> list[Any]:
             mode="markers",
             marker={"color": colour, "size": 5, "symbol": _SYMBOLS[tier], "opacity": 0.75},
             name=tier.value,
-            hovertemplate="trial %{customdata}<br>%{y:.5~g} at %{x}<extra></extra>",
+            hovertemplate=style.TRIAL_AND_POINT,
         )
         traces.append(trace)
     return traces

@@ -27,6 +27,11 @@ BAD = "#d64545"
 GOOD = "#2a9d78"
 OTHER = "#8e63c7"
 """Each has a contrast of at least 3 with white and with a dark page."""
+SIDE_BY_SIDE = (CALM, WINNER, GOOD, OTHER, BAD, PALE)
+"""The colours of curves side by side, in their order."""
+OF_TRIAL = "trial %{customdata}<extra></extra>"
+TRIAL_AND_POINT = "trial %{customdata}<br>%{y:.5~g} at %{x}<extra></extra>"
+"""What is shown under the pointer."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 LONGEST = 28
@@ -96,8 +101,6 @@ def axis(title: str | None = None, **more: Any) -> dict[str, Any]:
 
 def ticks(values: Any) -> dict[str, Any]:
     """The ticks of a linear axis: one for each number where all are whole and span little."""
-    import numpy as np
-
     known = np.asarray(values, float)
     known = known[np.isfinite(known)]
     is_whole = len(known) > 0 and bool((known == known.round()).all())
@@ -116,8 +119,6 @@ def time_scale(longest_s: float) -> tuple[float, str]:
 
 def value_range(values: Any, *, maximize: bool) -> list[float] | None:
     """The range of an axis where a few values are far worse than all others; None if all fit."""
-    import numpy as np
-
     known = np.asarray(values, float)
     known = np.sort(known[np.isfinite(known)])
     if len(known) < FEWEST_VALUES:

@@ -32,7 +32,7 @@ def said(metrics, at=1.0, search=PROMOTION, epochs=9):
 @pytest.mark.cases(7)
 def test_metrics_of_a_guess_at_the_first_rung_are_told_with_the_rung_to_write(metrics) -> None:
     told = said(metrics)
-    assert "at 1 epochs already, where this one has learnt nothing" in told
+    assert "at 1 epoch already, where this one has learnt nothing" in told
     assert told.endswith("write search: {pruner: {kind: promotion, first_rung: 3}}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -49,34 +48,32 @@ NUMBERS = st.integers(-(2**40), 2**40) | st.floats(-1e9, 1e9)
         ("optimizer < 'b'", {"optimizer": "adam"}, True),
     ],
 )
-def test_an_expression_means_what_it_says(
-    text: str, params: dict[str, Any], expected: bool
-) -> None:
+def test_an_expression_means_what_it_says(text, params, expected):
     assert Expression(text).holds(params) is expected
 
 
 @given(NUMBERS, NUMBERS, NUMBERS)
-def test_arithmetic_is_that_of_python(a: float, b: float, c: float) -> None:
+def test_arithmetic_is_that_of_python(a, b, c):
     params = {"a": a, "b": b, "c": c, "found": a - b * (c + 2)}
     assert Expression("a - b * (c + 2) == found").holds(params)
     assert Expression("a < b or a >= b").holds(params)
 
 
-def test_the_order_of_terms_does_not_count_on_a_grid() -> None:
+def test_the_order_of_terms_does_not_count_on_a_grid():
     expression = Expression("a + b + c == 1 and a + b + c <= 1 and a + b + c >= 1")
     assert 0.7 + 0.2 + 0.1 != 1
     assert expression.holds({"a": 0.7, "b": 0.2, "c": 0.1})
     assert not expression.holds({"a": 0.7, "b": 0.2, "c": 0.2})
 
 
-def test_settings_stand_for_their_values_and_are_not_parameters() -> None:
+def test_settings_stand_for_their_values_and_are_not_parameters():
     expression = Expression("heads * 8 <= hidden").given({"hidden": 64})
     assert expression.names == ("heads",)
     assert expression.holds({"heads": 8})
     assert not expression.holds({"heads": 9})
 
 
-def test_an_expression_can_be_sent_to_another_process() -> None:
+def test_an_expression_can_be_sent_to_another_process():
     expression = Expression("heads * 8 <= width")
     again = pickle.loads(pickle.dumps(expression))
     assert again == expression
@@ -99,7 +96,7 @@ def test_an_expression_can_be_sent_to_another_process() -> None:
         ("lora < true", "true and false have no order", "true"),
     ],
 )
-def test_what_makes_no_sense_is_shown_at_its_place(text: str, said: str, at: str) -> None:
+def test_what_makes_no_sense_is_shown_at_its_place(text, said, at):
     with pytest.raises(ExpressionError) as caught:
         Expression(text).check(KNOWN, "parameter")
     error = caught.value
@@ -109,11 +106,11 @@ def test_what_makes_no_sense_is_shown_at_its_place(text: str, said: str, at: str
 
 
 @pytest.mark.parametrize("text", ["mixed * 2 > 3", "mixed == 'auto'", "batch == 16", "batch < 48"])
-def test_what_some_values_fit_is_right(text: str) -> None:
+def test_what_some_values_fit_is_right(text):
     Expression(text).check(KNOWN, "parameter")
 
 
-def test_a_number_that_cannot_be_read_is_refused() -> None:
+def test_a_number_that_cannot_be_read_is_refused():
     with pytest.raises(ExpressionError, match="'8x' is not a number"):
         Expression("heads < 8x")
     with pytest.raises(ExpressionError, match="nested too deep"):

@@ -98,7 +98,7 @@ def asked_of(url: str) -> list[Request]:
 # ------------------------------------------------------------------------------------------ reading
 
 
-def test_every_page_of_a_study_says_what_it_is_about(database_url: str) -> None:
+def test_every_page_of_a_study_says_what_it_is_about(database_url):
     ordinary(database_url)
     with closing(Store.open(database_url)) as store:
         reading = TestClient(site_of(store, allow_changes=False))
@@ -114,7 +114,7 @@ def test_every_page_of_a_study_says_what_it_is_about(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_what_others_wrote_is_text(path: str, reading: TestClient, sqlite_url: str) -> None:
+def test_what_others_wrote_is_text(path, reading, sqlite_url):
     hostile(sqlite_url)
     answer = reading.get(path)
     assert answer.status_code == 200
@@ -124,7 +124,7 @@ def test_what_others_wrote_is_text(path: str, reading: TestClient, sqlite_url: s
     assert 'onerror="' not in answer.text
 
 
-def test_scripts_are_files_of_the_dashboard(reading: TestClient, sqlite_url: str) -> None:
+def test_scripts_are_files_of_the_dashboard(reading, sqlite_url):
     ordinary(sqlite_url)
     page = reading.get("/studies/1").text
     found = re.findall(r'(?:src|href)="(/files/[^"]+)"', page)
@@ -136,7 +136,7 @@ def test_scripts_are_files_of_the_dashboard(reading: TestClient, sqlite_url: str
     assert all('type="application/json"' in each for each in inline)
 
 
-def test_a_database_without_studies_says_how_to_make_one(reading: TestClient) -> None:
+def test_a_database_without_studies_says_how_to_make_one(reading):
     assert "There is no study in this database yet" in reading.get("/").text
 
 
@@ -159,9 +159,7 @@ def test_a_database_without_studies_says_how_to_make_one(reading: TestClient) ->
         ("/files/secret", 404, "no page"),
     ],
 )
-def test_what_is_not_there_is_said_on_a_page(
-    path: str, code: int, said: str, reading: TestClient, sqlite_url: str
-) -> None:
+def test_what_is_not_there_is_said_on_a_page(path, code, said, reading, sqlite_url):
     ordinary(sqlite_url)
     answer = reading.get(path)
     assert answer.status_code == code
@@ -169,13 +167,13 @@ def test_what_is_not_there_is_said_on_a_page(
     assert '<a href="/">' in answer.text
 
 
-def test_trials_are_selected_and_in_order(reading: TestClient, sqlite_url: str) -> None:
+def test_trials_are_selected_and_in_order(reading, sqlite_url):
     ordinary(sqlite_url)
     page = reading.get("/studies/1/trials?where=number%20%3C%205&sort=number%20desc").text
     assert re.findall(r'aria-label="Compare trial (\d+)"', page) == ["4", "3", "2", "1", "0"]
 
 
-def test_many_trials_come_in_pages(reading: TestClient, sqlite_url: str) -> None:
+def test_many_trials_come_in_pages(reading, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         study = store.create_study(StudyRecord(0, "long", "", ("maximize",)))
         trials = [Trial(n, State.COMPLETE, {"x": n}, value=n / 250) for n in range(250)]
@@ -188,7 +186,7 @@ def test_many_trials_come_in_pages(reading: TestClient, sqlite_url: str) -> None
     ]
 
 
-def test_the_revision_tells_that_a_study_has_changed(reading: TestClient, sqlite_url: str) -> None:
+def test_the_revision_tells_that_a_study_has_changed(reading, sqlite_url):
     ordinary(sqlite_url)
     before = reading.get("/studies/1/revision").json()["revision"]
     report = reading.get("/studies/1/report").text
@@ -200,9 +198,7 @@ def test_the_revision_tells_that_a_study_has_changed(reading: TestClient, sqlite
     assert "0.99" in reading.get("/studies/1/report").text
 
 
-def test_a_trials_page_shows_the_end_of_its_log(
-    reading: TestClient, sqlite_url: str, tmp_path: Path
-) -> None:
+def test_a_trials_page_shows_the_end_of_its_log(reading, sqlite_url, tmp_path):
     save(
         sqlite_url,
         "flowers",
@@ -221,9 +217,7 @@ def test_a_trials_page_shows_the_end_of_its_log(
 # ----------------------------------------------------------------------------------------- changing
 
 
-def test_a_form_becomes_a_request_that_says_where_it_comes_from(
-    changing: TestClient, running_url: str
-) -> None:
+def test_a_form_becomes_a_request_that_says_where_it_comes_from(changing, running_url):
     token = token_in(changing.get("/studies/1").text)
     form = {"form_token": token, "parameter:learning_rate": "0.001", "parameter:optimizer": "lion"}
     answer = changing.post("/studies/1/propose", data={**form, "why": "<b>a hunch</b>"})
@@ -242,7 +236,7 @@ def test_a_form_becomes_a_request_that_says_where_it_comes_from(
     assert "&lt;b&gt;a hunch" in page
 
 
-def test_a_clone_begins_with_the_settings_of_its_trial(changing: TestClient) -> None:
+def test_a_clone_begins_with_the_settings_of_its_trial(changing):
     page = changing.get("/studies/1/trials/3").text
     params = ordinary_trials(4)[3].params
     assert f'name="parameter:learning_rate" value="{params["learning_rate"]}"' in page
@@ -262,9 +256,7 @@ def test_a_clone_begins_with_the_settings_of_its_trial(changing: TestClient) -> 
         ("stop", {}, "nobody drives study flowers"),
     ],
 )
-def test_what_cannot_be_is_said_on_the_page_of_the_form(
-    path: str, form: dict[str, str], said: str, changing: TestClient, running_url: str
-) -> None:
+def test_what_cannot_be_is_said_on_the_page_of_the_form(path, form, said, changing, running_url):
     token = token_in(changing.get("/studies/1").text)
     answer = changing.post(f"/studies/1/{path}", data={"form_token": token, **form})
     assert answer.status_code == 400
@@ -275,22 +267,20 @@ def test_what_cannot_be_is_said_on_the_page_of_the_form(
 
 
 @pytest.mark.parametrize("token", ["", "guessed", "ü"])
-def test_a_form_that_is_not_of_our_pages_is_refused(
-    token: str, changing: TestClient, running_url: str
-) -> None:
+def test_a_form_that_is_not_of_our_pages_is_refused(token, changing, running_url):
     answer = changing.post("/studies/1/trials/12/stop", data={"form_token": token})
     assert answer.status_code == 403
     assert not asked_of(running_url)
 
 
-def test_a_form_that_is_too_large_is_refused(changing: TestClient, running_url: str) -> None:
+def test_a_form_that_is_too_large_is_refused(changing, running_url):
     token = token_in(changing.get("/studies/1").text)
     form = {"form_token": token, "why": "x" * 2_000_000, "parameter:layers": "2"}
     assert changing.post("/studies/1/propose", data=form).status_code == 413
     assert not asked_of(running_url)
 
 
-def test_a_study_that_has_ended_has_no_forms(sqlite_url: str) -> None:
+def test_a_study_that_has_ended_has_no_forms(sqlite_url):
     ordinary(sqlite_url)
     with closing(Store.open(sqlite_url)) as store:
         page = TestClient(site_of(store, allow_changes=True)).get("/studies/1").text
@@ -298,7 +288,7 @@ def test_a_study_that_has_ended_has_no_forms(sqlite_url: str) -> None:
     assert 'method="post"' not in page
 
 
-def test_a_study_that_is_driven_can_be_stopped(changing: TestClient, running_url: str) -> None:
+def test_a_study_that_is_driven_can_be_stopped(changing, running_url):
     with closing(Store.open(running_url)) as store:
         lease = store.acquire(1, "somewhere:1:x", 1e5)
         token = token_in(changing.get("/studies/1").text)
@@ -309,9 +299,7 @@ def test_a_study_that_is_driven_can_be_stopped(changing: TestClient, running_url
         store.release(lease)
 
 
-def test_without_leave_there_is_nothing_to_send_a_form_to(
-    reading: TestClient, running_url: str
-) -> None:
+def test_without_leave_there_is_nothing_to_send_a_form_to(reading, running_url):
     for path in ("stop", "budget", "propose", "trials/12/stop"):
         assert reading.post(f"/studies/1/{path}").status_code in (404, 405)
 
@@ -336,9 +324,7 @@ def encoded(text: str) -> str:
 
 @given(data=st.data())
 @settings(max_examples=thoroughness.examples(300))
-def test_no_request_is_answered_with_an_error_of_ours(
-    data: st.DataObject, changing: TestClient
-) -> None:
+def test_no_request_is_answered_with_an_error_of_ours(data, changing):
     token = token_in(changing.get("/studies/1").text)
     routes = [each for each in changing.app.routes if isinstance(each, Route)]  # type: ignore[attr-defined]
     route = data.draw(st.sampled_from(routes))
@@ -361,8 +347,5 @@ def test_no_request_is_answered_with_an_error_of_ours(
     method = "POST" if route.methods is not None and "POST" in route.methods else "GET"
     body = f"form_token={token}&{text}" if method == "POST" else None
     changing.request(
-        method,
-        f"{path}?{text}",
-        headers=[*headers, (b"content-type", kind.encode())],
-        content=body,
+        method, f"{path}?{text}", headers=[*headers, (b"content-type", kind.encode())], content=body
     )  # an error of ours is raised here

@@ -17,7 +17,7 @@ from hpsearch.store.reading.queries import find_study
 from hpsearch.store.store import Store
 from hpsearch.views.report.data import ReportData, report_data
 from hpsearch.views.report.page import html_report, markdown_report, page
-from hpsearch.views.words.certainty import how_sure
+from hpsearch.views.words import how_sure
 from support.studies.reported import (
     BEGAN,
     PARAMS,
@@ -57,9 +57,7 @@ def keys(data: ReportData) -> list[str]:
     return [section.key for section in page(data).sections]
 
 
-def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(
-    report_on: Reporting,
-) -> None:
+def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(report_on):
     trials = ordinary_trials()
     best = max((t for t in trials if t.value is not None), key=lambda t: t.value or 0.0)
     data = report_on([*trials, *repeats_of(best, 40, [0.84, 0.85, 0.86])])
@@ -74,7 +72,7 @@ def test_a_confirmed_winner_is_told_with_its_interval_and_what_trains_it(
     assert page(data).result.is_sure
 
 
-def test_a_winner_that_was_not_repeated_may_be_luck(report_on: Reporting) -> None:
+def test_a_winner_that_was_not_repeated_may_be_luck(report_on):
     said = texts(report_on(ordinary_trials()))
     assert (
         "trained once: how far seeds move it is estimated from the spread of the best trials"
@@ -82,20 +80,20 @@ def test_a_winner_that_was_not_repeated_may_be_luck(report_on: Reporting) -> Non
     )
 
 
-def test_before_any_trial_has_started_the_page_says_so(report_on: Reporting) -> None:
+def test_before_any_trial_has_started_the_page_says_so(report_on):
     data = report_on([], state=StudyState.RUNNING, reason=None)
     assert "## no result yet: no trial has started" in texts(data)
     assert keys(data) == ["origin"]
 
 
-def test_a_single_trial_has_no_parameters_to_compare(report_on: Reporting) -> None:
+def test_a_single_trial_has_no_parameters_to_compare(report_on):
     data = report_on([a_trial(0, State.COMPLETE, PARAMS[0], 0.7)])
     said = texts(data)
     assert "\n## `accuracy` 0.7, from 1 trial; trained once\n" in said
     assert "parameters" not in keys(data)
 
 
-def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on: Reporting) -> None:
+def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on):
     failed = {"error_kind": ErrorKind.OUT_OF_MEMORY, "error_text": "CUDA out of memory"}
     trials = [a_trial(n, State.FAILED, PARAMS[n], None, **failed) for n in range(5)]
     data = report_on(trials, state=StudyState.FAILED, reason="5 trials failed the same way")
@@ -105,12 +103,12 @@ def test_where_all_trials_failed_there_is_no_best_but_their_causes(report_on: Re
     assert "| failed or lost |" in said
 
 
-def test_trials_on_their_way_without_a_value_are_not_called_best(report_on: Reporting) -> None:
+def test_trials_on_their_way_without_a_value_are_not_called_best(report_on):
     data = report_on([a_trial(0, State.RUNNING, PARAMS[0], None)], state=StudyState.INTERRUPTED)
     assert "## no result yet: its trial has no value" in texts(data)
 
 
-def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Reporting) -> None:
+def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on):
     trials = [*ordinary_trials(20), a_trial(20, State.RUNNING, PARAMS[20], 0.5)]
     data = report_on(trials, state=StudyState.INTERRUPTED, reason=None)
     said = texts(data)
@@ -120,14 +118,14 @@ def test_a_study_that_was_interrupted_tells_what_is_known_so_far(report_on: Repo
     assert "| not ended |" in said
 
 
-def test_no_complete_trial_is_said_of_the_best(report_on: Reporting) -> None:
+def test_no_complete_trial_is_said_of_the_best(report_on):
     trials = [a_trial(n, State.PAUSED, PARAMS[n], 0.3 + n / 50) for n in range(12)]
     said = texts(report_on(trials))
     assert "if trained to the end, from 12 trials\n" in said
     assert ": it is paused |" in said
 
 
-def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> None:
+def test_several_objectives_have_a_front_and_no_best(report_on):
     goals = [
         {"metric": "accuracy", "direction": "maximize"},
         {"metric": "latency", "direction": "minimize"},
@@ -147,10 +145,10 @@ def test_several_objectives_have_a_front_and_no_best(report_on: Reporting) -> No
     titles = [chart.title for chart in page(data).charts]
     assert titles[0] == "The front"
     assert titles[-1] == "Learning curves"
-    assert data.winner is None
+    assert data.result.best is None
 
 
-def test_a_space_of_categories_alone_is_drawn(report_on: Reporting) -> None:
+def test_a_space_of_categories_alone_is_drawn(report_on):
     names = ("red", "green", "blue")
     space = {
         "colour": {"type": "categorical", "choices": list(names)},
@@ -171,7 +169,7 @@ def test_a_space_of_categories_alone_is_drawn(report_on: Reporting) -> None:
     assert "Importance of parameters" in texts(data)
 
 
-def test_values_that_are_not_numbers_are_left_out(report_on: Reporting) -> None:
+def test_values_that_are_not_numbers_are_left_out(report_on):
     trials = ordinary_trials(12)
     spoilt = trials[0]
     spoilt.value = None
@@ -182,9 +180,7 @@ def test_values_that_are_not_numbers_are_left_out(report_on: Reporting) -> None:
     assert '"accuracy": NaN' not in html_report(data)
 
 
-def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(
-    report_on: Reporting,
-) -> None:
+def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(report_on):
     names = [f"{'a_very_long_name_of_a_parameter_' * 3}{n}" for n in range(60)]
     drawn = random.Random(1)
     trials = []
@@ -203,7 +199,7 @@ def test_sixty_parameters_with_long_names_are_thinned_to_those_that_matter(
         assert f"| `{name}` | `" in said, "all of them are in the result"
 
 
-def test_a_single_long_configuration_is_told_in_full(report_on: Reporting) -> None:
+def test_a_single_long_configuration_is_told_in_full(report_on):
     params = {f"x{n}": n / 60 for n in range(60)}
     space = {name: {"type": "float", "low": 0.0, "high": 1.0} for name in params}
     said = texts(report_on([a_trial(0, State.COMPLETE, params, 0.5)], spec_of("flowers", space)))
@@ -211,7 +207,7 @@ def test_a_single_long_configuration_is_told_in_full(report_on: Reporting) -> No
         assert f"| `{name}` | `" in said
 
 
-def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on: Reporting) -> None:
+def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on):
     trials = [
         Trial(n, State.COMPLETE, {"x": n / 9}, value=n / 9, ended=BEGAN + n) for n in range(9)
     ]
@@ -222,18 +218,14 @@ def test_a_study_made_through_optuna_has_a_page_without_a_study_file(report_on: 
     assert "budget" not in keys(data)
 
 
-def test_conditional_parameters_are_not_measured_where_not_every_trial_has_them(
-    report_on: Reporting,
-) -> None:
+def test_conditional_parameters_are_not_measured_where_not_every_trial_has_them(report_on):
     trials = ordinary_trials(30)
     for trial in trials[::2]:
         trial.params = {**trial.params, "momentum": 0.5 + trial.number / 100}
     assert "never differ: `momentum`" in texts(report_on(trials))
 
 
-def test_parameters_without_effect_are_said_first_in_the_page_and_in_the_result(
-    report_on: Reporting,
-) -> None:
+def test_parameters_without_effect_are_said_first_in_the_page_and_in_the_result(report_on):
     trials = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
     data = report_on(trials)
     warning = "PARAMETERS WITHOUT EFFECT: 6 trials with different values of "
@@ -243,7 +235,7 @@ def test_parameters_without_effect_are_said_first_in_the_page_and_in_the_result(
     assert "learning_rate" in first
 
 
-def test_trials_that_differ_have_no_such_warning(report_on: Reporting) -> None:
+def test_trials_that_differ_have_no_such_warning(report_on):
     same = [a_trial(n, State.COMPLETE, PARAMS[n], 1 / 7) for n in range(6)]
     data = report_on([*same, a_trial(6, State.COMPLETE, PARAMS[6], 1 / 6)])
     assert "WITHOUT EFFECT" not in texts(data)

@@ -60,7 +60,7 @@ def html(data: ReportData) -> str:
     return html_report(data)
 
 
-def test_no_element_and_no_handler_comes_from_a_text(html: str) -> None:
+def test_no_element_and_no_handler_comes_from_a_text(html):
     page = _Elements()
     page.feed(html)
     assert "img" not in page.tags
@@ -70,7 +70,7 @@ def test_no_element_and_no_handler_comes_from_a_text(html: str) -> None:
     assert "src" not in page.attributes
 
 
-def test_the_data_of_charts_is_json_without_markup(html: str) -> None:
+def test_the_data_of_charts_is_json_without_markup(html):
     page = _Elements()
     page.feed(html)
     data = [text for attrs, text in page.scripts if attrs.get("type") == "application/json"]
@@ -80,7 +80,7 @@ def test_the_data_of_charts_is_json_without_markup(html: str) -> None:
         assert json.loads(text)["data"]
 
 
-def test_the_page_may_run_its_own_two_scripts_and_fetch_nothing(html: str) -> None:
+def test_the_page_may_run_its_own_two_scripts_and_fetch_nothing(html):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', html)
     assert policy
     assert "default-src &#39;none&#39;" in policy[1]
@@ -89,7 +89,7 @@ def test_the_page_may_run_its_own_two_scripts_and_fetch_nothing(html: str) -> No
     assert "script-src &#39;sha256-" in policy[1]
 
 
-def test_a_notebook_sees_the_result_without_markup(data: ReportData) -> None:
+def test_a_notebook_sees_the_result_without_markup(data):
     page = _Elements()
     page.feed(summary(data))
     of_tables = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
@@ -97,7 +97,7 @@ def test_a_notebook_sees_the_result_without_markup(data: ReportData) -> None:
     assert set(page.tags) <= of_sections | of_tables
 
 
-def test_markdown_has_no_markup_of_a_text(data: ReportData) -> None:
+def test_markdown_has_no_markup_of_a_text(data):
     reader = MarkdownIt("commonmark", {"html": True}).enable("table")
     tokens = reader.parse(markdown_report(data))
     inline = [child for token in tokens for child in token.children or ()]
@@ -111,13 +111,13 @@ def test_markdown_has_no_markup_of_a_text(data: ReportData) -> None:
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "`", "``a`", "a|b", "  spaced  ", "two\nlines"])
-def test_a_code_span_shows_the_text_and_nothing_else(text: str) -> None:
+def test_a_code_span_shows_the_text_and_nothing_else(text):
     tokens = MarkdownIt("commonmark").parseInline(code_span(text))[0].children or []
     assert [token.type for token in tokens] == ["code_inline"]
     assert tokens[0].content == " ".join(text.split())
 
 
-def test_a_bar_in_a_cell_does_not_begin_another() -> None:
+def test_a_bar_in_a_cell_does_not_begin_another():
     row = f"| a | b |\n| --- | --- |\n| {cell_in_markdown(foreign('x|y'))} | {in_markdown('1|2')} |"
     tokens = MarkdownIt("commonmark").enable("table").parse(row)
     cells = [token.content for token in tokens if token.type == "inline"]
@@ -125,14 +125,14 @@ def test_a_bar_in_a_cell_does_not_begin_another() -> None:
     assert cells[2] == "`x|y`"
 
 
-def test_a_file_with_fences_stays_in_its_block() -> None:
+def test_a_file_with_fences_stays_in_its_block():
     text = "a\n```\nb\n````\n# c"
     tokens = MarkdownIt("commonmark").parse(fenced(text))
     assert [token.type for token in tokens] == ["fence"]
     assert tokens[0].content == text + "\n"
 
 
-def test_a_text_on_a_figure_has_no_meaning_to_plotly() -> None:
+def test_a_text_on_a_figure_has_no_meaning_to_plotly():
     assert shown("<b>x</b>\n\x1b[31m") == "&lt;b&gt;x&lt;/b&gt; \\x1b[31m"
     assert shown("a" * 99 + "7") == "a" * 17 + "…" + "a" * 9 + "7"
     assert shown("$x$") == "&#36;x&#36;"

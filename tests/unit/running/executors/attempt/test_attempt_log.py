@@ -89,7 +89,7 @@ def test_a_log_says_how_its_attempt_began_and_ended(told) -> None:
     assert "trial 0, attempt 1 begins on " in ended.splitlines()[0]
     assert ended.splitlines()[1].endswith('parameters: {"way": "ends"}')
     assert ended.splitlines()[-1].endswith("ended after its report at 2 epochs: budget used")
-    assert "failed after its report at 1 epochs, error: KeyError: 'no such column'\n" in failed
+    assert "failed after its report at 1 epoch, error: KeyError: 'no such column'\n" in failed
     assert 'raise KeyError("no such column")' in failed
 
 
@@ -151,4 +151,4 @@ def test_several_attempts_of_one_worker_have_a_log_each(tmp_path: Path) -> None:
     while not any(isinstance(event, ev.Stopped) for event in worker.poll(5.0)):
         pass
     last = Path(log_of(study, 0, 1)).read_text().splitlines()[-1]
-    assert last.endswith("told to stop after its report at 1 steps; it has no checkpoint")
+    assert last.endswith("told to stop after its report at 1 step; it has no checkpoint")

@@ -1,0 +1,326 @@
+"""A study before it runs: its space and rungs, the most it can spend, the workers that fit, its
+time, and the disk that its checkpoints will take."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import RenderableType
+
+from hpsearch.brain.retention import BEST, FRONT, WAITING, in_gb
+from hpsearch.domain.numbers import NOTHING, count, duration, in_unit, number, pairs, size
+from hpsearch.search.time_left import TimeLeft
+from hpsearch.study_file.expressions.meaning import Expression
+from hpsearch.study_file.levels import rung_levels, trial_budget
+from hpsearch.study_file.methods import ETA, PROMOTION
+from hpsearch.study_file.models import GB, Limit, Resources, StudySpec
+from hpsearch.study_file.parameters import CategoricalParameter, Parameter
+from hpsearch.study_file.validation import shown
+from hpsearch.views.terminal.tables import Width, table
+from trials.checkpoints import folders
+from trials.contract import Unit
+from trials.descriptions.description import ASK
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The room for workers on this machine."""
+
+    cpus: int
+    gpus: int
+
+
+def plan(
+    spec: StudySpec, rehearsal: Mapping[str, float], capacity: Capacity | None, width: Width
+) -> list[RenderableType]:
+    """A study's plan as tables, by the measurements of one step (`trials.contract.Rehearsed`) and
+    the capacity of this machine; None if the study runs on a cluster."""
+    rows = _search(spec) | _limits(spec)
+    rows["full training"] = _full_training(spec, rehearsal, capacity)
+    rows["workers"] = _workers(spec.resources, capacity)
+    if "parameters" in rehearsal:
+        rows["model"] = f"{rehearsal['parameters']:,.0f} parameters"
+    if "step_seconds" in rehearsal:
+        rows["one step"] = f"{duration(rehearsal['step_seconds'])} on the longest batch"
+    if rehearsal.get("peak_memory_bytes"):
+        rows["peak memory"] = f"{rehearsal['peak_memory_bytes'] / 2**30:.2f} GiB"
+    checkpoint = checkpoint_of(rehearsal)
+    if checkpoint is not None:
+        rows["checkpoints"] = _disk(spec, checkpoint, workers_of(spec.resources, capacity))
+    facts = table(("", ""), rows.items(), width)
+    facts.show_header = False
+    if not spec.space:
+        return [facts]
+    parameters = [(name, *_parameter(each)) for name, each in spec.space.items()]
+    heads = ("parameter", "values", "scale", "only if")
+    return [facts, table(heads, parameters, width, "\nspace")]
+
+
+def _search(spec: StudySpec) -> dict[str, str]:
+    per_trial = spec.budget.per_trial
+    objectives = [f"{each.direction} {each.metric}" for each in spec.objectives]
+    facts = {
+        "study": spec.study,
+        "task": str(spec.task["kind"]),
+        "objective": ", ".join(objectives),
+        **({} if spec.space else {"space": "what the objective asks for as it runs"}),
+        "sampler": spec.search.sampler.kind,
+        "pruner": spec.search.pruner.kind,
+    }
+    reports = count(len(trial_budget(spec).report_at), "report")
+    facts["each trial"] = f"{in_unit(per_trial.total, per_trial.unit.value)}, {reports}"
+    if spec.requires:
+        facts["requires"] = ", ".join(each.text for each in spec.requires)
+    if spec.constraints:
+        limits = [_limit(metric, limit) for metric, limit in spec.constraints.items()]
+        facts["limits"] = ", ".join(limits)
+    if rungs := _rungs(spec):
+        facts["rungs"] = rungs
+    return facts
+
+
+def _rungs(spec: StudySpec) -> str | None:
+    """``at 1 and 3 of 9 epochs; one trial in 3 goes on from each at first``; None without rungs.
+
+    More go on where a rung is found to foretell little, or is known to by earlier studies.
+    """
+    pruner, per_trial = spec.search.pruner, spec.budget.per_trial
+    levels = rung_levels(spec) if pruner.kind == PROMOTION else ()
+    *before, last = [number(level) for level in levels if level < per_trial.total] or [""]
+    if not last:
+        return None
+    named = f"{', '.join(before)} and {last}" if before else last
+    each = "each" if before else "it"
+    share = f"one trial in {pruner.arguments.get('eta', ETA)} goes on from {each}"
+    how = f"{share} at first" if spec.search.warm_start is None else f"at least {share}"
+    return f"at {named} of {in_unit(per_trial.total, per_trial.unit.value)}; {how}"
+
+
+def _limit(metric: str, limit: Limit) -> str:
+    low = "" if limit.min is None else f"{number(limit.min)} <= "
+    high = "" if limit.max is None else f" <= {number(limit.max)}"
+    return f"{low}{metric}{high}"
+
+
+def _limits(spec: StudySpec) -> dict[str, str]:
+    """The most the study can spend: whichever limit is reached first ends it."""
+    budget, confirm, facts = spec.budget, spec.search.confirm, {}
+    if budget.trials is not None:
+        total, unit = budget.trials * budget.per_trial.total, budget.per_trial.unit
+        each = in_unit(budget.per_trial.total, unit.value)
+        in_all = duration(total) if unit is Unit.SECONDS else in_unit(total, unit.value)
+        facts["at most"] = f"{count(budget.trials, 'trial')} of {each} = {in_all}"
+    if budget.gpu_hours is not None:
+        facts["compute time"] = f"at most {in_unit(budget.gpu_hours, 'hours')}"
+    if budget.cost is not None:
+        prices = budget.cost_per_gpu_hour
+        rate = pairs(prices) if isinstance(prices, dict) else number(prices)
+        facts["cost"] = f"at most {number(budget.cost)}, at {rate} per GPU hour"
+    if budget.wall_clock_s is not None:
+        facts["wall clock"] = f"at most {duration(budget.wall_clock_s)}"
+    if budget.target is not None:
+        facts["target"] = f"ends at {spec.objective.metric} {number(budget.target)}"
+    if confirm is not None:
+        runs = count(confirm.seeds, "run")
+        facts["confirmation"] = f"{runs} of each of the best {confirm.top}"
+    return facts
+
+
+def _full_training(
+    spec: StudySpec, measured: Mapping[str, float], capacity: Capacity | None
+) -> str:
+    """The time and money of one full training, or what it would take to know them."""
+    pace, budget = pace_of(spec, measured), spec.budget
+    if pace is None and spec.task["kind"] == ASK.kind:
+        return "its time is not known: a trial that was asked for must report first"
+    if pace is None:
+        return "its time is not known: a first report would tell, and none has arrived"
+    seconds = budget.per_trial.total * pace + measured.get("start_up_seconds", 0.0)
+    parts = [f"about {duration(seconds)}"]
+    gpus = spec.resources.stated_gpus
+    hours = seconds / 3600 * (gpus or 1.0)
+    may_have = spec.resources.gpu == "auto" and (capacity is None or capacity.gpus)
+    if gpus or may_have:
+        parts.append(in_unit(hours, "GPU hours"))
+    elif budget.gpu_hours is not None:
+        parts.append(f"{in_unit(hours, 'hours')} of compute time")
+    prices = budget.cost_per_gpu_hour
+    if prices is not None:
+        known = prices.values() if isinstance(prices, dict) else [prices]
+        ends = dict.fromkeys(number(hours * price) for price in (min(known), max(known)))
+        parts.append(f"a cost of {' to '.join(ends)}")
+    return ", ".join(parts)
+
+
+def pace_of(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
+    """Seconds that one worker trains for one unit of the budget; None if it is not known."""
+    unit = spec.budget.per_trial.unit
+    if unit is Unit.SECONDS:
+        return 1.0
+    if "reported_at" in measured:
+        return measured["reported_after_s"] / measured["reported_at"]
+    return measured.get("step_seconds") if unit is Unit.STEPS else None
+
+
+def fitting_workers(resources: Resources, capacity: Capacity) -> int:
+    """The number of workers that fit on a machine, by its cores and GPU shares; 0 if none does."""
+    by_cores = int(capacity.cpus / resources.cpu + 1e-9) // resources.processes
+    share = min(1, capacity.gpus) if resources.gpu == "auto" else float(resources.gpu)
+    if share == 0:
+        return by_cores
+    if share > 1:
+        by_gpus = int(capacity.gpus / share)
+    else:
+        workers_per_gpu = int(1 / share + 1e-9)
+        by_gpus = capacity.gpus * workers_per_gpu
+    return min(by_cores, by_gpus // resources.processes)
+
+
+def workers_of(resources: Resources, capacity: Capacity | None) -> int:
+    """The number of trials that run side by side, as far as it is known; at least one."""
+    if resources.workers != "auto":
+        return resources.workers
+    return 1 if capacity is None else max(1, fitting_workers(resources, capacity))
+
+
+def _workers(resources: Resources, capacity: Capacity | None) -> str:
+    wanted = "as many as fit" if resources.workers == "auto" else str(resources.workers)
+    if capacity is None:
+        return f"{wanted}, on the cluster"
+    fitting = fitting_workers(resources, capacity)
+    fit = f"{fitting or 'none'} {'fits' if fitting < 2 else 'fit'}"
+    has = f"{count(capacity.cpus, 'core')}, {count(capacity.gpus, 'GPU')}"
+    return f"{wanted}; {fit} on this machine ({has})"
+
+
+def _parameter(parameter: Parameter) -> tuple[str, str, str]:
+    """Its values, its scale, and its condition."""
+    condition = NOTHING
+    if isinstance(parameter.when, Expression):
+        condition = parameter.when.text
+    elif parameter.when:
+        allowed = {name: map(shown, values) for name, values in parameter.when.items()}
+        condition = ", ".join(f"{name} is {' or '.join(some)}" for name, some in allowed.items())
+    if isinstance(parameter, CategoricalParameter):
+        return ", ".join(map(shown, parameter.choices)), NOTHING, condition
+    values = f"{shown(parameter.low)} to {shown(parameter.high)}"
+    if isinstance(parameter.low, int):
+        values += ", whole"
+    if parameter.step not in (None, 1):
+        values += f", step {parameter.step:g}"
+    return values, "logarithmic" if parameter.log else "linear", condition
+
+
+def sentence(spec: StudySpec, measured: Mapping[str, float], workers: int) -> str:
+    """The time and disk that the study will take, and the basis of the estimate.
+
+    Args:
+        measured: The measurements of a step and of a first report, as `hpsearch check` has them.
+        workers: The number of trials that run side by side.
+    """
+    on = f"on {count(workers, 'worker')}"
+    checkpoint = checkpoint_of(measured)
+    if checkpoint is not None:
+        on += f", at most {size(round(peak_bytes(spec, checkpoint, workers)))} of checkpoints"
+    pace = pace_of(spec, measured)
+    start_up_s = measured.get("start_up_seconds", 0.0)
+    prices = spec.budget.cost_per_gpu_hour
+    cheapest = min(prices, key=lambda name: prices[name]) if isinstance(prices, dict) else None
+    work_s, limit_s = TimeLeft(spec, (), [cheapest] * workers).in_all_s(pace or 0.0, start_up_s)
+    if limit_s is not None and (pace is None or work_s is None or limit_s < work_s):
+        return f"the study will take at most {duration(limit_s)} {on}: its budget ends it"
+    if pace is None:
+        return "how long the study will take is not known: no report has arrived"
+    if work_s is None:
+        return "how long the study will take is not known: its number of trials is not limited"
+    total_s = measured.get("process_seconds", 0.0) + work_s
+    # Other pruners, and these ends, train fewer trials in full than can be known beforehand.
+    ends_early = spec.task.get("ends_early", False) or spec.budget.target is not None
+    is_expected = spec.search.pruner.kind in (PROMOTION, "none") and not ends_early
+    about = "about" if is_expected else "at most about"
+    return f"the study will take {about} {duration(total_s)} {on}: {_basis(spec, measured)}"
+
+
+def _basis(spec: StudySpec, measured: Mapping[str, float]) -> str:
+    trials, per_trial = count(spec.budget.trials or 0, "trial"), spec.budget.per_trial
+    total = in_unit(per_trial.total, per_trial.unit.value)
+    if "reported_at" not in measured:
+        return f"{trials} of {total}"
+    took, at = duration(measured["reported_after_s"]), number(measured["reported_at"])
+    return f"{trials} as fast as this one, which took {took} to {at} of {total}"
+
+
+KEPT_WHOLE = 2  # the setting `keep_checkpoints` where a study file does not give it
+ON_THE_WAY = 2
+"""Further checkpoints of a running trial: one not recorded yet, and one being written."""
+
+
+@dataclass(frozen=True)
+class CheckpointSize:
+    """The bytes that one checkpoint takes, and the model's weights in it."""
+
+    whole_bytes: float
+    weights_bytes: float
+
+
+def checkpoint_of(rehearsal: Mapping[str, float]) -> CheckpointSize | None:
+    """The size of a checkpoint; None if the rehearsal did not measure it."""
+    if "checkpoint_bytes" not in rehearsal:
+        return None
+    return CheckpointSize(rehearsal["checkpoint_bytes"], rehearsal["weights_bytes"])
+
+
+def running_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
+    """The most that the checkpoints of running trials take."""
+    kept = int(spec.settings.get("keep_checkpoints", KEPT_WHOLE)) + ON_THE_WAY
+    return workers * (kept * one.whole_bytes + one.weights_bytes)
+
+
+def peak_bytes(spec: StudySpec, one: CheckpointSize, workers: int) -> float:
+    """The most that all checkpoints of a study take: of running, waiting and ended trials."""
+    trials, confirm = spec.budget.trials, spec.search.confirm
+    if trials is None:
+        trials = WAITING + BEST
+    waiting = min(WAITING, trials) if spec.search.pruner.kind == PROMOTION else 0
+    best = BEST if confirm is None else max(BEST, confirm.top)
+    ended = min(FRONT if len(spec.objectives) > 1 else best, trials - waiting)
+    running = running_bytes(spec, one, workers)
+    total = running + waiting * one.whole_bytes + (waiting + ended) * one.weights_bytes
+    limit = spec.checkpoints.max_gb
+    return total if limit is None else max(running, min(total, limit * GB))
+
+
+def _disk(spec: StudySpec, one: CheckpointSize, workers: int) -> str:
+    peak = size(round(peak_bytes(spec, one, workers)))
+    whole, weights = size(round(one.whole_bytes)), size(round(one.weights_bytes))
+    each = f"{whole} each, of which {weights} are weights"
+    return f"at most {peak} with {count(workers, 'worker')}; {each}"
+
+
+def checkpoint_warnings(
+    spec: StudySpec, one: CheckpointSize, workers: int, folder: str
+) -> Iterator[str]:
+    """Warnings about checkpoints before the study starts, each a full sentence with its remedy.
+
+    The folder for checkpoints may be a URL, behind which the free space is not known.
+    """
+    running, peak = running_bytes(spec, one, workers), peak_bytes(spec, one, workers)
+    limit = spec.checkpoints.max_gb
+    if limit is not None and running > limit * GB:
+        yield (
+            f"checkpoints.max_gb: {limit:g} GB is less than the {in_gb(running)} "
+            "that running trials take, which are always kept; "
+            "raise the limit, or lower resources.workers"
+        )
+    if folders.is_url(folder):
+        return
+    existing = next(path for path in (Path(folder), *Path(folder).parents) if path.is_dir())
+    free = shutil.disk_usage(existing).free
+    if peak > free:
+        yield (
+            f"checkpoints may take {in_gb(peak)}, and {folder} has {in_gb(free)} left: "
+            "choose another folder with --checkpoints, or a limit with checkpoints: {max_gb: ...}"
+        )

@@ -1,0 +1,270 @@
+"""The result of a study: which configuration is best, how sure that is, and how it is trained anew.
+
+`study_result` reads it as one object; `unfinished` finds trials that might still win. `differences`
+and `common_levels` compare trials, and `to_train` has the commands that train a configuration.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from hpsearch.domain.lifecycle import State
+from hpsearch.domain.records import sign_of
+from hpsearch.search.ranking.no_effect import NoEffect, no_effect
+from hpsearch.search.ranking.selection import Ranked, counts, expectation, likely_range, standing
+from hpsearch.store.reading.best import COMPARED, best_trials, goals_of, waiting_trials, with_again
+from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow, default_trial, seen_at
+from hpsearch.store.reading.standing import study_status
+from hpsearch.store.reading.trust import StudyTrust, first_courses, study_trust
+from hpsearch.study_file.models import StudySpec
+from hpsearch.study_file.reading import origin_of
+from trials.descriptions.builtin import BUILT_IN
+from trials.descriptions.command import COMMAND
+from trials.descriptions.description import ASK
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The best trials of a study, and how sure it is that they are.
+
+    Args:
+        objectives: The names of its metrics, with the direction of each.
+        ranked: The best trials, best first; with several objectives those that no other beats.
+        seen_at: The resource at which trials first showed their value, by their numbers.
+        default: The trial of the task's default settings, with what comes of it when it is trained
+            again as its expectation; None if there was none that can be ranked.
+        trust: How far the rungs can be trusted.
+        no_effect: Parameters that have made no difference, if any are known.
+    """
+
+    study: StudyHead
+    objectives: Sequence[tuple[str, str]]
+    ranked: Sequence[Ranked[TrialRow]]
+    seen_at: Mapping[int, float]
+    default: TrialRow | None
+    trust: StudyTrust
+    no_effect: NoEffect | None = None
+
+    @property
+    def best(self) -> Ranked[TrialRow] | None:
+        """The best trial; None with several objectives, and before a trial has a value."""
+        return self.ranked[0] if self.ranked and self.study.has_best else None
+
+    @property
+    def tied(self) -> list[int]:
+        """The numbers of the trials that cannot be told from the best one."""
+        others = self.ranked[1:] if self.best else ()
+        return [each.trial.number for each in others if each.tied]
+
+    @property
+    def unknown(self) -> list[int]:
+        """The numbers of the trials that have trained too little to tell them from the best one."""
+        ranked = self.ranked if self.best else ()
+        return [each.trial.number for each in ranked if each.unknown]
+
+    @property
+    def gain(self) -> float | None:
+        """The distance by which the best trial beats the default settings, both trained again;
+        below 0 if it is worse, None if it is not known."""
+        best, default = self.best, self.default
+        if best is None or best.again is None or default is None or best.trial.violation > 0:
+            return None
+        difference = best.again.mean - standing(default)
+        return difference if self.study.direction == "maximize" else -difference
+
+
+def study_result(
+    connection: Connection, study: StudyHead, top: int = 1, *, where: str | None = None
+) -> StudyResult:
+    """The result of a study; with several objectives, with the whole front.
+
+    Args:
+        top: How many of the best trials are wanted. More are ranked, because ties count.
+        where: Only trials that this expression selects.
+
+    Raises:
+        FilterError: `where` does not parse or names something unknown.
+    """
+    most = max(top, COMPARED) if study.has_best else None
+    ranked = best_trials(connection, study, most, where=where)
+    default = default_trial(connection, study) if study.has_best and where is None else None
+    if default is not None and counts(default):
+        with_again(connection, study, [default])
+    else:
+        default = None
+    metrics = [goal.metric for goal in goals_of(study)]
+    trust = study_trust(connection, study)
+    total = math.inf if trust.spec is None else trust.spec.budget.per_trial.total
+    courses = first_courses(connection, study) if metrics else []
+    return StudyResult(
+        study=study,
+        objectives=list(zip(metrics, study.directions, strict=True)),
+        ranked=ranked,
+        seen_at=seen_at(connection, study, ranked),
+        default=default,
+        trust=trust,
+        no_effect=no_effect(courses, metrics, total),
+    )
+
+
+AMPLE = 1.5
+"""The factor by which a limit leaves more than the trial is likely to take: a driver starts nothing
+whose worst case does not fit."""
+START_S = 30.0
+"""Seconds that a new driver and its workers may take beside that."""
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The likeliest of the trials that might still win.
+
+    Args:
+        others: The number of other such trials.
+        best: The best complete trial; None without one.
+        options: The options that raise the limits which leave too little to train it to the end.
+    """
+
+    trial: TrialRow
+    others: int
+    best: Ranked[TrialRow] | None
+    spec: StudySpec
+    options: list[str]
+
+
+def unfinished(connection: Connection, result: StudyResult) -> Unfinished | None:
+    """The trials of a study that nobody works on which were not trained to the end, and whose 90%
+    interval reaches beyond the result of the best complete one; None if there are none, and where a
+    driver cannot train them."""
+    study, spec = result.study, result.trust.spec
+    if spec is None or study.base is None or study.is_asked:
+        return None
+    if not study.has_best or study.driver is not None:
+        return None
+    complete = [place for place in result.ranked if place.trial.state is State.COMPLETE]
+    best = complete[0] if complete else None
+    sign = sign_of(study.direction)
+    may_win = [each for each in waiting_trials(connection, study) if _may_win(each, best, sign)]
+    if not may_win:
+        return None
+    first = min(may_win, key=lambda row: (row.violation, sign * standing(row), row.number))
+    options = _limits_to_raise(connection, study, spec, first)
+    return Unfinished(first, len(may_win) - 1, best, spec, options)
+
+
+def _may_win(row: TrialRow, best: Ranked[TrialRow] | None, sign: float) -> bool:
+    if expectation(row) is None:
+        return False
+    if best is None:
+        return True
+    shown = best.value if best.again is None else best.again.mean
+    reaches = min(sign * end for end in likely_range(row))
+    return reaches < sign * shown and row.violation <= best.trial.violation
+
+
+def _limits_to_raise(
+    connection: Connection, study: StudyHead, spec: StudySpec, row: TrialRow
+) -> list[str]:
+    """The options of `hpsearch resume` for limits that leave less than a full training takes."""
+    budget, gpus = spec.budget, spec.resources.stated_gpus or 1.0
+    gpu_s = AMPLE * row.gpu_seconds * budget.per_trial.total / row.resource
+    held_s = gpu_s / gpus + START_S
+    gpu_s += START_S * gpus
+    cost = gpu_s / 3600.0 * (budget.most_price_of(None) or 0.0)
+    needs = {
+        "gpu_seconds": (gpu_s, "--gpu-hours {}", 3600.0),
+        "wall_clock_seconds": (held_s, "--wall-clock {}s", 1.0),
+        "cost": (cost, "--cost {}", 1.0),
+    }
+    options = []
+    for line in study_status(connection, study, ()).budget:
+        if line.most is None or line.name not in needs:
+            continue
+        needed, option, unit = needs[line.name]
+        if line.most - line.used < needed:
+            options.append(option.format(_rounded_up((line.used + needed) / unit)))
+    return options
+
+
+def _rounded_up(amount: float) -> str:
+    scale = 10.0 ** (math.floor(math.log10(amount)) - 2)
+    return f"{math.ceil(amount / scale) * scale:.12g}"
+
+
+MOST_COMPARED = 100
+"""The most trials that are compared at once."""
+
+
+def parameter_names(trials: Sequence[TrialDetail]) -> list[str]:
+    """The names of all parameters that any of the trials has."""
+    return list(dict.fromkeys(name for each in trials for name in each.trial.params))
+
+
+def differences(trials: Sequence[TrialDetail]) -> dict[str, list[Any]]:
+    """The parameters in which trials differ, each with its values; None where one has none."""
+    found = {}
+    for name in parameter_names(trials):
+        values = [each.trial.params.get(name) for each in trials]
+        if any(value != values[0] for value in values):
+            found[name] = values
+    return found
+
+
+def common_levels(trials: Sequence[TrialDetail]) -> list[float]:
+    """The resource levels at which all trials reported, in order."""
+    reached = [{report["resource"] for report in each.reports} for each in trials]
+    return sorted(set.intersection(*reached))
+
+
+class Way(enum.Enum):
+    """A way to train a configuration anew."""
+
+    COMMAND = "hpsearch train"
+    FILE = "python -m trials, from its settings as a file"
+    OWN = "the user's own program, from its parameters"
+
+
+def way_to_train(content: Mapping[str, Any]) -> Way | None:
+    """The way for a study with this study file; None if it has no task."""
+    task = content.get("task")
+    if not isinstance(task, dict) or origin_of(content) is not None:
+        return None
+    kind = task.get("kind")
+    if kind in BUILT_IN:
+        return Way.COMMAND
+    is_foreign = "library" in task and kind != COMMAND.kind
+    return Way.OWN if is_foreign or kind == ASK.kind else Way.FILE
+
+
+def as_argument(name: str) -> str:
+    """The name of a study as the last argument of a command in a shell."""
+    quoted = shlex.quote(name)
+    return f"-- {quoted}" if quoted.startswith("-") else quoted
+
+
+def to_train(
+    study: StudyHead, trial: int | None, suggested: Callable[[str], str]
+) -> list[tuple[str, str]]:
+    """Commands that train a trial's configuration anew, or print its parameters where only a
+    program of the user's own trains it, each with what it does.
+
+    Args:
+        trial: Its number; None for the best one, whichever that is.
+        suggested: Completes a command, such as ``best NAME``, so that it works where it is read.
+    """
+    way, name = way_to_train(study.content), as_argument(study.name)
+    if way is Way.COMMAND:
+        chosen = "" if trial is None else f"--trial {trial} "
+        return [(suggested(f"train {chosen}{name}"), "trains it in full and keeps the model")]
+    only = "" if trial is None else f'--where "number = {trial}" '
+    if way is not Way.FILE:
+        return [(suggested(f"best {only}--format json {name}"), "its parameters")]
+    settings = suggested(f"best {only}--format yaml {name}")
+    train = ("python -m trials best.yaml --out model", "trains them again")
+    return [(f"{settings} > best.yaml", "its settings, as a file"), train]
