@@ -4,6 +4,7 @@
 - `files`: what a data file must be before it is read.
 - `cache`: prepared data on the disk.
 - `batching`: which samples make a batch, and how a batch is padded.
+- `ladder`: the few lengths that batches are padded to where steps are captured.
 - `order`: which samples the next step of a run trains.
 - `row_layout`, `packed_rows`: several short samples in one row.
 - `residence`: whether samples are on the device.

@@ -10,6 +10,7 @@
 - `optim`: from gradients to weights.
 - `telemetry`: measurements of a run by itself.
 - `final`: the final training of one configuration.
+- `captured`: forward and backward passes as CUDA graphs, which the next trial replays too.
 - `compiling`: the loss through `torch.compile`, or without it if that fails.
 
 One step: `data.feed` brings a batch, `training` adds up the losses of its micro-batches, and
