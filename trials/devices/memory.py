@@ -27,8 +27,8 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_kept = 0
-"""Bytes that are kept between trials on purpose."""
+_keeps_more = False
+"""Whether this process has begun to keep memory for its next trials."""
 _shares: dict[str, float] = {}
 """The share of a GPU that this process keeps to, by the device's name; 1 if it is missing."""
 
@@ -57,18 +57,24 @@ def release_memory() -> None:
 
 
 def allocated_bytes(device: str) -> int | None:
-    """The bytes of a GPU that tensors of this process hold now, without those that are kept for the
-    next trial; None on other devices."""
+    """The bytes of a GPU that tensors of this process hold now; None on other devices."""
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda"):
         return None
-    return int(torch.cuda.memory_allocated(device)) - _kept
+    return int(torch.cuda.memory_allocated(device))
 
 
-def keep(size: int) -> None:
-    """Note that so many bytes are kept for the next trial."""
-    global _kept
-    _kept = size
+def keep_more() -> None:
+    """Note that this process keeps memory from now on, for its next trials."""
+    global _keeps_more
+    _keeps_more = True
+
+
+def keeps_more() -> bool:
+    """True once after this process has begun to keep memory: it has not leaked."""
+    global _keeps_more
+    found, _keeps_more = _keeps_more, False
+    return found
 
 
 def start_peak(device: torch.device) -> None:

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 ROUNDING = {"fp32": 1e-3, "fp16": 1e-2, "bf16": 5e-2}
 """The largest difference between a plain pass and a replay, as a share of the plain one's size."""
+KEPT_SHARE = 0.1
+"""The most memory that is kept for the next trial, by the peak of this one."""
 MOST = 64
 """Graphs that a process keeps."""
 MASK = "attention_mask"
@@ -80,11 +82,6 @@ class _Places:
     def hold(self, model: nn.Module) -> bool:
         """True if a model's tensors are in their places."""
         return [t.data_ptr() for t in _tensors(model)] == [t.data_ptr() for t in self.tensors]
-
-    def size_bytes(self) -> int:
-        batches = [captured.batch for captured in self.graphs.values()]
-        inputs = [tensor for batch in batches for tensor in (batch.labels, *batch.inputs.values())]
-        return sum(tensor.nbytes for tensor in (*self.tensors, *self.gradients(), *inputs))
 
 
 _kept: dict[Hashable, _Places] = {}
@@ -243,17 +240,25 @@ class CapturedRun:
         places, self._places = self._places, None
         if places is None or not places.graphs or not places.hold(self._workload.model):
             return
-        if places.workload is self._workload:
-            places.workload.release()
+        # The next trial's model is built beside what is kept.
+        most = self._device_bytes()
+        if most is not None and places.peak_bytes > KEPT_SHARE * most:
+            return
         _kept[self._key] = places
-        memory.keep(places.size_bytes())
+        if places.workload is self._workload:  # the first of its kind
+            places.workload.release()
+            memory.keep_more()
+
+    def _device_bytes(self) -> int | None:
+        """The bytes of a GPU that this process may take; None on a CPU."""
+        device = self._precision.device
+        return memory.entitled_bytes(device) if device.type == "cuda" else None
 
 
 def _drop_kept() -> None:
     if _kept:
         _kept.clear()
         memory.release_memory()
-    memory.keep(0)
 
 
 def _kind(workload: Workload, settings: Settings, precision: Precision) -> Hashable:

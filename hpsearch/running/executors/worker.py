@@ -30,7 +30,7 @@ from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.folders import is_url
 from trials.contract import Ranks
-from trials.devices.memory import allocated_bytes, release_memory
+from trials.devices.memory import allocated_bytes, keeps_more, release_memory
 
 GATHER_S = 0.004
 """How long `poll` waits for more events after the first one, so that they go out in one message. It
@@ -248,7 +248,7 @@ class Worker:
         if why is not None:
             return [ReplaceWorker(why)]
         now = allocated_bytes(self._device)
-        if before is None or now is None or now - before <= LEAK_BYTES:
+        if before is None or now is None or keeps_more() or now - before <= LEAK_BYTES:
             return []
         left = now - before
         leak = f"{left >> 20} MiB of GPU memory were not freed after its last trial"
