@@ -41,7 +41,7 @@ def simulate_study(
     for line in _remarks(recorded, spec):
         note(f"{curves}: {line}")
     resources = spec.resources
-    gpus = float(resources.processes) if resources.gpu == "auto" else resources.stated_gpus
+    gpus = float(resources.processes) if isinstance(resources.gpu, str) else resources.stated_gpus
     history = simulate(spec, recorded.curves, slots, gpus=gpus)
     if history.study.state is StudyState.FAILED:
         raise UserError(f"the simulated study {spec.study} gave up: {history.study.reason}")

@@ -30,7 +30,7 @@ from hpsearch.study_file.parameters import (
     IntParameter,
     Parameter,
 )
-from hpsearch.study_file.types import AUTO, is_number
+from hpsearch.study_file.types import AUTO, SHARE, is_number
 from hpsearch.study_file.validation import shown
 from trials.contract import Problem, Setting
 from trials.descriptions.builtin import BUILT_IN
@@ -135,6 +135,10 @@ def _resource_problems(draft: Draft) -> Iterator[Problem]:
         yield from _process_problems(draft, draft.resources)
         return
     gpu = AUTO if draft.resources is None else draft.resources.gpu
+    kind = (draft.task or {}).get("kind")
+    if gpu == SHARE and kind not in BUILT_IN:
+        what = "how many trials share a GPU can be measured for built-in tasks only"
+        yield Problem("resources.gpu", f"{what}; write a share, such as 0.25")
     if draft.known_settings is not None and isinstance(gpu, float) and gpu > 1:
         what = f"a trial of this task trains on one GPU, and {gpu:g} would be reserved"
         hint = "use 1 or a share of one, and more workers for more GPUs"
@@ -153,7 +157,7 @@ def _process_problems(draft: Draft, resources: Resources) -> Iterator[Problem]:
     if kind in BUILT_IN:
         yield from _rank_problems(draft, resources.processes)
     if resources.gpu not in (AUTO, 0.0, 1.0):
-        what = f"each of several processes trains on a GPU of its own, not {resources.gpu:g}"
+        what = f"each of several processes trains on a GPU of its own, not {shown(resources.gpu)}"
         yield Problem("resources.gpu", f"{what}; use 1, or 0 for CPUs")
 
 

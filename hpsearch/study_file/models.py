@@ -216,7 +216,8 @@ class Resources(Model):
     cpu: Positive = 1.0
     """CPU cores for each process of a worker."""
     gpu: Gpus = "auto"
-    """GPUs, or the share of one, for each process of a worker; auto is one where there are any."""
+    """GPUs, or the share of one, for each process of a worker; auto is one where there are any,
+    share as many trials on each as pay, which is measured."""
     priority: Positive = 1.0
     """The weight of the study's share of a cluster on which others run."""
     retries: Annotated[int, Field(ge=0, le=EXACT)] = 2
@@ -237,7 +238,7 @@ class Resources(Model):
     @property
     def stated_gpus(self) -> float:
         """GPUs of a worker, of all its processes; 0 where the file does not state them."""
-        return 0.0 if self.gpu == "auto" else self.processes * float(self.gpu)
+        return 0.0 if isinstance(self.gpu, str) else self.processes * self.gpu
 
 
 # ------------------------------------------------------------------------------------------- study

@@ -21,6 +21,7 @@ WIDEST = 1e100
 """The largest bound of a parameter, on both sides of 0: the difference must be a float, too."""
 
 AUTO = "auto"
+SHARE = "share"
 MOST_EARLIER = 16
 """The most earlier studies that a study may start from."""
 STUDY_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
@@ -131,8 +132,8 @@ Workers = Annotated[
     worded("must be a whole number of at least 1, or auto"),
 ]
 Gpus = Annotated[
-    Annotated[float, Field(ge=0, lt=EXACT)] | Literal["auto"],
-    worded("must be a number of at least 0, or auto"),
+    Annotated[float, Field(ge=0, lt=EXACT)] | Literal["auto", "share"],
+    worded("must be a number of at least 0, auto or share"),
     AfterValidator(_whole_or_share),
 ]
 GpuPrice = Annotated[

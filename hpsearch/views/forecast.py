@@ -142,7 +142,7 @@ def _full_training(
     parts = [f"about {duration(seconds)}"]
     gpus = spec.resources.stated_gpus
     hours = seconds / 3600 * (gpus or 1.0)
-    may_have = spec.resources.gpu == "auto" and (capacity is None or capacity.gpus)
+    may_have = isinstance(spec.resources.gpu, str) and (capacity is None or capacity.gpus)
     if gpus or may_have:
         parts.append(in_unit(hours, "GPU hours"))
     elif budget.gpu_hours is not None:
@@ -168,7 +168,7 @@ def pace_of(spec: StudySpec, measured: Mapping[str, float]) -> float | None:
 def fitting_workers(resources: Resources, capacity: Capacity) -> int:
     """The number of workers that fit on a machine, by its cores and GPU shares; 0 if none does."""
     by_cores = int(capacity.cpus / resources.cpu + 1e-9) // resources.processes
-    share = min(1, capacity.gpus) if resources.gpu == "auto" else float(resources.gpu)
+    share = min(1, capacity.gpus) if isinstance(resources.gpu, str) else resources.gpu
     if share == 0:
         return by_cores
     if share > 1:

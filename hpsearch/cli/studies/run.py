@@ -23,6 +23,7 @@ from hpsearch.running.checkpoint_folders import folder_of, folder_of_new
 from hpsearch.running.creation.study import create_study, spec_of
 from hpsearch.running.driver.loop import Driver, watched_by
 from hpsearch.running.executors.cluster.address import refuse_unreachable
+from hpsearch.running.rehearsal import sharing
 from hpsearch.running.study_run import on_ray
 from hpsearch.running.study_run.ownership import refuse_if_held
 from hpsearch.running.study_run.signals import stopped_by_signals
@@ -170,10 +171,12 @@ def _runs_elsewhere(store: Store, name: str) -> bool:
 
 
 def _resources(options: RunOptions, spec: StudySpec) -> Resources:
-    """The study file's resources, with the workers and the priority that the command line gives."""
+    """The study file's resources, with the workers and the priority that the command line gives,
+    and the share of a GPU that was measured."""
     given = {"workers": worker_count(options.workers), "priority": options.priority}
     update = {name: value for name, value in given.items() if value is not None}
-    return spec.resources.model_copy(update=update)
+    resources = spec.resources.model_copy(update=update)
+    return sharing.resolved(spec, resources, options.address, note)
 
 
 def _drive(

@@ -72,8 +72,8 @@ class SlotNeeds:
         log.warning("waiting for %s %s free for a worker", by, self)
 
     def _gpus_a_slot(self, resources: Resources, head: HeadNode) -> float:
-        if resources.gpu != "auto":
-            return float(resources.gpu)
+        if not isinstance(resources.gpu, str):
+            return resources.gpu
         if any(node.resources.get("GPU") for node in head.staying):
             return 1.0
         if not self.has_autoscaler:

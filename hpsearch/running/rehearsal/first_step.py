@@ -42,7 +42,7 @@ def rehearse(
     """
     share = spec.resources.gpu
     with drafts.temporary("hpsearch-check-") as folder:
-        params, budget = _heaviest(spec), trial_budget(spec)
+        params, budget = heaviest(spec), trial_budget(spec)
         setup = Setup(params, spec.seed, budget, folder, device=device, goal=goal_of(spec))
         if isinstance(share, float | int) and share > 0:
             keep_to_share(device, share)
@@ -65,7 +65,8 @@ def rehearse(
             raise UserError(message, hint if is_full else None) from error
 
 
-def _heaviest(spec: StudySpec) -> dict[str, Any]:
+def heaviest(spec: StudySpec) -> dict[str, Any]:
+    """The configuration of a study that takes the most memory."""
     table = describe(spec.task["kind"]).settings
     wanted = space.defaults(spec.space, table) or {}
     for name in spec.space.keys() & HEAVY:

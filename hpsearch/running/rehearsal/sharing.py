@@ -1,0 +1,174 @@
+"""How many trials share a GPU: those that train the most samples a second together, measured.
+
+Trials of the heaviest configuration train side by side on one GPU: one, then two, four, and so on,
+while twice as many bring `GROWTH` more samples a second, and fit into memory.
+"""
+
+import contextlib
+import functools
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Self
+
+from hpsearch.domain.numbers import count, number
+from hpsearch.errors import UserError
+from hpsearch.running.rehearsal.first_step import heaviest
+from hpsearch.running.study_run.workers import goal_of
+from hpsearch.study_file.levels import trial_budget
+from hpsearch.study_file.models import Resources, StudySpec
+from hpsearch.study_file.types import SHARE
+from trials.contract import Setup
+
+GROWTH = 0.06
+"""The samples a second that twice as many trials must bring, as a share of those before."""
+MOST = 16
+WARM_UP_S, MEASURED_S = 3.0, 4.0
+START_S = 180.0
+"""The longest wait for the first step of a trial."""
+
+Note = Callable[[str], None]
+
+
+def resolved(spec: StudySpec, resources: Resources, address: str | None, note: Note) -> Resources:
+    """Resources with the measured share in place of `gpu: share`.
+
+    Args:
+        address: Of a Ray cluster, whose GPUs are not this machine's; None for none.
+
+    Raises:
+        UserError: The GPU is not this machine's, or no trial trains on it.
+    """
+    if resources.gpu != SHARE:
+        return resources
+    if address is not None:
+        raise UserError(
+            "resources.gpu: share is measured on a GPU of this machine, and the study runs on "
+            f"the cluster {address}",
+            "write the share that hpsearch check finds on one of its nodes, such as gpu: 0.25",
+        )
+    import torch  # imported here: it takes long
+
+    if not torch.cuda.is_available():
+        return resources.model_copy(update={"gpu": 0.0})
+    cores = (os.cpu_count() or 1) / torch.cuda.device_count() / resources.cpu
+    note("measuring how many trials share a GPU ...")
+    with Trials(spec, "cuda:0") as trials:
+        found = choose(trials.samples_per_second, min(MOST, max(1, int(cores))), note)
+    note(f"{count(found, 'trial')} a GPU: gpu {number(1 / found)}")
+    return resources.model_copy(update={"gpu": 1 / found})
+
+
+def choose(measure: Callable[[int], float | None], most: int, note: Note) -> int:
+    """The number of trials at once that pays.
+
+    Args:
+        measure: Samples a second of so many trials together; None where memory is short.
+        most: Trials at once.
+
+    Raises:
+        UserError: Not even one trial trains.
+    """
+
+    @functools.cache
+    def measured(trials: int) -> float:
+        found = measure(trials)
+        told = "memory is short" if found is None else f"{found:,.0f} samples a second"
+        note(f"{count(trials, 'trial')} at once: {told}")
+        return found or 0.0
+
+    best = 1
+    if not measured(best):
+        raise UserError("no trial trains on the GPU", "see why with gpu: 1 in the study file")
+    while measured(min(2 * best, most)) > measured(best) * (1 + GROWTH):
+        best = min(2 * best, most)
+    # The best number may be between two doublings.
+    step = best // 2
+    while step >= max(best // 8, 1):
+        above = min(best + step, most)
+        if measured(best - step) >= measured(best):
+            best -= step
+        elif measured(above) > measured(best) * (1 + GROWTH / 2):
+            best = above
+        step //= 2
+    return best
+
+
+class _Trainer:
+    """A process that trains, and the samples that it has trained."""
+
+    def __init__(self, given: bytes) -> None:
+        self.samples = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "trials.single.throughput"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
+            stdin.write(given)
+        self._reader = threading.Thread(target=self._follow, daemon=True)
+        self._reader.start()
+
+    def _follow(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as numbers:
+            for line in numbers:
+                self.samples = int(line)
+
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+
+
+class Trials:
+    """Processes that train trials of a study's heaviest configuration; a context manager."""
+
+    def __init__(self, spec: StudySpec, device: str) -> None:
+        goal, params = goal_of(spec), heaviest(spec)
+        # Each trial gets a folder of its own there.
+        setup = Setup(params, spec.seed, trial_budget(spec), spec.base, device=device, goal=goal)
+        self._input = pickle.dumps((spec.task, spec.base, setup))
+        self._trainers: list[_Trainer] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        while self._trainers:
+            self._trainers.pop().end()
+
+    def samples_per_second(self, trials: int) -> float | None:
+        """The samples a second of so many trials together; None if one has failed."""
+        for trainer in list(self._trainers):
+            if trainer.has_ended() or len(self._trainers) > trials:
+                self._trainers.remove(trainer)
+                trainer.end()
+        while len(self._trainers) < trials:
+            self._trainers.append(_Trainer(self._input))
+        deadline = time.monotonic() + START_S
+        while not all(trainer.samples for trainer in self._trainers):
+            if self._has_failed() or time.monotonic() > deadline:
+                return None
+            time.sleep(0.1)
+        time.sleep(WARM_UP_S)
+        before, began = self._samples(), time.monotonic()
+        time.sleep(MEASURED_S)
+        trained, passed = self._samples() - before, time.monotonic() - began
+        return None if self._has_failed() else trained / passed
+
+    def _samples(self) -> int:
+        return sum(trainer.samples for trainer in self._trainers)
+
+    def _has_failed(self) -> bool:
+        return any(trainer.has_ended() for trainer in self._trainers)
