@@ -32,8 +32,6 @@ optuna-tpe and syne-asha. Other settings of hpsearch follow its name:
 and syne-asha needs syne-tune: pip install ".[benchmarks]".
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

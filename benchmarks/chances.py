@@ -14,8 +14,6 @@ The second table has the 90% intervals of trials that are not complete: how many
 lie beyond each side, of which a twentieth should.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence

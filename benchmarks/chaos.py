@@ -20,8 +20,6 @@ sooner, without a tight budget. A few kinds need a temporary database or the rig
 otherwise they are left out, with a message.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import tempfile

@@ -25,8 +25,6 @@ mean of both recorded ends, plus the difference of the two ends of a configurati
 good, over the root of two, with a random sign.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ Code is easy to read if each line has one thought. Well-written libraries have 1
 expressions and 0.12 to 0.24 branches per code line, and 1 to 16 comprehensions in 1,000 lines.
 """
 
-from __future__ import annotations
-
 import ast
 import collections
 import statistics

@@ -8,8 +8,6 @@ up as its documentation advises: persistent processes, two batches in advance ea
 that gathers a whole batch at once from the same arrays.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Iterator

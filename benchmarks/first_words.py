@@ -11,8 +11,6 @@ it with the next one, and orders that; the worker starts it up. What messages ta
 left out.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import statistics

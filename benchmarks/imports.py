@@ -8,8 +8,6 @@ imports C) are left out, so that the diagram shows the layers. `--revision` draw
 of the repository.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import subprocess

@@ -20,8 +20,6 @@ start of a trial until its model first gets a batch, cold (a new process, includ
 tokenising; not on a GPU) and warm (the next trial in that process).
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import csv

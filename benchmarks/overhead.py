@@ -19,8 +19,6 @@ study's trials compares with the first, the share of a core that the driver's pr
 memory in MB, and the time as a multiple of hpsearch's.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

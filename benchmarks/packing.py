@@ -10,8 +10,6 @@ then two, and so on. With --mps they share a multi-process service (`nvidia-cuda
 which lets kernels of several processes run at once; with --eager steps are not captured.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import multiprocessing

@@ -13,8 +13,6 @@ has it already is drawn again without a search. `--quick` searches for some seco
 shows that the command works.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

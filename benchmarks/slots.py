@@ -14,8 +14,6 @@ a second, the share of a core that the driver's thread and its whole process too
 and their latency.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import statistics

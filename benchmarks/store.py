@@ -14,8 +14,6 @@ already is measured as it is. With `--peer`, Optuna's RDBStorage has as many of 
 same trials as it loads into an SQLite file in so many seconds, 600 unless `--quick`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

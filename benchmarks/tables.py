@@ -1,7 +1,5 @@
 """The command line of a benchmark, and how it prints: a table, and the same rows as JSON."""
 
-from __future__ import annotations
-
 import json
 import math
 import statistics

@@ -9,8 +9,6 @@ own loop is measured beside the bare one: the difference is the cost of what it 
 batches, seeding, measuring itself).
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

@@ -22,8 +22,6 @@ The tree of errors::
 Everything else that escapes is a bug and keeps its traceback (exit 1).
 """
 
-from __future__ import annotations
-
 
 class HpsearchError(Exception):
     """Base of all errors written for the reader: `message` says what is wrong and where, `hint`

@@ -5,8 +5,6 @@ needs no Ray. Search spaces and configs are Ray Tune's own objects, imported whe
 used.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

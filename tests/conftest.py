@@ -1,7 +1,5 @@
 """What tests share: layers, a quick round, and databases of both kinds, private to each test."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

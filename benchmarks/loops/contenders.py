@@ -5,8 +5,6 @@ then asked to train once per trial: one epoch over the job's texts, from the sam
 AdamW, a linear schedule and gradients clipped to norm 1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import functools

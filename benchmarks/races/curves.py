@@ -18,8 +18,6 @@ with the first of its seeds. Time is the recorded time of these small models, ti
 study does once a second must not take a share of a training. Diverged runs count as in TaskSet.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

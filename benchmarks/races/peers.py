@@ -1,7 +1,5 @@
 """The peers in the races, by the names that the command knows, and how each is created."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from datetime import datetime

@@ -15,8 +15,6 @@ The recommendation is judged by its own final value: (value - best) / (median - 
 and 1 as long as there is no recommendation.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import time

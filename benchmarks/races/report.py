@@ -1,7 +1,5 @@
 """The tables of a set of races: regrets, paired differences from the yardsticks, mean ranks."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which races a command runs: on which tasks, over which budgets, and with which methods."""
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

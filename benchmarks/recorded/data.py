@@ -13,8 +13,6 @@ module knows and that are missing. The same sources give the same files:
 - `digits.npz`, `cancer.csv`, `diabetes.csv`: sets that come with scikit-learn
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

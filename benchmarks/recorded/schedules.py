@@ -9,8 +9,6 @@ a table, whose reports on the way say little of the end because of its schedule.
   rises, the later the model learns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

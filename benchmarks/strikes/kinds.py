@@ -1,7 +1,5 @@
 """The kinds of disruption: what each one breaks, and repairs again."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import signal

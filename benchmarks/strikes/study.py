@@ -1,7 +1,5 @@
 """The study that is disrupted: its files, its driver's process, and what its database records."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

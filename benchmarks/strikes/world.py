@@ -1,7 +1,5 @@
 """What is disrupted: a cluster of three Ray nodes, databases, connections and small disks."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

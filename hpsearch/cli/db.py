@@ -1,7 +1,5 @@
 """The commands of `hpsearch db`: `upgrade`, `check`, `backup` and `tidy`."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The program `hpsearch` from its first line: signals are heard while it is imported, too."""
 
-from __future__ import annotations
-
 import sys
 
 from hpsearch.cli import interrupts

@@ -1,7 +1,5 @@
 """`hpsearch init`: write a study file with comments, to start from, with its JSON Schema."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

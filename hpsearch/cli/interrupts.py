@@ -1,7 +1,5 @@
 """Signals that tell a command to end: SIGTERM is heard wherever Ctrl-C is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The command line: the one place where errors become exit codes."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -1,7 +1,5 @@
 """Opening the database, and finding the study that a command is about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 

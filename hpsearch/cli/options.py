@@ -1,7 +1,5 @@
 """Options and arguments with their help texts: shared ones, and groups that belong together."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -2,8 +2,6 @@
 are written whole or not at all, and only where nothing is yet.
 """
 
-from __future__ import annotations
-
 import csv
 import enum
 import json

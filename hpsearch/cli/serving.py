@@ -1,7 +1,5 @@
 """`hpsearch dashboard`: studies as pages, behind the gate; `hpsearch mcp`: for agents."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """`hpsearch simulate`: what a study would find on recorded curves, without training."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ mistake does not hide another. The task's description is plain data: nothing her
 imports a training library.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter

@@ -5,8 +5,6 @@ together make the budget's `report_at`, so that every comparison is between meas
 the same level. A rung that lies near a level of the grid is that level: one evaluation serves both.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 from collections.abc import Iterable, Iterator

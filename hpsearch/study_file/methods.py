@@ -4,8 +4,6 @@ The arguments of each are a model, made from the signature of its class in Optun
 `PromotionArguments`. Optuna is imported only when a study file is checked or run.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import re

@@ -4,8 +4,6 @@ The models refuse a value that is wrong by itself. `checks` finds mistakes that 
 a file, or knowledge of the task, to see. `reading` reads a file and finds the line of each mistake.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The parameters of a search space: numbers on a scale or a grid, and choices."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator
 from fractions import Fraction

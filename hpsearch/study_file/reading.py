@@ -5,8 +5,6 @@ are checked against each other and against the task, and, if asked for, the data
 `advice` notes what is valid and may not work as expected.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

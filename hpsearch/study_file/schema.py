@@ -5,8 +5,6 @@ signatures of Optuna's classes. It accepts all that `reading` accepts, and refus
 wrong types and values out of range. Only `reading` finds mistakes that take two keys to see.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import itertools

@@ -1,8 +1,6 @@
 """The study file as text: it is read, and gets another budget. Configurations of a command line,
 such as ``--enqueue "learning_rate=1e-4, batch_size=32"``."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

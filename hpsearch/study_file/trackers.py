@@ -1,7 +1,5 @@
 """The experiment trackers that `track` in a study file can name, with their options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias

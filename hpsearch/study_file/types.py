@@ -1,7 +1,5 @@
 """The types of value in a study file, such as durations and names."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Hashable, Iterable

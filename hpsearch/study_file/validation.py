@@ -1,7 +1,5 @@
 """The base of the models of a study file: strict, and with errors in the words of a study file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Self, TypeAlias
 

@@ -5,8 +5,6 @@ are always there. Tools that change a study are there only with `--allow-changes
 driver by the table of requests, as people do: it decides. No tool raises a budget or ends a study.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Callable, Iterator

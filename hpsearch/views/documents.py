@@ -1,7 +1,5 @@
 """Studies and trials as plain values, for `--format json` and for agents."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict

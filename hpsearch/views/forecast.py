@@ -1,8 +1,6 @@
 """A study before it runs: its space and rungs, the most it can spend, the workers that fit, its
 time, and the disk that its checkpoints will take."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

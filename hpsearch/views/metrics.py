@@ -1,7 +1,5 @@
 """The metrics of a study while it runs, which a Prometheus reads from inside its driver."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@
 and `common_levels` compare trials, and `to_train` has the commands that train a configuration.
 """
 
-from __future__ import annotations
-
 import enum
 import math
 import shlex

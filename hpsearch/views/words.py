@@ -4,8 +4,6 @@ a trial; the result of a study, how sure it is and what it cost; its rungs; its 
 A sentence begins with a small letter and has no full stop, so that it can follow a label.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """What tests with a browser share: one that knows nothing yet."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import partial

@@ -1,8 +1,6 @@
 """The dashboard in a real browser: what others wrote stays text, the link lets in, and foreign
 pages learn nothing."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

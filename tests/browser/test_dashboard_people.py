@@ -1,7 +1,5 @@
 """The dashboard as people use it: with a keyboard alone, on a study that goes on."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

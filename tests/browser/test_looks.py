@@ -1,8 +1,6 @@
 """How pages look in each state that a study can be in: whoever sees little, reads on a phone or
 listens to a page finds everything (axe-core's rules), and nothing is wider than the screen."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing

@@ -1,8 +1,6 @@
 """A report in a real browser: it draws its charts, says nothing on the console, asks nobody for
 anything, and runs no text of others."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Short, fixed rounds of `benchmarks/chaos.py`: one strike, and every kind on both databases."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

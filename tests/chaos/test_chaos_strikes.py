@@ -1,7 +1,5 @@
 """What a strike on checkpoints may take: only what its trial has to continue from."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import random

@@ -1,7 +1,5 @@
 """The composition of `docker/` on hosts of its own, which are cut off, die and come back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Captured steps on a GPU: exact resumes, warm trials, the losses of plain steps, and what cannot
 be captured."""
 
-from __future__ import annotations
-
 import logging
 import random
 

@@ -1,8 +1,6 @@
 """Batches on a GPU: the same from data that lies there and from data that is sent, and nothing
 waits for the device."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Adapters on a GPU: the base in half precision, and checkpoints that continue
 exactly."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 

@@ -1,7 +1,5 @@
 """Packed samples on a GPU: the losses of the unpacked ones, in every precision."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trials of two processes, each with a GPU of its own, connected by NCCL."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

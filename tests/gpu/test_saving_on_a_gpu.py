@@ -1,7 +1,5 @@
 """Copies of a GPU's tensors in host memory: exact, and of the moment they were asked for."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

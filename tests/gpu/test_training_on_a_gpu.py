@@ -1,7 +1,5 @@
 """The training loop on a GPU: every precision, a resume, and memory that does not suffice."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What tests of whole commands share: one Ray for all that need some Ray, and none of their own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Slots on a Ray cluster whose nodes come and go."""
 
-from __future__ import annotations
-
 import logging
 import subprocess
 import sys

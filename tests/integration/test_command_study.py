@@ -1,7 +1,5 @@
 """A study of a program that knows nothing of hpsearch, from the command line, on a real Ray."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

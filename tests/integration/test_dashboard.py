@@ -1,7 +1,5 @@
 """`hpsearch dashboard` as a person starts it: its pages answer to those who may ask."""
 
-from __future__ import annotations
-
 import re
 import socket
 import sqlite3

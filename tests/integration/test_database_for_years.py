@@ -2,8 +2,6 @@
 network file system. The drivers are real, in processes of their own; their trainings are
 simulated."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

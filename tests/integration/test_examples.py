@@ -1,7 +1,5 @@
 """The examples, each run small: its own script makes its data, its study has three short trials."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

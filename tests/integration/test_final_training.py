@@ -1,7 +1,5 @@
 """From a finished study to a model in use: `hpsearch train`, and transformers on what it wrote."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

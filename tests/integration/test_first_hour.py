@@ -1,8 +1,6 @@
 """The first hour: scripts that were written before anyone heard of hpsearch are converted, run by
 hand, and searched. They are in tests/first_hour/."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import os

@@ -1,7 +1,5 @@
 """The pages for newcomers: every command and snippet of theirs is run, in their order."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Trials of a built-in task on one, two and three processes, on a Ray cluster of two nodes."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

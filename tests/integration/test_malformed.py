@@ -1,8 +1,6 @@
 """Whatever is malformed: its exit code, a message that names the place and the remedy, and nothing
 is changed by it."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A study that has ended continues with more budget, and keeps the checkpoints it needs and no
 others."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """The database's password stays with the driver: nothing that is said, stored, exported or started
 has it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A study that a real Prometheus watches while it runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

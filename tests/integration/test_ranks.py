@@ -1,7 +1,5 @@
 """Trials of two processes each, on a Ray cluster of two nodes with one CPU each."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

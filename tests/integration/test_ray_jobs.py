@@ -1,7 +1,5 @@
 """A study as a job of a real Ray cluster, submitted from a machine that then goes away."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

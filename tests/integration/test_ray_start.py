@@ -1,7 +1,5 @@
 """A local Ray that starts while signals come, while its head dies, or slowly."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

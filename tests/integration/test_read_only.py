@@ -1,8 +1,6 @@
 """A database that may be read and not written: it is read, and writing to it is refused with the
 file and what to do."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A study's own reports, exported and searched again."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole studies from the command line: run, kill, resume, interrupt, refuse."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A study as jobs of a real SLURM, whose nodes die, whose jobs are warned, and come back."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

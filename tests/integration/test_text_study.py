@@ -1,7 +1,5 @@
 """The main job on the built-in task: check, run, query, export, and train the winner alone."""
 
-from __future__ import annotations
-
 import csv
 import json
 import random

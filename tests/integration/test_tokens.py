@@ -1,7 +1,5 @@
 """A Ray that listens beyond this machine's loopback lets in only who has its token."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The page on error messages: each is provoked, and printed as the page shows it."""
 
-from __future__ import annotations
-
 import io
 import signal
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The script of the page on Ray Tune: run, killed, continued from the command line, run again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

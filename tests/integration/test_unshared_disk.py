@@ -1,7 +1,5 @@
 """Logs of attempts on a node whose disk is its own: its folder of studies is another one."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Workers that are stopped, told to end, or killed with children: noticed, replaced, and nothing of
 them stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -5,8 +5,6 @@ A case is a name, what makes it, the command that meets it, and its answer: the 
 that the message must name, and the remedy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

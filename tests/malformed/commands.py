@@ -1,7 +1,5 @@
 """Command lines that cannot be: options, names, expressions, URLs and places to write."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from contextlib import closing

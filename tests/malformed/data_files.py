@@ -1,8 +1,6 @@
 """Data files that cannot be: encodings, broken formats, rows and columns that do not fit, things
 that are no files."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,8 +1,6 @@
 """Databases that cannot be: other files, other programs', other versions, half made, damaged,
 locked."""
 
-from __future__ import annotations
-
 import gzip
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Past runs that cannot be imported, and search files that cannot become study files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from malformed import Case, Make, nothing, written

@@ -1,8 +1,6 @@
 """Study files that cannot be: broken text, YAML that is none, names that are no names, values that
 make no sense."""
 
-from __future__ import annotations
-
 import gzip
 import os
 

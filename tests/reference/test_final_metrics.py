@@ -1,8 +1,6 @@
 """The metrics at the end, over several seeds: ours, those of another library with the same model
 and settings, and those of what somebody would try first. The table is printed after the tests."""
 
-from __future__ import annotations
-
 import argparse
 import decimal
 import importlib.util

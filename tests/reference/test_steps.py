@@ -1,8 +1,6 @@
 """Steps of training beside Hugging Face's Trainer, on the same samples in the same order: learning
 rates, losses, gradient norms and the weights at the end, for every kind that it trains too."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -4,8 +4,6 @@ A test waits for an event, and fails when the event can no longer come. A limit 
 only to end a test that would wait forever, and is far longer than a busy machine needs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """How much is tried: everything, or in a quick round (`--quick`) a share of it."""
 
-from __future__ import annotations
-
 quick = False
 """Set by conftest.py before it imports the tests."""
 

@@ -5,8 +5,6 @@ A parameter whose type is a dataclass of options stands for all of them. They ar
 handed on as one value.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The commands that change a study while it runs, and keep the database in order."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

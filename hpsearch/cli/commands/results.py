@@ -1,7 +1,5 @@
 """The commands that tell what studies found."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -3,8 +3,6 @@
 Each imports what it needs when it is called, so that `hpsearch --help` answers at once.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated

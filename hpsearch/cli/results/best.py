@@ -1,7 +1,5 @@
 """`hpsearch best`: the best configurations, to read or to train; the result that `run` prints."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 trackers. `hpsearch report`: what happened in it, on one page to send to others.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`hpsearch ls`, `status`, `trials` and `show`: studies, and one trial or several in full."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext

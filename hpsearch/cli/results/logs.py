@@ -1,7 +1,5 @@
 """`hpsearch show --log`: the output of the attempts of a trial, and how they ended."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time

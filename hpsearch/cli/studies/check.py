@@ -6,8 +6,6 @@ evaluates one step on the longest batch; then one trial of any task trains up to
 in a process of its own.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from contextlib import closing

@@ -3,8 +3,6 @@
 A request that is refused raises UserError.
 """
 
-from __future__ import annotations
-
 import getpass
 import socket
 import sys

@@ -1,7 +1,5 @@
 """`hpsearch import`: past runs of other programs as a study."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from contextlib import closing

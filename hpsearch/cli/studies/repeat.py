@@ -1,7 +1,5 @@
 """`hpsearch train --as`: train a trial again as it was, and say whether it is the same."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`hpsearch run` and `hpsearch resume`: drive a study in this process until it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial

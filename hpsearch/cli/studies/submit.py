@@ -1,7 +1,5 @@
 """`hpsearch submit`: a study as jobs of SLURM, or as one of a Ray cluster."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping, Sequence

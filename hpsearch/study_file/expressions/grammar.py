@@ -8,8 +8,6 @@ A `condition`, of a study file, compares sums and products on both sides. A `whe
 name with values; with `sort` it is the language of the trial database. Nothing here knows SQL.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

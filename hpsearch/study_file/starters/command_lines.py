@@ -1,7 +1,5 @@
 """A study file from a command line: its numbers become parameters, and its length the budget."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re

@@ -1,7 +1,5 @@
 """The parts of a starter that follow from training data: its task, columns, metric and sizes."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Each is an opening, a part for its kind with task, settings and space, and a clo
 The command fills in `$train` and the like.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from importlib import resources
 from string import Template

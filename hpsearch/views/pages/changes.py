@@ -1,7 +1,5 @@
 """The requests that forms make to studies: each is a row of a table, for the study's driver."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable

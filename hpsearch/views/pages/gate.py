@@ -16,8 +16,6 @@ The dashboard shows and changes whatever its database holds. The gate guards it 
 * **changes that nobody allowed**: without ``--allow-changes``, it only answers requests that read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

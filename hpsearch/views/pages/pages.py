@@ -1,8 +1,6 @@
 """The pages: the list of studies, a study and its report as they change, its trials, one trial, and
 several side by side; the fields of their forms, and the values that these send."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

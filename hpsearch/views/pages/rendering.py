@@ -1,7 +1,5 @@
 """The dashboard's pages as HTML, which Jinja2 escapes, and the tables of a terminal in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The dashboard as an application: the addresses of its pages, and the pages of errors."""
 
-from __future__ import annotations
-
 import secrets
 
 from starlette.applications import Starlette

@@ -5,8 +5,6 @@ The ledger charges an attempt when it ends. Here its charge is spread evenly ove
 every moment between has its share.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

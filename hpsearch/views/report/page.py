@@ -1,7 +1,5 @@
 """The page of a study as text: its result first, then how sure that is, its cost, and the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from hpsearch.domain.numbers import NOTHING, cell, duration, first_line, moment, number

@@ -1,7 +1,5 @@
 """Text that others wrote, shown on a terminal without letting it control the terminal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.table import Table

@@ -4,8 +4,6 @@ The panel has budgets and running trials as bars, and the latest decisions. The 
 and `hpsearch status --watch` draw the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Group, RenderableType

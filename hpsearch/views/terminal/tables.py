@@ -1,7 +1,5 @@
 """Tables of studies and trials for a terminal, from what `hpsearch.store` reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

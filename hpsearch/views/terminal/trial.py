@@ -1,7 +1,5 @@
 """The history of a trial, and trials side by side, as text and tables for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checkpoints with small files in them, and damage to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The services of `docker/compose.yaml`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

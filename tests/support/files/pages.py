@@ -10,8 +10,6 @@ below them:
   first line are compared, which must all be shown.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,8 +1,6 @@
 """Sources of past runs as other programs write them, and the import of one as a person would do
 it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Real texts and code that every Python brings: its reference manual and its library."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import itertools

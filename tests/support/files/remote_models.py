@@ -1,8 +1,6 @@
 """Models that bring code of their own, made on the spot. Every file of it writes down that it was
 run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

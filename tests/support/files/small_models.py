@@ -1,7 +1,5 @@
 """Small models with weights, as `save_pretrained` writes them, made on the spot."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A study file that is right, for tests to change, and the problems of one that is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,8 +1,6 @@
 """Sweeps of W&B in the shapes that people write them in, each with its script and one
 configuration. The scripts know nothing of hpsearch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

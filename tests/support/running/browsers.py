@@ -1,8 +1,6 @@
 """A real browser for tests: Chromium without a window, which tells what a page has become once its
 scripts ran."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable

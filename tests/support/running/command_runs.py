@@ -1,7 +1,5 @@
 """What runs of commands report and print, and what is left of their processes."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The services of `docker/compose.yaml` as processes of this machine, each on a host of its own."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

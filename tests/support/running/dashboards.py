@@ -1,7 +1,5 @@
 """A dashboard that runs as a person starts it, for tests that ask it."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

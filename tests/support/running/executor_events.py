@@ -1,7 +1,5 @@
 """Waiting for what an executor says, in tests: of a real one, in real time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs of training functions, and what they report."""
 
-from __future__ import annotations
-
 from trials import tasks
 from trials.checkpoints.folders import folder_at
 from trials.contract import Budget, Setup, Unit

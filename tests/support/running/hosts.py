@@ -5,8 +5,6 @@ its own; what is installed, and all other files, are this machine's. Nothing of 
 outside, and all of it ends with the process of the tests, however that ends.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

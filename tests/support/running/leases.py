@@ -1,8 +1,6 @@
 """Time that passes for leases, which end by the database's own clock: they are moved into the past
 instead."""
 
-from __future__ import annotations
-
 from sqlalchemy import update
 
 from hpsearch.store.schema import studies

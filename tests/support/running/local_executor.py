@@ -1,7 +1,5 @@
 """Workers in threads of this process: real trainings for a real driver, without a cluster."""
 
-from __future__ import annotations
-
 from hpsearch.domain import events as ev
 from hpsearch.running.executors.worker import ReplaceWorker, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig

@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own, without durability."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

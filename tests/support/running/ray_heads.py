@@ -1,7 +1,5 @@
 """A Ray cluster of processes of its own, started as on machines of its own."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

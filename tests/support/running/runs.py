@@ -1,7 +1,5 @@
 """Built-in tasks on data of a test's own, and what their runs report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A real SLURM of several nodes on this machine, of which each can lose its power."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import secrets

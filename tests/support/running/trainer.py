@@ -1,7 +1,5 @@
 """Hugging Face's Trainer on the samples, in the order and with the settings of a run of ours."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

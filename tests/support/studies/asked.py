@@ -1,7 +1,5 @@
 """Studies to ask, for tests: what to search, and a training that takes no time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hpsearch.asking.study import AskedStudy

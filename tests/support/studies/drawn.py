@@ -6,8 +6,6 @@ is left of a study when a driver ends: its database, its folder of checkpoints, 
 really did, for which it is charged.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping

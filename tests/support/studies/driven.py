@@ -1,7 +1,5 @@
 """Simulated studies in a real database, driven to their end or until they are interrupted."""
 
-from __future__ import annotations
-
 import math
 from contextlib import closing
 

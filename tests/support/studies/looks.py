@@ -1,8 +1,6 @@
 """A study for each way that a page on it can look: hardly begun, large, with very long names, and
 so on. They are records in a database; nothing is trained."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Sequence

@@ -1,8 +1,6 @@
 """Studies to report on, in a database: an ordinary one, one whose every text would like to be a
 program, and one of each state that a study can be in."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import closing

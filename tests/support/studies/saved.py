@@ -1,8 +1,6 @@
 """Studies in a database, driven in the simulator, whose trials write real checkpoints where real
 ones would."""
 
-from __future__ import annotations
-
 import sqlite3
 import uuid
 from contextlib import closing

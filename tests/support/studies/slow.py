@@ -1,8 +1,6 @@
 """A study that goes on while a test looks at it: simulated trainings, a real driver, a real
 database, and time that passes."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Studies whose trackers are sent what they committed, and trackers that only write down."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field

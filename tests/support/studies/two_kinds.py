@@ -1,7 +1,5 @@
 """Simulated clusters whose slots are of two kinds, of which one trains more slowly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hpsearch.domain import events as ev

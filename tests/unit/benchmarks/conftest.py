@@ -1,7 +1,5 @@
 """What tests of the benchmarks share: their modules, and a table that is searched in no time."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The benchmark that search is measured in: its clock, its tasks, its scores and its command."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The size of the house: its figures, and the failure of `make check` past a limit."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The benchmark of priors and earlier studies: what its studies know, and how gains are counted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which races the command runs, and how it reads and writes their results."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

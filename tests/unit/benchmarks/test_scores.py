@@ -1,7 +1,5 @@
 """How races are scored: ranks, paired differences, lost tasks and targets, on made-up results."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

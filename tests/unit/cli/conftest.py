@@ -1,8 +1,6 @@
 """What tests of commands share: a database with a study in it, and a way to run a command as a
 person would."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`hpsearch mcp`, by the protocol's own client, over stdin and stdout of the real command."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """`hpsearch db backup`, and `db check` of a copy while its original goes on."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`hpsearch check`: what it finds, what it leaves alone, and the plan it prints."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

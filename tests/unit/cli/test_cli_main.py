@@ -1,7 +1,5 @@
 """The program as a whole: exit codes, errors, what it imports, and signals."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

@@ -1,7 +1,5 @@
 """The commands that read a database: results on stdout alone, in the format asked for."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

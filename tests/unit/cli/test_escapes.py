@@ -1,8 +1,6 @@
 """What users, trials and workers wrote is shown as text: it neither steers a terminal nor is taken
 for markup."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

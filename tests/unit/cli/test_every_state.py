@@ -4,8 +4,6 @@ One database has a study for each standing, with a trial for each state, role an
 and all that can happen to them. What does not depend on how a study stands is drawn of one of them.
 """
 
-from __future__ import annotations
-
 import enum
 import io
 import itertools

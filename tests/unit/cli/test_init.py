@@ -1,7 +1,5 @@
 """`hpsearch init`: the study file to start from."""
 
-from __future__ import annotations
-
 import os
 import resource
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`hpsearch init --command`, and the schema that `check --schema` prints and `init` writes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

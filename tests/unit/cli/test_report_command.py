@@ -1,7 +1,5 @@
 """`hpsearch report`: where it writes, what it refuses, and what it needs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

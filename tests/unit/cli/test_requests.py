@@ -1,7 +1,5 @@
 """Requests to a study while it runs: how they are made, and where people and programs see them."""
 
-from __future__ import annotations
-
 import json
 from contextlib import closing
 

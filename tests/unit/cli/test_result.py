@@ -1,7 +1,5 @@
 """The result of a study, as `run`, `best` and `status` tell it."""
 
-from __future__ import annotations
-
 import functools
 import io
 import json

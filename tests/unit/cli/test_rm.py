@@ -1,7 +1,5 @@
 """`hpsearch rm`: what it asks, what it removes, and what it leaves."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

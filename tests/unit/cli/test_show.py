@@ -1,7 +1,5 @@
 """`hpsearch show`, `show --log` and `status --watch`."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

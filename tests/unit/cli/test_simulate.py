@@ -1,7 +1,5 @@
 """`hpsearch simulate`: what it prints, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """Where messages and results go: streams that cannot show everything, whose reader has gone, whose
 disk is full."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

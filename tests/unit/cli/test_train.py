@@ -1,7 +1,5 @@
 """What `hpsearch train` refuses before it trains anything."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`hpsearch train --as`: real trials of small studies, trained once by workers and once more."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing

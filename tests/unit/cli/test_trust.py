@@ -1,8 +1,6 @@
 """`trust_remote_code` in a study file: `check` refuses a model that brings code without it, and
 runs that code with it."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The checks before a commit are those of `make check`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What CONTRIBUTING.md and the forms for reports point at is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

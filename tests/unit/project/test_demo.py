@@ -1,7 +1,5 @@
 """The demo's own parts: a fresh start each time, a correct study file, and honest arithmetic."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The demo's data set: real sentences, a fair share for each library, and no label given away."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import re

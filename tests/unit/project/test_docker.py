@@ -1,8 +1,6 @@
 """The container parts, read strictly: without an engine, everything that a file alone can get
 wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """The documentation names what there is: every setting, task field, metric, sampler, pruner and
 key."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """The page on imports: what it shows is run, and what it says is printed is printed."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -4,8 +4,6 @@ HPSEARCH_TESTS_KUBERAY_CRDS names a folder with those schemas, `helm-chart/kuber
 KubeRay's repository. They are large and not ours, so they are not kept here.
 """
 
-from __future__ import annotations
-
 import os
 from importlib.metadata import version
 from pathlib import Path

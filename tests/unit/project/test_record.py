@@ -1,7 +1,5 @@
 """Recording learning curves: the runs, the table, its figures and the races on it."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

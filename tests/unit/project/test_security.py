@@ -1,7 +1,5 @@
 """What docs/security.md claims, tried: nothing that others can write is run."""
 
-from __future__ import annotations
-
 import ast
 import os
 import pickle

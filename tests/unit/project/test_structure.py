@@ -1,7 +1,5 @@
 """The house is kept: rooms of a size one can see, names that mean one thing, a true picture."""
 
-from __future__ import annotations
-
 import ast
 import collections
 import importlib.util

@@ -1,7 +1,5 @@
 """Notes on study files that are valid, and may not do what somebody expects."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.study_file.reading import advice

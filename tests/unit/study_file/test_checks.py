@@ -1,7 +1,5 @@
 """Every mistake that can be made in a study file, and how it is reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

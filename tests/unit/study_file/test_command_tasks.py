@@ -1,7 +1,5 @@
 """Commands in study files: placeholders and parameters that do not match are mistakes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

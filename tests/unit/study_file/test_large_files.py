@@ -1,7 +1,5 @@
 """Study files that are read in seconds, or refused, though they stand for very much."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

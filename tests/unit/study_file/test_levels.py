@@ -1,7 +1,5 @@
 """The report grid, the rungs, and Optuna's whole steps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

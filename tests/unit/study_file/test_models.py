@@ -1,7 +1,5 @@
 """Trial budgets in tokens: in study files, and where a task has none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Study files of objectives of Optuna, which name their parameters as they run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

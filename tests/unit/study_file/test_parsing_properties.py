@@ -1,8 +1,6 @@
 """Whatever text or values come in, a study file and a space are read or refused: never anything
 else."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reading a study file: what it becomes, and files that are refused as a whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

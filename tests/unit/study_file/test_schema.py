@@ -1,7 +1,5 @@
 """The JSON Schema of the study file: it accepts what is read, and refuses what is wrong alone."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import re

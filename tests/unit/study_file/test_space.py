@@ -1,7 +1,5 @@
 """The search space: distributions, conditions, and configurations inside and outside of it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Configurations on the command line, and another budget in a study file's text."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.errors import UserError

@@ -1,7 +1,5 @@
 """`track`: how trackers are written, and every mistake in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import jsonschema

@@ -1,7 +1,5 @@
 """What is said of a study before it runs: its rungs, its time and money, and its disk."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What the live view says of a study as it runs."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping

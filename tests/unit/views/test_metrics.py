@@ -1,7 +1,5 @@
 """The metrics of a study as it runs, and where they are served."""
 
-from __future__ import annotations
-
 import math
 import socket
 import urllib.request

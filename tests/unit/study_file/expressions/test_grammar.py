@@ -1,7 +1,5 @@
 """The language of expressions: what it reads, and how it says what it cannot."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Expressions of a study file: what they mean for a configuration, and what makes no sense."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

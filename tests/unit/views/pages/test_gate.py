@@ -1,7 +1,5 @@
 """The gate before the dashboard: each way in, and each way that is refused."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass

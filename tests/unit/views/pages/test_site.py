@@ -1,7 +1,5 @@
 """The pages of the dashboard, on a real database: what they show, and what their forms ask for."""
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Iterator

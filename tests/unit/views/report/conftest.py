@@ -1,7 +1,5 @@
 """What tests of reports share: a database that no test changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.studies import reported as reported_studies

@@ -1,7 +1,5 @@
 """What a study had used at a moment, and where it went: sums that can be done by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """A page for every state that a study can be in: each says what there is, and what there is not."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Sequence

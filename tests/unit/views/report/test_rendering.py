@@ -1,7 +1,5 @@
 """What others wrote stays text: names, categories, errors and files with markup in them."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

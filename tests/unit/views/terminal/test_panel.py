@@ -1,7 +1,5 @@
 """The picture of a running study."""
 
-from __future__ import annotations
-
 import io
 
 from rich.console import Console

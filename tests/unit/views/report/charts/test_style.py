@@ -1,7 +1,5 @@
 """Axes that leave little out, units that suit the values, and the trials that are drawn of many."""
 
-from __future__ import annotations
-
 from hpsearch.views.report.charts.style import left_out, some_of, time_scale, value_range
 
 
