@@ -23,6 +23,8 @@ from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.types import SHARE
 from trials.contract import Setup
+from trials.data import cache
+from trials.data.cache import CacheEntry
 
 GROWTH = 0.06
 """The samples a second that twice as many trials must bring, as a share of those before."""
@@ -35,7 +37,8 @@ Note = Callable[[str], None]
 
 
 def resolved(spec: StudySpec, resources: Resources, address: str | None, note: Note) -> Resources:
-    """Resources with the measured share in place of `gpu: share`.
+    """Resources with the measured share in place of `gpu: share`. Trials of one task are measured
+    once on a machine.
 
     Args:
         address: Of a Ray cluster, whose GPUs are not this machine's; None for none.
@@ -56,9 +59,17 @@ def resolved(spec: StudySpec, resources: Resources, address: str | None, note: N
     if not torch.cuda.is_available():
         return resources.model_copy(update={"gpu": 0.0})
     cores = (os.cpu_count() or 1) / torch.cuda.device_count() / resources.cpu
-    note("measuring how many trials share a GPU ...")
-    with Trials(spec, "cuda:0") as trials:
-        found = choose(trials.samples_per_second, min(MOST, max(1, int(cores))), note)
+    most = min(MOST, max(1, int(cores)))
+
+    def measured() -> CacheEntry:
+        note("measuring how many trials share a GPU ...")
+        with Trials(spec, "cuda:0") as trials:
+            chosen = choose(trials.samples_per_second, most, note)
+        return CacheEntry({}, {}, {"trials": chosen})
+
+    gpu = torch.cuda.get_device_name(0)
+    like = cache.digest_of(spec.task, spec.base, heaviest(spec), gpu, most, torch.__version__)
+    found = cache.cached(f"share-{like}", measured).facts["trials"]
     note(f"{count(found, 'trial')} a GPU: gpu {number(1 / found)}")
     return resources.model_copy(update={"gpu": 1 / found})
 

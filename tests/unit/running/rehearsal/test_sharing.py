@@ -105,15 +105,25 @@ def test_without_a_gpu_there_is_nothing_to_share(spec, monkeypatch):
     assert found.gpu == 0.0
 
 
+def refuse(trials, number):
+    raise AssertionError("measured again")
+
+
 def test_what_is_measured_replaces_the_word(spec, monkeypatch):
     told = []
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda number: "A GPU")
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     monkeypatch.setattr(sharing.Trials, "samples_per_second", lambda self, n: saturating(4)(n))
     found = sharing.resolved(spec, Resources(gpu="share"), None, told.append)
     assert found.gpu == 1 / 16
     assert told[-1] == "16 trials a GPU: gpu 0.0625"
+    monkeypatch.setattr(sharing.Trials, "samples_per_second", refuse)
+    assert sharing.resolved(spec, Resources(gpu="share"), None, told.append).gpu == 1 / 16
+    larger = spec.model_copy(update={"settings": {"batch_size": 64}})
+    with pytest.raises(AssertionError, match="measured again"):
+        sharing.resolved(larger, Resources(gpu="share"), None, told.append)
 
 
 def test_on_a_cluster_it_is_measured_on_a_node(spec):
