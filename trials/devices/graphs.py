@@ -7,17 +7,68 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 Tensors = tuple[torch.Tensor, ...]
 
 
 class NotCapturableError(RuntimeError):
     """Work cannot be captured; the message says why."""
+
+
+class Reads(TorchDispatchMode):
+    """Notes the memory that operations read and have not made themselves.
+
+    A graph knows the addresses alone: what a model keeps of one length, and drops at the next, must
+    stay where it was.
+
+    Attributes:
+        held: The memory, which is not freed before this.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: dict[int, torch.UntypedStorage] = {}
+        self._made: set[int] = set()
+
+    def __torch_dispatch__(
+        self,
+        function: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Do an operation.
+
+        Raises:
+            NotCapturableError: It copies from the processor's memory, which may change.
+        """
+        kwargs = kwargs or {}
+        read = _tensors((args, kwargs))
+        found = function(*args, **kwargs)
+        made = _tensors(found)
+        for storage in _storages(read):
+            if storage._cdata not in self._made:
+                self.held[storage._cdata] = storage
+        self._made |= {storage._cdata for storage in _storages(made)} - self.held.keys()
+        is_copy = function.overloadpacket in (torch.ops.aten.copy_, torch.ops.aten._to_copy)
+        if is_copy and read[-1].is_cpu and made[0].is_cuda:
+            raise NotCapturableError("the model copies from the processor's memory")
+        return found
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def _storages(tensors: list[torch.Tensor]) -> list[torch.UntypedStorage]:
+    return [each.untyped_storage() for each in tensors if each.layout == torch.strided]
 
 
 class Graph:
@@ -40,12 +91,14 @@ class Graph:
             return
         self._graph = torch.cuda.CUDAGraph()
         capture = torch.cuda.graph(self._graph, pool, capture_error_mode="thread_local")
+        reads = Reads()
         try:
-            with capture:
+            with capture, reads:
                 self._results = work()
         except Exception as error:
             _end(pool)
             raise NotCapturableError(str(error) or type(error).__name__) from error
+        self._held = reads.held
 
     def replay(self) -> Tensors:
         """Do the work again, with the device's present random state; returns its results."""
@@ -77,28 +130,23 @@ class RandomState:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._on_host = self._of_host()
-        self._on_device = self._of_device()
-
-    def _of_host(self) -> Any:
-        of_numpy: Any = np.random.get_state()
-        found: list[Any] = [random.getstate(), str(of_numpy[1].tolist()), of_numpy[2:]]
-        if self._device.type == "cuda":
-            found.append(bytes(torch.get_rng_state().numpy()))
-        return found
-
-    def _of_device(self) -> torch.Tensor:
-        if self._device.type == "cuda":
-            return torch.cuda.get_rng_state(self._device)
-        return torch.get_rng_state()
+        self._python, self._numpy = random.getstate(), np.random.get_state()
+        self._torch = torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
 
     def restore(self) -> None:
-        """Let the device's generator draw the same again."""
-        if self._device.type == "cuda":
-            torch.cuda.set_rng_state(self._on_device, self._device)
-        else:
-            torch.set_rng_state(self._on_device)
+        """Let all generators draw the same again."""
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)
+        torch.set_rng_state(self._torch)
+        if self._cuda is not None:
+            torch.cuda.set_rng_state(self._cuda, self._device)
 
     def has_drawn_on_host(self) -> bool:
         """True if a number was drawn since that no replay would draw again."""
-        return bool(self._of_host() != self._on_host)
+        of_numpy = zip(np.random.get_state(), self._numpy, strict=True)
+        is_same = random.getstate() == self._python
+        is_same = is_same and all(np.array_equal(now, then) for now, then in of_numpy)
+        if self._cuda is not None:
+            is_same = is_same and torch.equal(torch.get_rng_state(), self._torch)
+        return not is_same
