@@ -140,7 +140,7 @@ class KeepsOneLength(nn.Module):
     def forward(self, **given):
         found = self.embeddings(**given)
         if self.kept.shape[:1] != found.shape[1:2]:
-            self.kept = torch.linspace(0, 1, found.shape[1], device=found.device)
+            self.kept = torch.arange(found.shape[1], device=found.device) / 30
         return found * (1 + self.kept[None, :, None])
 
 
@@ -161,7 +161,7 @@ def test_what_a_model_keeps_of_one_length_is_read_where_it_was(start):
     plain, _ = course("plain", compile="never")
     found, is_captured = course("captured")
     assert is_captured == 1.0
-    assert found == [pytest.approx(each, rel=1e-3) for each in plain]
+    assert found == [pytest.approx(each, rel=1e-2) for each in plain]
 
 
 class CopiesFromTheHost(nn.Module):

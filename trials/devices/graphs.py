@@ -22,7 +22,10 @@ class NotCapturableError(RuntimeError):
     """Work cannot be captured; the message says why."""
 
 
-class Reads(TorchDispatchMode):
+_COPIES = (torch.ops.aten.copy_, torch.ops.aten._to_copy, torch.ops.aten.to)
+
+
+class Reads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's
     """Notes the memory that operations read and have not made themselves.
 
     A graph knows the addresses alone: what a model keeps of one length, and drops at the next, must
@@ -33,7 +36,7 @@ class Reads(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's
         self.held: dict[int, torch.UntypedStorage] = {}
         self._made: set[int] = set()
 
@@ -57,8 +60,7 @@ class Reads(TorchDispatchMode):
             if storage._cdata not in self._made:
                 self.held[storage._cdata] = storage
         self._made |= {storage._cdata for storage in _storages(made)} - self.held.keys()
-        is_copy = function.overloadpacket in (torch.ops.aten.copy_, torch.ops.aten._to_copy)
-        if is_copy and read[-1].is_cpu and made[0].is_cuda:
+        if function.overloadpacket in _COPIES and read[-1].is_cpu and made[0].is_cuda:
             raise NotCapturableError("the model copies from the processor's memory")
         return found
 

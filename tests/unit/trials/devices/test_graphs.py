@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -25,12 +26,14 @@ class KeepsOneLength(nn.Module):
         return (x * self.weight + self.kept[:]).relu()
 
 
-def test_what_a_model_keeps_of_one_length_stays_where_a_graph_reads_it():
+@pytest.mark.parametrize("trains", [True, False])
+def test_what_a_model_keeps_of_one_length_stays_where_a_graph_reads_it(trains):
     model, short = KeepsOneLength(), torch.ones(3)
     model(short)
-    with Reads() as reads:
+    with torch.inference_mode(not trains), Reads() as reads:
         loss = model(short).sum()
-        torch.autograd.grad(loss, [model.weight])
+        if trains:
+            torch.autograd.grad(loss, [model.weight])
     read = {storage.data_ptr() for storage in reads.held.values()}
     assert read >= {each.data_ptr() for each in (short, model.weight, model.kept)}
     assert len(read) == 3, "nothing that it made itself"
