@@ -1,8 +1,10 @@
 """Captured steps on a GPU: exact resumes, warm trials, the losses of plain steps, and what cannot
 be captured."""
 
+import gc
 import logging
 import random
+import weakref
 
 import numpy as np
 import pytest
@@ -124,6 +126,86 @@ def test_a_model_that_waits_for_the_device_trains_plainly_and_so_does_the_next(s
         assert reports[-1][-1] == 0.0
     assert "steps are not captured" in caplog.text
     assert finished(start("another", dropout=0.1))[-1][-1] == 1.0
+
+
+class KeepsOneLength(nn.Module):
+    """Keeps numbers for one length, and makes them anew for another, as some rotary embeddings."""
+
+    def __init__(self, embeddings):
+        super().__init__()
+        self.embeddings, self.kept = embeddings, torch.zeros(0)
+
+    def forward(self, **given):
+        found = self.embeddings(**given)
+        if self.kept.shape[:1] != found.shape[1:2]:
+            self.kept = torch.arange(found.shape[1], device=found.device) / 30
+        return found * (1 + self.kept[None, :, None])
+
+
+@pytest.mark.parametrize("start", [texts], indirect=True)
+def test_what_a_model_keeps_of_one_length_is_read_where_it_was(start):
+    def course(name, **params):
+        run = start(name, dropout=0.0, precision="fp32", **params)
+        bert = run._workload.model.bert
+        bert.embeddings = KeepsOneLength(bert.embeddings)
+        reports = []
+        for item in run:
+            # What the model has dropped goes to whoever asks next.
+            [torch.full((length,), 9.0, device="cuda") for length in range(1, 40)]
+            reports += [] if item is None else [item.metrics]
+        run.close()
+        return [(each["train_loss"], each["loss"]) for each in reports], reports[-1].get("captured")
+
+    plain, _ = course("plain", compile="never")
+    found, is_captured = course("captured")
+    assert is_captured == 1.0
+    assert found == [pytest.approx(each, rel=1e-2) for each in plain]
+
+
+class CopiesFromTheHost(nn.Module):
+    """Copies a number that grows with each call from the processor's memory, without a wait."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        grown = torch.full((1,), 1 + self.calls / 100).pin_memory()
+        return x * grown.to(x.device, non_blocking=True)
+
+
+def test_a_model_that_copies_from_the_host_trains_plainly(start, caplog):
+    run = start("run")
+    *_, (last, head) = run._workload.model.named_children()
+    setattr(run._workload.model, last, nn.Sequential(head, CopiesFromTheHost()))
+    with caplog.at_level(logging.WARNING):
+        reports = finished(run)
+    assert reports[-1][-1] == 0.0
+    assert "copies from the processor's memory" in caplog.text
+
+
+def test_a_closed_run_is_freed_while_its_graphs_are_kept(start):
+    run = start("run")
+    finished(run)
+    workload = weakref.ref(run._workload)
+    model = weakref.ref(run._workload.model)
+    (places,) = captured._kept.values()
+    del run
+    gc.collect()
+    assert (workload(), model()) == (None, None)
+    held = len(places.graphs)
+    finished(start("next", seed=2))
+    assert len(places.graphs) == held
+
+
+def test_the_next_run_replays_though_the_first_and_its_constants_are_gone(start):
+    alone = finished(start("alone", seed=2))
+    captured._kept.clear()
+    finished(start("first"))
+    gc.collect()
+    torch.cuda.empty_cache()
+    filled = [torch.full((1 << 16,), 9.0, device="cuda") for _ in range(256)]
+    assert finished(start("second", seed=2)) == alone
+    assert len(filled) == 256
 
 
 def test_after_a_capture_that_failed_the_device_draws_and_allocates_as_before():

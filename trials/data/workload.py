@@ -70,9 +70,6 @@ class Workload(Protocol):
     def evaluate_longest(self, precision: Precision) -> None:
         """Evaluate the batch that needs the most memory."""
 
-    def release(self) -> None:
-        """Release the samples; the model and its losses stay."""
-
     def weights(self) -> Weights:
         """The tensors of a checkpoint, which are the model's own."""
 

@@ -14,6 +14,7 @@ does what cannot be captured, the run goes on without graphs.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,14 @@ from torch import nn
 
 from trials.data.workload import Batch, Work, Workload
 from trials.devices import memory
-from trials.devices.graphs import Graph, NotCapturableError, RandomState, Tensors, new_pool
+from trials.devices.graphs import (
+    Graph,
+    NotCapturableError,
+    RandomState,
+    Tensors,
+    new_pool,
+    reads_of,
+)
 from trials.devices.precision import Precision
 from trials.foreign import line_of
 from trials.loop.compiling import is_captured
@@ -44,23 +52,19 @@ Share = Callable[[Batch, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class _Captured:
-    """A graph with the batch that it reads."""
+    """A graph with the batch that it reads, and the other memory that must stay for it."""
 
     graph: Graph
     batch: Batch
+    reads: object
 
 
 class _Places:
-    """The tensors that the graphs of one kind of run work on, and the graphs.
+    """The tensors that the graphs of one kind of run work on, and the graphs."""
 
-    Args:
-        workload: Its model has the tensors; its constants are read by the graphs.
-    """
-
-    def __init__(self, workload: Workload, device: torch.device) -> None:
-        self.workload = workload
-        self.parameters = list(workload.model.parameters())
-        self.tensors = [tensor.detach() for tensor in _tensors(workload.model)]
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        self.parameters = list(model.parameters())
+        self.tensors = [tensor.detach() for tensor in _tensors(model)]
         self.pool = new_pool(device)
         self.graphs: dict[Hashable, _Captured] = {}
         self.peak_bytes = 0
@@ -78,6 +82,9 @@ class _Places:
 
     def gradients(self) -> list[torch.Tensor]:
         return _gradients(self.parameters)
+
+    def buffers(self) -> list[torch.Tensor]:
+        return self.tensors[len(self.parameters) :]
 
     def hold(self, model: nn.Module) -> bool:
         """True if a model's tensors are in their places."""
@@ -115,6 +122,7 @@ class CapturedRun:
             self._key = _kind(workload, settings, precision)
             self.captures = self._key not in _refused
         self._places: _Places | None = None
+        self._is_first = True  # of its kind
 
     def begin(self) -> None:
         """Move the model to the places of the last run of its kind, before its first step."""
@@ -124,7 +132,8 @@ class CapturedRun:
             return
         if kept is not None:
             kept.lend(self._workload.model)
-        self._places = kept or _Places(self._workload, self._precision.device)
+        self._places = kept or _Places(self._workload.model, self._precision.device)
+        self._is_first = kept is None
 
     def takes(self, batch: Batch) -> bool:
         """True if a batch is replayed."""
@@ -218,6 +227,14 @@ class CapturedRun:
         _refused.add(self._key)
         self.do_without()
 
+    def gave_memory_back(self) -> bool:
+        """Compute plainly from now on, if that leaves more memory; False if it does not."""
+        if self._places is None or not self._places.graphs:
+            return False
+        self._give_up("memory is short")
+        memory.release_memory()
+        return True
+
     def do_without(self) -> None:
         """Compute plainly from now on."""
         self.captures = False
@@ -235,19 +252,19 @@ class CapturedRun:
         self._places.peak_bytes = max(self._places.peak_bytes, int(measured))
         return float(self._places.peak_bytes)
 
-    def close(self) -> None:
-        """Keep the graphs for the next run of the same kind."""
+    def close(self) -> bool:
+        """Keep the graphs for the next run of the same kind; returns whether they are kept."""
         places, self._places = self._places, None
         if places is None or not places.graphs or not places.hold(self._workload.model):
-            return
+            return False
         # The next trial's model is built beside what is kept.
         most = self._device_bytes()
         if most is not None and places.peak_bytes > KEPT_SHARE * most:
-            return
+            return False
         _kept[self._key] = places
-        if places.workload is self._workload:  # the first of its kind
-            places.workload.release()
+        if self._is_first:
             memory.keep_more()
+        return True
 
     def _device_bytes(self) -> int | None:
         """The bytes of a GPU that this process may take; None on a CPU."""
@@ -268,7 +285,8 @@ def _kind(workload: Workload, settings: Settings, precision: Precision) -> Hasha
     tensors = [(*t.shape, t.dtype, t.requires_grad) for t in _tensors(model)]
     described = repr(model) if config is None else f"{model}{config.to_json_string()}"
     searched = (settings.dropout, settings.label_smoothing, settings.lora_alpha)
-    return (described, tuple(tensors), workload.baked, searched, precision.name, precision.device)
+    baked = (type(workload), workload.baked)
+    return (described, tuple(tensors), baked, searched, precision.name, precision.device)
 
 
 def _captured(
@@ -276,38 +294,48 @@ def _captured(
 ) -> _Captured:
     """Capture work, and compare a replay with the plain computation.
 
-    Gradients, buffers and the random state are afterwards what they were before.
+    Gradients, buffers and the random state are afterwards what they were before, however it ends.
     """
     static = _copied(batch)
     if MASK in static.inputs:
         static.inputs[MASK][0, -1] = 0  # a mask without padding might be left out, in one of both
     state: list[torch.Tensor] = []
     if plainly is not None:
-        state = [*places.gradients(), *places.workload.model.buffers()]
+        state = [*places.gradients(), *places.buffers()]
     before = [tensor.clone() for tensor in state]
     drawn = RandomState(precision.device)
 
-    def computed(work: Callable[[], Tensors]) -> list[torch.Tensor]:
-        """The loss and the gradients of work."""
-        gradients = [] if plainly is None else places.gradients()
-        for gradient in gradients:
-            gradient.zero_()
-        loss = work()[0]
+    def forget_gradients() -> None:
         if plainly is not None:
-            gradients = [gradient.clone() for gradient in places.gradients()]
+            for gradient in places.gradients():
+                gradient.zero_()
+
+    def restore() -> None:
+        forget_gradients()  # those without a value before too
         for tensor, value in zip(state, before, strict=True):
             tensor.copy_(value)
+        drawn.restore()
+
+    def computed(work: Callable[[], Tensors]) -> list[torch.Tensor]:
+        """The loss and the gradients of work."""
+        forget_gradients()
+        loss = work()[0]
+        gradients = [] if plainly is None else [each.clone() for each in places.gradients()]
+        if drawn.has_drawn_on_host():
+            raise NotCapturableError("the model draws random numbers on the processor")
+        restore()
         return [loss, *gradients]
 
-    plain = computed(lambda: (plainly or work)(static))
-    if drawn.has_drawn_on_host():
-        raise NotCapturableError("the model draws random numbers on the processor")
-    drawn.restore()
-    graph = Graph(lambda: work(static), places.pool)
-    drawn.restore()
-    _demand_equal(plain, computed(graph.replay), ROUNDING[precision.name])
-    drawn.restore()
-    return _Captured(graph, static)
+    try:
+        plain = computed(lambda: (plainly or work)(static))
+        # Once more: what a model keeps for a length it has made by now.
+        reads = reads_of(lambda: computed(lambda: (plainly or work)(static)))
+        graph = Graph(lambda: work(static), places.pool)
+        drawn.restore()
+        _demand_equal(plain, computed(graph.replay), ROUNDING[precision.name])
+    finally:
+        restore()
+    return _Captured(graph, static, reads)
 
 
 def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], rounding: float) -> None:
@@ -323,9 +351,10 @@ def _demand_equal(plain: list[torch.Tensor], replayed: list[torch.Tensor], round
         difference = nn.utils.get_total_norm(torch._foreach_sub(found, expected))
         size = nn.utils.get_total_norm(expected)
         off, of = torch.stack([difference.float(), size.float()]).tolist()
-        if off > rounding * of + torch.finfo(torch.float32).tiny:  # false where both are infinite
+        tiny = torch.finfo(torch.float32).tiny
+        if math.isfinite(of) and not off <= rounding * of + tiny:  # also where it is not a number
             what = "a loss" if whole.start == 0 else "a gradient"
-            raise NotCapturableError(f"{what} of a replay differs by {off / of:.1%}")
+            raise NotCapturableError(f"{what} of a replay differs by {off / max(of, tiny):.1%}")
 
 
 def _copied(batch: Batch) -> Batch:

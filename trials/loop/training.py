@@ -26,6 +26,7 @@ from trials.data.feed import Feed
 from trials.data.order import BatchOrder
 from trials.data.workload import Batch, Workload
 from trials.devices import processes
+from trials.devices.memory import is_out_of_memory
 from trials.devices.precision import Precision
 from trials.devices.processes import StepCounts
 from trials.loop.captured import CapturedRun
@@ -146,8 +147,14 @@ class TrainingRun:
         return step, gradients
 
     def _attempt(self, rows: Ints, weight: float, size: int) -> _Gradients:
-        """`_accumulate`, done again without the compiler if that fails."""
-        return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
+        """`_accumulate`, done again without the compiler or graphs if that fails."""
+        for _ in range(2):
+            try:
+                return self._loss.attempt(lambda: self._accumulate(rows, weight, size))
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error) or not self._captured.gave_memory_back():
+                    raise
+        raise AssertionError("without graphs there are none to give back")
 
     def _accumulate(self, rows: Ints, weight: float, size: int) -> _Gradients:
         """The gradients of the mean loss of a batch, added up over micro-batches of `size`.
@@ -180,7 +187,7 @@ class TrainingRun:
         if is_whole and self._captured.takes(batch):
             return self._captured.train(batch, weight, scale, is_first, self._share)
         if is_first:
-            self._updates.zero_grad()
+            self._updates.zero_grad(in_place=self._captured.captures)
         share = self._share(batch, weight)
         scaled = share * scale
         scaled.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -380,8 +387,7 @@ class TrainingRun:
     def close(self) -> bool:
         """End the threads of data and saves; release the model, gradients and optimizer's state."""
         self._saves.close()
-        self._captured.close()
-        self._updates.close()
+        self._updates.close(keeps_gradients=self._captured.close())
         self._loss.close()
         self._feed.close()
         return True

@@ -37,12 +37,12 @@ class Updates:
 
     def __init__(self, model: nn.Module, settings: Settings, precision: Precision) -> None:
         device = precision.device
-        self._keeps_gradients = is_captured(settings, device)
         capturable = settings.optimizer in optimizers.CAPTURABLE and not precision.scales
-        self._is_captured = self._keeps_gradients and capturable
+        self._is_captured = capturable and is_captured(settings, device)
         self._is_capturable = self._is_captured and device.type == "cuda"
         self._graph: Graph | None = None
-        self._is_first, self._may_capture = True, False
+        self._may_capture = self._is_captured
+        self._with_gradients = 0
         self._max_grad_norm = settings.max_grad_norm
         self._scaler = precision.scaler
         self._one = torch.ones((), device=device)
@@ -54,9 +54,16 @@ class Updates:
             self._average = Average(model, settings.ema)
         self.skipped = 0
 
-    def zero_grad(self) -> None:
-        """Forget the gradients of the step before; captured steps need them in their places."""
-        self._optimizer.zero_grad(set_to_none=not self._keeps_gradients)
+    def zero_grad(self, in_place: bool = False) -> None:
+        """Forget the gradients of the step before.
+
+        Args:
+            in_place: Whether captured steps need them in their places. Without, the updates are not
+                captured from now on: a parameter that a step does not use has no gradient.
+        """
+        if not in_place:
+            self._graph, self._may_capture = None, False
+        self._optimizer.zero_grad(set_to_none=not in_place)
 
     def scale(self) -> torch.Tensor:
         """The scale of gradients, by which the loss is multiplied: a scalar on the device."""
@@ -92,17 +99,19 @@ class Updates:
         return norm, scaler.get_scale() >= scale
 
     def _captured_step(self) -> tuple[torch.Tensor, bool]:
-        if self._graph is not None:
-            return self._graph.replay()[0], True
-        if self._may_capture:
+        with_gradients = sum(p.grad is not None for p in self._parameters)
+        if with_gradients != self._with_gradients:
+            # The step makes the optimizer's state, and loads what a capture must find loaded.
+            self._graph, self._with_gradients = None, with_gradients
+            return self._clipped_step()[0], True
+        if self._graph is None and self._may_capture:
             try:
                 self._graph = Graph(self._clipped_step, new_pool(self._one.device))
-                return self._graph.replay()[0], True
             except NotCapturableError as error:
+                self._may_capture = False
                 log.warning("updates are not captured, and take longer: %s", line_of(error))
-        # The first step makes the optimizer's state, and loads what a capture must find loaded.
-        self._may_capture, self._is_first = self._is_first, False
-        return self._clipped_step()[0], True
+        done = self._clipped_step() if self._graph is None else self._graph.replay()
+        return done[0], True
 
     def _clipped_step(self) -> Tensors:
         norm = self._clip()
@@ -148,10 +157,10 @@ class Updates:
             self._scaler.load_state_dict(of_scaler)
         self.skipped = state["skipped"]
 
-    def close(self) -> None:
-        """Release the gradients and the optimizer's state."""
+    def close(self, keeps_gradients: bool = False) -> None:
+        """Release the optimizer's state, and the gradients unless the next run needs them."""
         self._graph = None
-        if not self._keeps_gradients:
+        if not keeps_gradients:
             self.zero_grad()
         self._optimizer.state.clear()
         self._parameters.clear()

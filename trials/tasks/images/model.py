@@ -120,7 +120,7 @@ class ImageNetwork:
         device: torch.device,
     ) -> None:
         self.model, self.side = model.to(device), shape.get("side")
-        self._shape, self._normalisation = shape, normalisation
+        self._shape, self.normalisation = shape, normalisation
         self.channels = len(normalisation[0])
         self._means, self._deviations = [
             torch.tensor(values, device=device).reshape(1, -1, 1, 1) for values in normalisation
@@ -142,7 +142,7 @@ class ImageNetwork:
     def describe(self, folder: Path, data: ImageData) -> None:
         """Write the files beside the weights: those that `ImageClassifier` reads, and a pretrained
         model's configuration and image processor for `from_pretrained`."""
-        means, deviations = self._normalisation
+        means, deviations = self.normalisation
         if self.side is not None:
             pretrained.write_description(self.model, folder)
             processor.write(folder, self.side, means, deviations)
@@ -222,7 +222,7 @@ class ImageWorkload(OneTargetWorkload):
         self._head = ClassHead()
         describe = functools.partial(network.describe, data=data)
         files = NetworkFiles(network.model, device, describe)
-        self.baked = (data.means, data.deviations)
+        self.baked = (network.side, network.normalisation)
         super().__init__(network.model, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:

@@ -256,10 +256,6 @@ class BuiltInWorkload(abc.ABC):
         loss, kept = self.replay(f"evaluation in {precision.name}", batch, measure)
         return loss, kept
 
-    def release(self) -> None:
-        """Release the samples; the model and its losses stay."""
-        del self.samples, self._validation
-
 
 class OneTargetWorkload(BuiltInWorkload):
     """A model whose samples have one target each: a class, a set of labels or a quantity."""

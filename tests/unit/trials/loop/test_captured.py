@@ -4,6 +4,7 @@ as on a GPU, whose graphs `tests/gpu` captures."""
 from __future__ import annotations
 
 import logging
+import math
 import random
 
 import numpy as np
@@ -168,6 +169,28 @@ def test_a_model_that_draws_outside_the_device_trains_plainly_and_says_so(start,
     assert report.metrics["accuracy"] > 0.4
 
 
+def on_the_host(start, name, checkpoint=None):
+    """A run whose classifier draws on the host, in a process that does not know of it."""
+    captured._refused.clear()
+    run = start(name, checkpoint, **HARD)
+    run._workload.model.classifier.register_forward_hook(lambda _, __, out: DrawsOnTheHost()(out))
+    return run
+
+
+def test_a_run_that_cannot_be_captured_resumes_bit_for_bit_too(start):
+    whole = finished(on_the_host(start, "whole"))
+    checkpoint = stopped(on_the_host(start, "stopped"), step=9)
+    resumed = finished(on_the_host(start, "stopped", checkpoint))
+    assert resumed == whole[-len(resumed) :]
+
+
+def test_a_run_that_cannot_be_captured_has_no_gradients_that_a_step_does_not_use(start):
+    run = on_the_host(start, "run")
+    list(run)
+    run._updates.zero_grad(in_place=run._captured.captures)
+    assert all(parameter.grad is None for parameter in run._workload.model.parameters())
+
+
 def test_a_replay_that_differs_is_given_up(start, monkeypatch, caplog):
     replay = captured.Graph.replay
     monkeypatch.setattr(
@@ -177,6 +200,57 @@ def test_a_replay_that_differs_is_given_up(start, monkeypatch, caplog):
     list(run)
     assert "a loss of a replay differs by 10.0%" in caplog.text
     assert not run._captured.captures
+
+
+def test_a_replay_that_is_not_a_number_is_given_up(start, monkeypatch, caplog):
+    replay = captured.Graph.replay
+    monkeypatch.setattr(
+        captured.Graph, "replay", lambda self: tuple(math.nan * each for each in replay(self))
+    )
+    run = start("run", dropout=0.0)
+    *_, report = run
+    assert "a loss of a replay differs" in caplog.text
+    assert report.metrics["captured"] == 0.0
+    assert math.isfinite(report.metrics["train_loss"])
+
+
+def test_a_micro_batch_that_cannot_be_captured_adds_to_those_before(start, monkeypatch):
+    params = {"dropout": 0.0, "micro_batch": 8}
+    plain = finished(start("plain", compile="never", **params))
+    made = []
+
+    class OneFits(captured.Graph):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+        def replay(self):
+            if self is not made[0]:
+                raise MemoryError
+            return super().replay()
+
+    monkeypatch.setattr(captured, "Graph", OneFits)
+    assert finished(start("captured", **params)) == [
+        pytest.approx(each, rel=1e-3) for each in plain
+    ]
+    assert len(made) == 2
+
+
+def test_graphs_give_their_memory_back_before_a_micro_batch_is_halved(start, caplog):
+    run = start("run")
+    loss_sum, failed = run._workload.loss_sum, []
+
+    def short_of_memory(batch):
+        if len(batch.labels) < 16 and not failed:  # the rest of an epoch, which is not captured
+            failed.append(True)
+            raise MemoryError
+        return loss_sum(batch)
+
+    run._loss._plain = short_of_memory
+    *_, report = run
+    assert failed
+    assert (report.metrics["captured"], report.metrics["micro_batch"]) == (0.0, 16)
+    assert "memory is short" in caplog.text
 
 
 def test_where_memory_is_short_steps_are_plain(start, monkeypatch, caplog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from trials.devices import graphs
 from trials.devices.precision import Precision
+from trials.loop import compiling
 from trials.loop.optim import optimizers
 from trials.loop.optim.averaging import Average
 from trials.loop.optim.updates import Updates
@@ -40,6 +43,36 @@ def test_a_skipped_step_changes_nothing_and_is_counted(optimizer):
     take_step(updates, model(torch.ones(3, 2)).square().sum())
     assert not all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
     assert updates.skipped == 1
+
+
+class Frozen(graphs.Graph):
+    """A graph that knows the gradients there were when it was captured, as on a GPU."""
+
+    def __init__(self, work, pool, parameters):
+        super().__init__(work, pool)
+        self.others = [p for p in parameters if p.grad is None]
+
+    def replay(self):
+        later = [p.grad for p in self.others]
+        for parameter in self.others:
+            parameter.grad = None
+        results = super().replay()
+        for parameter, gradient in zip(self.others, later, strict=True):
+            parameter.grad = gradient
+        return results
+
+
+def test_a_weight_whose_first_gradient_comes_late_is_trained_by_captured_updates(monkeypatch):
+    early, late = (nn.Parameter(torch.ones(2)) for _ in range(2))
+    model = nn.ParameterList([early, late])
+    monkeypatch.setattr(compiling, "CAPTURING", {"cpu"})
+    frozen = functools.partial(Frozen, parameters=[early, late])
+    monkeypatch.setattr("trials.loop.optim.updates.Graph", frozen)
+    updates = updates_of(model)
+    for number in range(6):
+        updates.zero_grad(in_place=True)
+        take_step(updates, (early + late if number > 3 else early).square().sum())
+    assert early[0] < late[0] < 1
 
 
 class Overflowing(Points):

@@ -18,6 +18,8 @@ from trials.contract import TaskError
 from trials.data.workload import Batch
 from trials.descriptions.images import METRICS
 from trials.descriptions.models import Pretrained
+from trials.devices.precision import Precision
+from trials.loop import captured
 from trials.tasks.images import processor as image_processor
 from unit.trials.tasks.images.test_task import PART, images, write_folder
 
@@ -52,6 +54,18 @@ def test_images_reach_the_model_as_its_processor_says(lab):
     assert seen[0].shape == (3, 3, 16, 16)
     assert seen[0].min() >= -1
     assert seen[0].max() == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("other", [(8, HALF, HALF), (16, (0.4,) * 3, HALF), (16, HALF, (0.2,) * 3)])
+def test_models_that_differ_in_their_processor_alone_share_no_captured_steps(lab, other):
+    task = lab.task()
+    data, settings = task.prepare({}), task.SETTINGS.parse({})
+    one, same = (task.workload(data, settings, lab.setup()) for _ in range(2))
+    image_processor.write(lab.folder / "vit", *other)
+    another = task.workload(data, settings, lab.setup())
+    precision = Precision("fp32", torch.device("cpu"))
+    keys = [captured._kind(each, settings, precision) for each in (one, same, another)]
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_a_folder_of_images_is_scaled_to_the_models_size_unless_one_is_stated(lab):
