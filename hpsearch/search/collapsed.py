@@ -5,8 +5,6 @@ Recorded curves tell how patient to be: of the classifiers in `benchmarks/record
 full, these rules stop none that ends in the better half.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import chain, takewhile
 from statistics import median

@@ -7,8 +7,6 @@ only; its likelihood is exact all the same, as all that have arrived are known. 
 objective and a validation loss, is a hypothesis of its own.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -10,8 +10,6 @@ trial enters the fronts one by one: Li et al., "Efficient non-domination level u
 steady-state evolutionary multiobjective optimization" (2017).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -5,8 +5,6 @@ may change them, and with them the methods that `samplers.view.SamplerView`,
 `samplers.design.Design` and `hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

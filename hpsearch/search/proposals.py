@@ -7,8 +7,6 @@ A configuration that the study has tried is drawn again, and after `ATTEMPTS` dr
 is taken at random. One that was asked for is never refused.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from itertools import islice
 from typing import Any, cast

@@ -7,8 +7,6 @@ and else one that it draws for this parameter alone. The randomness is derived f
 seed, the trial's number and the parameter's name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 It is cheap, so it chooses the few of many trials that the forecast compares.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Container, Iterable
 from itertools import islice

@@ -20,8 +20,6 @@ Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSy
 correction (case 2) for the range of the chosen: Thorndike, "Personnel Selection" (1949).
 """
 
-from __future__ import annotations
-
 import bisect
 import enum
 import math

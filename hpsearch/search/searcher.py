@@ -6,8 +6,6 @@ Optuna decide which trials continue. The search keeps no records: it reads the h
 the standings at the rungs from it.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Callable, Sequence

@@ -9,8 +9,6 @@ Times are those of an average one of the present workers. Where these have other
 than attempts before them, the time that those took is converted by the paces on each type.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean

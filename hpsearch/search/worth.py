@@ -6,8 +6,6 @@ objectives it is valued by its latest report, and an objective of Optuna by what
 is its report at the full budget.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ time since the run began. A column `seed` tells runs of one trial apart. Runs wi
 are one configuration with several seeds.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass
@@ -166,7 +164,7 @@ class _Table:
         return {name.removeprefix(METRIC): self._numbers(name) for name in others}
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path) -> "pd.DataFrame":
     """A table; raises ValueError if a row has more cells than the header."""
     import pandas as pd
 
@@ -174,13 +172,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             options: dict[str, Any] = {"index_col": False, **files.table_format(path)}
-            table: pd.DataFrame = pd.read_csv(path, **options)
+            table: "pd.DataFrame" = pd.read_csv(path, **options)
         except pd.errors.ParserWarning:
             raise ValueError("a row has more cells than the header") from None
     return table
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path) -> "pd.DataFrame":
     import pandas as pd  # imported here: it takes long, and most commands read no table
 
     try:

@@ -9,8 +9,6 @@ Optimization" (ICLR 2022), for the density's weight in a score; NePS, the author
 et al., "PriorBand" (NeurIPS 2023), for the deviations and weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

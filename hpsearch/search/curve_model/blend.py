@@ -12,8 +12,6 @@ trials whose order by the measure was their order by objective later: Kendall's 
 recorded workloads have told counts as `ASSUMED_PAIRS` pairs.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections import defaultdict

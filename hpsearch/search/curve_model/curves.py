@@ -6,8 +6,6 @@ count beside the objective (`blend`). Values are stretched at the good end, wher
 differences matter.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -12,8 +12,6 @@ over several studies; Wistuba, Schilling and Schmidt-Thieme, "Sequential Model-F
 Tuning" (ICDM 2015), for first configurations that together are good on every earlier study.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ grid has them, a category as one-hot coordinates, and an inactive parameter at a
 that are numbers are ordered, and evenly apart: `[16, 32, 64]` and `[1e-5, 1e-4, 1e-3]` alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard

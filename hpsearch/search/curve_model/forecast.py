@@ -5,8 +5,6 @@ grows, and its hyperparameters are kept in the study's records, so that a driver
 study expects the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -25,12 +25,11 @@ Chai and Williams, "Multi-task Gaussian Process Prediction" (NeurIPS 2007), for 
 studies, here of rank one.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -100,7 +99,7 @@ class Distances:
     """(n, n) 1 where two rows are of one trial."""
 
     @classmethod
-    def among(cls, points: Points) -> Distances:
+    def among(cls, points: Points) -> Self:
         """The distances among these points."""
         coordinates, tau, trial = points.x.T, points.tau, points.trial
         squares = (coordinates[:, :, None] - coordinates[:, None, :]) ** 2
@@ -136,7 +135,7 @@ class CurveModel:
         self._spread = np.array([*length_spreads, TAU_SPREAD, *variance_spreads])
         self.theta = self._center.copy() if theta is None else np.asarray(theta, dtype=float)
 
-    def with_agreements(self, agreements: Sequence[float] | Floats) -> CurveModel:
+    def with_agreements(self, agreements: Sequence[float] | Floats) -> Self:
         """The same model with other agreements of earlier studies."""
         model = copy.copy(self)
         model._loads = np.array([1.0, *agreements])
@@ -216,7 +215,7 @@ class CurveModel:
 
     # -------------------------------------------------------------------------------- the inference
 
-    def condition(self, evidence: Evidence) -> Posterior:
+    def condition(self, evidence: Evidence) -> "Posterior":
         """The process given the evidence."""
         return Posterior(self, evidence)
 

@@ -5,8 +5,6 @@ A Gaussian process on the labels 0 and 1, with the overall share of failures as 
 well enough to weigh a proposal.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

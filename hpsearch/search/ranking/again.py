@@ -15,8 +15,6 @@ of their variance that seeds explain (James and Stein 1961). `python benchmarks/
 what intervals hold.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence

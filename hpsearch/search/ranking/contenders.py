@@ -5,8 +5,6 @@ hardly any begins worse. A classifier that predicts the majority class has such 
 reports differ, every trial has learnt something.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Iterable, Sequence

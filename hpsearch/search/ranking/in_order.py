@@ -2,8 +2,6 @@
 a change costs about the same, and the first ones are at hand.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias

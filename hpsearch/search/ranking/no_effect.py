@@ -4,8 +4,6 @@ Equal reports are evidence only where something was trained between them: before
 or by guessing, configurations that differ may well report the same.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict

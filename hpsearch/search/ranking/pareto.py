@@ -1,8 +1,6 @@
 """The Pareto front of a study with several objectives: the trials that no other one beats in all of
 them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The values that a metric can have, by its name and its values so far."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

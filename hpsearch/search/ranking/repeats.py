@@ -6,8 +6,6 @@ and the degrees of freedom of all runs (Gelman et al., *Bayesian Data Analysis*,
 3.2; Box and Tiao 1973, section 2.5).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

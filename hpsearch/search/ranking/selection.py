@@ -16,8 +16,6 @@ only if they are equal. A trial that has hardly trained is tied only by its show
 expectation may be equal, its standing is not known yet.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ scipy has both functions, but takes longer to import than a reading takes to run
 Source: Abramowitz and Stegun, *Handbook of Mathematical Functions* (1964), 26.7.3 and 26.7.4.
 """
 
-from __future__ import annotations
-
 import math
 
 HALVINGS = 64

@@ -18,8 +18,6 @@ Sources: Thorndike, *Personnel Selection* (1949), case 2; Bonett and Wright, "Sa
 requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65 (2000).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -11,8 +11,6 @@ configurations only. The first proposals are a scrambled sequence of Sobol's: Ow
 Sobol' and Niederreiter-Xing Points" (1998).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """A quasi-random sequence over the whole space, conditional parameters included."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -11,8 +11,6 @@ To TPE a large study is shown in part (`proposals`). Repeats of a trial are not 
 count trials (`without_repeats`).
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Trials at a rung by several objectives: fronts, crowding, and limits first."""
 
-from __future__ import annotations
-
 import math
 import random
 

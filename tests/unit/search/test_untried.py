@@ -1,7 +1,5 @@
 """The configurations that a study has tried, and those that it has not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +9,6 @@ from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search import untried as listing
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.untried import MOST, Untried
 from hpsearch.store.optuna_storage.view import HistoryStorage
@@ -57,15 +54,29 @@ def test_numbers_without_a_grid_are_the_same_to_full_precision_only() -> None:
     assert not known.knows({"x": 0.1 + 1e-16})
 
 
-def test_a_space_that_few_of_very_many_configurations_fit_is_not_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(listing, "MOST_LOOKS", 20_000)
+def test_a_space_that_few_of_very_many_configurations_fit_is_listed_in_slices() -> None:
     wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "abcde"}
     known, history = untried(wide, ["a + b + c + d + e < 9"])
     add(history, dict.fromkeys("abcde", 1))
-    known.refresh()
     assert not known.exhausted
+    assert known._slices == 2, "one for each trial, and one"
+
+
+def test_the_only_configuration_of_very_many_is_found() -> None:
+    wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "xab"}
+    known, history = untried(wide, ["a + b == 2", "x == 7"])
+    assert known.anywhere(0) == {"x": 7, "a": 1, "b": 1}
+    add(history, {"x": 7, "a": 1, "b": 1})
+    assert not known.exhausted, "it is not known yet that there is no other one"
+
+
+def test_a_space_is_used_up_once_all_its_slices_are_listed() -> None:
+    square = {name: {"type": "int", "low": 1, "high": 150} for name in "ab"}
+    known, history = untried(square, ["a * b == 4"])
+    for seed in range(3):
+        assert not known.exhausted
+        add(history, known.anywhere(seed))
+    assert known.exhausted
 
 
 def test_all_that_is_left_is_drawn_once_and_then_the_space_is_used_up() -> None:

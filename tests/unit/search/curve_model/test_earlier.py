@@ -1,7 +1,5 @@
 """Earlier studies as evidence: what they tell, and how far a study agrees with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

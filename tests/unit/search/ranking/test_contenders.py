@@ -1,7 +1,5 @@
 """Which trials have learnt something, and which of the complete ones may be the best."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.domain.facts import Role

@@ -1,7 +1,5 @@
 """What repeats say of means: the pooled spread, and who is behind."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranking: who counts, who is first, and who cannot be told from the first."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Student's t distribution, against scipy's."""
 
-from __future__ import annotations
-
 import pytest
 from scipy.special import stdtr, stdtrit
 

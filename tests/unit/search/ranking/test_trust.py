@@ -1,7 +1,5 @@
 """What is said of rungs: correlations and their intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
