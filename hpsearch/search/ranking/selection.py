@@ -26,7 +26,7 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.again import Again, Seeds, spread_among
-from hpsearch.search.ranking.ranges import range_of
+from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.repeats import BEHIND, RepeatedTrial, Repeats, runs_of, worth_of
 
 EQUAL = 1e-12
@@ -132,7 +132,7 @@ class Ranking:
         if not below and not above:
             return Again(mean, None, None, runs)
         worst = (self._sign * score for score in self._seeds.worst)
-        lowest, highest = range_of(self._metric, [mean, *self.repeats.seen, *worst])
+        lowest, highest = bounds_of(self._metric, [mean, *self.repeats.seen, *worst])
         return Again(mean, max(mean - below, lowest), min(mean + above, highest), runs)
 
     def reaches(self, trial: Candidate, *, fresh: bool) -> tuple[float, float]:
