@@ -217,7 +217,6 @@ class Agenda:
         return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
 
     def _none_ends(self, room: Headroom) -> bool:
-        """True if no trial has been trained in full, and none can be any more."""
         if room.reaches(self._total):
             return False
         history = self._history
@@ -321,7 +320,6 @@ class Agenda:
         return self._new_trial(room.now) if can_start else None
 
     def _likeliest(self, room: Headroom) -> Work | None:
-        """The paused trial that is likeliest to turn out the best and can be trained in full."""
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:

@@ -219,7 +219,6 @@ class Confirmation:
 
 
 def _may_matter(trial: Trial) -> bool:
-    """True if a change of this trial may change the leaders, besides by its first report."""
     return trial.role is Role.CONFIRM or trial.state is State.COMPLETE
 
 

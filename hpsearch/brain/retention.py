@@ -88,7 +88,6 @@ class Retention:
         return self._ordered(waiting)[WAITING:] if len(waiting) > WAITING else []
 
     def _over_limit(self, held: list[Trial]) -> list[tuple[Trial, str]]:
-        """The trials that make room for the others, if all of them together take too much."""
         if self._max_gb is None:
             return []
         most = self._max_gb * GB
@@ -107,7 +106,6 @@ class Retention:
         return dropped
 
     def _least_needed(self, held: list[Trial]) -> list[Trial]:
-        """The trials whose checkpoints may go if space runs out, in their order."""
         best = self._best_of_all()
         rests = [each for each in held if each.state is State.PAUSED or each.state.terminal]
         droppable = [trial for trial in rests if trial.number not in best]

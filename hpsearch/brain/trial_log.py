@@ -157,7 +157,6 @@ def _same(before: float | None, now: float | None) -> bool:
 
 
 def _keep_margins(trial: Trial, margins: Mapping[str, float]) -> None:
-    """Keep by how much a trial exceeds each limit."""
     if margins:
         named = {CONSTRAINT + name: over for name, over in margins.items()}
         trial.system_attrs = {**trial.system_attrs, **named}

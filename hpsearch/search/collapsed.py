@@ -23,8 +23,7 @@ LEARNT, WORSE = 1 / 2, 1 / 4
 """The least share of the other trials that are better than a guess, and the most that are worse:
 where more are, the value has been learnt."""
 
-BELOW = 0.99
-"""A loss below this share of that of a guess is learning."""
+BELOW = 0.99  # a loss below this share of that of a guess is learning
 
 
 def collapse(
@@ -77,7 +76,6 @@ def _same(spec: StudySpec, trial: Trial, resource: float) -> list[ReportRecord]:
 
 
 def _by(trial: Trial, resource: float) -> list[ReportRecord]:
-    """The reports of a trial up to a resource, ascending."""
     reports = trial.reports
     return [reports[at] for at in sorted(at for at in reports if at <= resource)]
 
@@ -87,7 +85,6 @@ def _value(report: ReportRecord) -> float:
 
 
 def _learns(spec: StudySpec, same: list[ReportRecord], guesses: list[ReportRecord]) -> bool:
-    """True if a loss has fallen below that of a guess."""
     for name in chain(*LOSSES):
         own, usual = _finite(same, name), _finite(guesses, name)
         if own and usual and min(own) < BELOW * median(usual):

@@ -21,18 +21,15 @@ from hpsearch.search.rungs import Rungs
 
 CORRELATIONS = np.array([0.0, 0.15, 0.3, 0.45, 0.6, 0.7, 0.8, 0.87, 0.92, 0.96])
 """Of ranks at a rung with those of ends: one of these holds."""
-SHARES = (0.05, 0.11, 0.33, 0.67, 0.9)
-"""Of the full budget, at which a rung may lie."""
+SHARES = (0.05, 0.11, 0.33, 0.67, 0.9)  # of the full budget, at which a rung may lie
 USUAL = (0.35, 0.5, 0.82, 0.93, 0.97)
 """The correlation that is likeliest there, before any trial has ended."""
 SPREAD, LEAST = 0.6, 0.02
 """The standard deviation of what is likely, after Fisher's transformation, and the least
 probability of each."""
-GRID = np.linspace(-5.0, 5.0, 81)
-"""Normal scores of ends."""
+GRID = np.linspace(-5.0, 5.0, 81)  # normal scores of ends
 STEP = float(GRID[1] - GRID[0])
-TINY = 1e-300
-"""The least probability, so that its logarithm is finite."""
+TINY = 1e-300  # the least probability, so that its logarithm is finite
 MOST_ENDED = 64
 """The most complete trials that a rung is judged by: the best one, and others evenly by rank."""
 
@@ -69,8 +66,7 @@ class Ends:
         most = log_weights.max()
         weights = np.exp(log_weights - most)
         self._weights = weights / weights.sum()
-        self._behind = behind
-        """(hypotheses, grid) The probability that the best end lies behind."""
+        self._behind = behind  # (hypotheses, grid) The probability that the best end lies behind
 
     def _density(self, place: int) -> Floats:
         deviations = self._deviations
@@ -86,10 +82,8 @@ class Ends:
 
 
 class _AtRung(NamedTuple):
-    changes: tuple[int, int]
-    """How often scores have changed at the rung and at the end."""
-    places: dict[int, int]
-    """By trial, its place among those at the rung."""
+    changes: tuple[int, int]  # how often scores have changed at the rung and at the end
+    places: dict[int, int]  # by trial, its place among those at the rung
     ends: Ends
 
 
@@ -102,9 +96,7 @@ class ChancesByEnds:
         losses: Names of a validation loss; the first one that is reported counts.
     """
 
-    def __init__(
-        self, rungs: Rungs, history: History, total: float, losses: Sequence[str]
-    ) -> None:
+    def __init__(self, rungs: Rungs, history: History, total: float, losses: Sequence[str]) -> None:
         self._rungs = rungs
         self._history = history
         self._total = total

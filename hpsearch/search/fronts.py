@@ -25,8 +25,7 @@ class FrontRung(Rung):
         super().__init__(level)
         self._points: dict[int, ParetoPoint] = {}
         self._fronts: list[list[int]] = []
-        self._ranks: dict[int, int] = {}
-        """By trial, its place; empty after a change."""
+        self._ranks: dict[int, int] = {}  # by trial, its place; empty after a change
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -95,7 +94,6 @@ class FrontRung(Rung):
             index += 1
 
     def _beats_any(self, numbers: list[int], other: int) -> bool:
-        """True if one of some trials beats another one."""
         point = self._points[other]
         return any(_beats(self._points[number], point) for number in numbers)
 

@@ -62,8 +62,6 @@ class RandomStates:
 
 
 class _Known:
-    """A search space as it is calculated, once known."""
-
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
         self._space = dict(sorted(space.items()))
 

@@ -107,7 +107,6 @@ class Proposals:
         space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
 
     def _may_be_tried(self, params: dict[str, Any], *, is_given: bool) -> bool:
-        """True if a configuration keeps the requirements, and is untried or asked for."""
         if space.broken(self._spec.requires, params) is not None:
             return False
         return is_given or self._untried is None or not self._untried.knows(params)
@@ -187,7 +186,6 @@ class Proposals:
 
     @cached_property
     def _in_all_trials(self) -> dict[str, BaseDistribution] | None:
-        """The space, if each trial has all its parameters and no other."""
         parameters = self._spec.space
         if space.is_open(self._spec.task) or any(each.when for each in parameters.values()):
             return None

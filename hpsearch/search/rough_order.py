@@ -36,7 +36,6 @@ class RoughOrder:
         return number in self._leading
 
     def _key_of(self, number: int) -> tuple[float, float, int]:
-        """The excess of a trial over the limits, its score and its number."""
         trial = self._history.trials[number]
         value = trial.value if trial.expected is None else trial.expected
         return trial.violation, score_of(value, self._sign), number

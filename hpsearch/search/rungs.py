@@ -54,8 +54,7 @@ class Judgement:
     """Numbers of the trials it was compared with: the nearest few on either side of the cut."""
 
 
-NEAREST = 5
-"""The number of compared trials that a judgement names."""
+NEAREST = 5  # the number of compared trials that a judgement names
 ASSUMED, WEIGHT = 0.75, 6
 """The rank correlation of a rung with the next one that is assumed at first, and the number of
 trials that this assumption is worth."""
@@ -64,12 +63,9 @@ NEAR = 2.0
 tells of the other."""
 POOR, GOOD = 0.3, 0.75
 """With a correlation of GOOD one trial in eta goes on, with POOR every trial; linear in between."""
-COMPARED = 200
-"""The latest trials that a correlation is measured on."""
-WIDEST = 3.0
-"""The largest factor of the correction for the range of the trials that went on."""
-SAME = 0.5
-"""The share of trials with one and the same value at which a rung decides nothing."""
+COMPARED = 200  # the latest trials that a correlation is measured on
+WIDEST = 3.0  # the largest factor of the correction for the range of the trials that went on
+SAME = 0.5  # the share of trials with one and the same value at which a rung decides nothing
 LEAST_SAME = 3
 
 Order = Callable[[Sequence[int]], list[int] | None]
@@ -94,17 +90,13 @@ class Rung:
 
     def __init__(self, level: float) -> None:
         self.level = level
-        self.scores: dict[int, float] = {}
-        """By trial, the score that it reached the level with."""
-        self.waiting: set[int] = set()
-        """The trials that pause here."""
-        self.changes = 0
-        """The number of scores that have been entered."""
+        self.scores: dict[int, float] = {}  # by trial, the score that it reached the level with
+        self.waiting: set[int] = set()  # the trials that pause here
+        self.changes = 0  # the number of scores that have been entered
         self._placed: list[tuple[float, int]] = []
         self._arrived: list[tuple[float, int]] = []
         """The scores that are not among the placed ones yet; a study that is taken up has many."""
-        self._numbers: list[int] = []
-        """The trials, ascending."""
+        self._numbers: list[int] = []  # the trials, ascending
         self._excused: set[int] = set()
         self._stopped: set[int] = set()
 
@@ -221,8 +213,7 @@ class Rungs:
         self.eta = eta
         self._total = total
         self._order = order
-        self.ended = kind(total)
-        """The trials that were trained in full."""
+        self.ended = kind(total)  # the trials that were trained in full
         self._assumed = [assumed(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""

@@ -37,14 +37,11 @@ from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
-MAY_WIN = 0.07
-"""The least probability of turning out best with which a paused trial may still win."""
+MAY_WIN = 0.07  # the least probability of turning out best with which a paused trial may still win
 
-MOST_COMPARED = 64
-"""The most paused trials that are compared; `rough_order` chooses them."""
+MOST_COMPARED = 64  # the most paused trials that are compared; `rough_order` chooses them
 
-LEADERS = 16
-"""The number of leading trials whose expectation is kept up to date."""
+LEADERS = 16  # the number of leading trials whose expectation is kept up to date
 
 LARGE, FOLLOWED = 1_000, 64
 """In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
@@ -60,10 +57,8 @@ class Assessment:
 
     worth: Worth
     judgement: Judgement
-    until: float
-    """The resource up to which the trial may train before it is judged next."""
-    stretch: float
-    """The next stretch of training: until then, and at least until its next report."""
+    until: float  # the resource up to which the trial may train before it is judged next
+    stretch: float  # the next stretch of training: until then, and at least until its next report
 
 
 class Searcher:
@@ -84,8 +79,7 @@ class Searcher:
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
         self._noted_at, _ = history.changed_since(0)
-        self._due = set(range(len(history.trials)))
-        """Trials whose expectation is to be found again."""
+        self._due = set(range(len(history.trials)))  # trials whose expectation is to be found again
         if self._is_large:
             self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
         if pruner.kind == PROMOTION:
@@ -370,7 +364,6 @@ class Searcher:
 def _expected(
     trial: Trial, expected: tuple[float, float, float, float]
 ) -> tuple[Trial, float, float, float, float]:
-    """A trial with its expectation, by the model's own."""
     if trial.state is not State.COMPLETE:
         return trial, *expected
     _, deviation, low, high = expected

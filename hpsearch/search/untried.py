@@ -22,13 +22,11 @@ from hpsearch.study_file.expressions.meaning import Expression
 from hpsearch.study_file.parameters import Parameter
 from hpsearch.study_file.space import Space, draws, is_active, most_draws, ordered
 
-MOST = 100_000
-"""The most configurations of a space that are listed; a larger one is never used up."""
+MOST = 100_000  # the most configurations of a space that are listed; a larger one is never used up
 MOST_SLICES, AT_ONCE = 100, 20
 """The most slices in which they are listed, one for each trial of the study, and the most of them
 at once, which take some seconds: a driver must not lose its lease."""
-DRAWS = 100
-"""The most points that are drawn of a space that cannot be listed."""
+DRAWS = 100  # the most points that are drawn of a space that cannot be listed
 
 Places: TypeAlias = tuple[Any, ...]
 """A configuration: by parameter, parents first, the place of its value; None if inactive."""
@@ -42,12 +40,9 @@ class Untried:
         self._requires = requires
         self._history = history
         self._clock = 0
-        self._counted = bytearray()
-        """By trial, 1 if its configuration is counted."""
-        self._counts: Counter[Places] = Counter()
-        """The number of trials of each configuration."""
-        self._lost: set[Places] = set()
-        """Those whose only trial lost its workers."""
+        self._counted = bytearray()  # by trial, 1 if its configuration is counted
+        self._counts: Counter[Places] = Counter()  # the number of trials of each configuration
+        self._lost: set[Places] = set()  # those whose only trial lost its workers
         always = [each.size for each in space.values() if not each.when]
         self._fewest = 1 if requires else math.prod(always)
         """Configurations that there are at least, without those that conditions add."""
@@ -56,12 +51,9 @@ class Untried:
         self._listing = _listed(self._space, requires)
         self._slice = most_draws(space, requires) if requires else MOST
         """The number of beginnings of configurations that a slice looks at."""
-        self._slices = 0
-        """The number of slices of the listing that were looked at."""
-        self._listed: list[Places] = []
-        """The configurations that have been listed so far."""
-        self._is_listed = False
-        """True if these are all."""
+        self._slices = 0  # the number of slices of the listing that were looked at
+        self._listed: list[Places] = []  # the configurations that have been listed so far
+        self._is_listed = False  # true if these are all
 
     def refresh(self) -> None:
         """Read the trials that have changed; before a new one has parameters, so that it does not
@@ -148,7 +140,6 @@ class Untried:
         return places in self._counts and places not in self._lost
 
     def _places_of(self, params: Mapping[str, Any]) -> Places | None:
-        """The places of the active parameters; None for a configuration outside the space."""
         active: dict[str, Any] = {}
         places: list[Any] = []
         for name, parameter in self._space.items():
@@ -212,5 +203,4 @@ def _holds(requirement: Expression, params: Mapping[str, Any]) -> bool:
 
 
 def _is_lost(trial: Trial) -> bool:
-    """True if a trial failed because its workers died."""
     return trial.state is State.FAILED and trial.error_kind is ErrorKind.LOST

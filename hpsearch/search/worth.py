@@ -28,18 +28,15 @@ class Worth:
     """By limited metric, its distance outside, as a share of the bound; 0 or less inside."""
     score: float
     """The order of reports at the same resource; less is better, infinite without a value."""
-    improves: bool
-    """True if the report becomes the trial's value."""
+    improves: bool  # true if the report becomes the trial's value
 
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
     """The finite values of a report in a study of several objectives."""
 
-    violation: float
-    """The excess over the study's limits."""
-    losses: tuple[float, ...]
-    """Of all objectives, to be minimised."""
+    violation: float  # the excess over the study's limits
+    losses: tuple[float, ...]  # of all objectives, to be minimised
 
 
 def score_of(value: float | None, sign: float) -> float:

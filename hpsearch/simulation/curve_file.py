@@ -172,7 +172,7 @@ def _read_csv(path: Path) -> "pd.DataFrame":
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             options: dict[str, Any] = {"index_col": False, **files.table_format(path)}
-            table: "pd.DataFrame" = pd.read_csv(path, **options)
+            table: pd.DataFrame = pd.read_csv(path, **options)
         except pd.errors.ParserWarning:
             raise ValueError("a row has more cells than the header") from None
     return table

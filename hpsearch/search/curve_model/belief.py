@@ -23,8 +23,7 @@ DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
 """Standard deviations of numeric parameters by confidence, as shares of their range."""
 WEIGHTS = {"low": 2.0, "medium": 4.0, "high": 6.0}
 """By confidence, the weight of a category where each other one has 1."""
-DOUBT = 0.1
-"""The share of a numeric parameter's belief that is uniform."""
+DOUBT = 0.1  # the share of a numeric parameter's belief that is uniform
 WEIGHT = 10.0
 """The logarithm of the density is multiplied by this, and divided by the number of results."""
 FAVOURED = 2
@@ -123,8 +122,6 @@ class _Number:
 
 
 class _Category:
-    """One category with more weight than each of the others."""
-
     def __init__(self, distribution: CategoricalDistribution, centre: float, weight: float) -> None:
         self.centre = centre
         self._distribution = distribution

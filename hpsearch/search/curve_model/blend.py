@@ -25,10 +25,8 @@ was not reported. All are minimised."""
 ASSUMED = (0.75, 0.75, 0.65)
 """The concordance of the objective and of the losses of validation and training, early on recorded
 workloads."""
-ASSUMED_PAIRS = 20.0
-"""How many pairs of trials that is worth."""
-LEAST_TRIALS = 3
-"""With fewer trials at a share, ranks say nothing."""
+ASSUMED_PAIRS = 20.0  # how many pairs of trials that is worth
+LEAST_TRIALS = 3  # with fewer trials at a share, ranks say nothing
 
 
 def weights_of(told: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:

@@ -21,17 +21,14 @@ from hpsearch.search.curve_model.blend import Blend, Row, weights_of
 from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import Evidence, Points
 
-Losses = tuple[Sequence[str], Sequence[str]]
-"""Names of a validation loss, and of a training loss."""
-MOST_ROWS = 160
-"""Rows of evidence: the cost of a decision grows with their cube."""
+Losses = tuple[Sequence[str], Sequence[str]]  # names of a validation loss, and of a training loss
+MOST_ROWS = 160  # rows of evidence: the cost of a decision grows with their cube
 HORIZON = 1 / 7
 """The least amount of training after which configurations are compared, as a share of the full
 budget."""
 MARKS = (1 / 17, 3 / 17, 9 / 17)
 """The shares of the full budget at which the values of a curve are evidence."""
-RANGE = 50.0
-"""Tau is 1 at the full budget, and 0 at 1/RANGE of it and below."""
+RANGE = 50.0  # tau is 1 at the full budget, and 0 at 1/RANGE of it and below
 DIGITS = 6
 """Digits of a share of the full budget, so that levels which are the same in two units look so."""
 FLOOR, WORST = 0.1, 20.0
@@ -44,12 +41,9 @@ class ShownCurve:
     """The curve that one trial showed; values are minimised."""
 
     number: int
-    point: Floats
-    """(parameters,) Its configuration."""
-    shares: tuple[float, ...]
-    """Of the full budget, ascending."""
-    values: tuple[float, ...]
-    """The objective there."""
+    point: Floats  # (parameters,) Its configuration
+    shares: tuple[float, ...]  # of the full budget, ascending
+    values: tuple[float, ...]  # the objective there
     best: float
     outside: bool
     """True if it failed or exceeds a limit, so that configurations like it are useless."""
@@ -114,17 +108,13 @@ class CurveReader:
         self._blend = Blend()
         self._sign = sign_of(history.study.directions[0])
         self._clock = 0
-        self.known: dict[int, ShownCurve] = {}
-        """By trial, its curve at the last call of `curves`."""
-        self._ordered: list[ShownCurve] = []
-        """All of them, the best first."""
-        self.values = 0
-        """The number of values of all curves."""
+        self.known: dict[int, ShownCurve] = {}  # by trial, its curve at the last call of `curves`
+        self._ordered: list[ShownCurve] = []  # all of them, the best first
+        self.values = 0  # the number of values of all curves
         self._bests: list[float] = []
         self._worsts: list[float] = []
         """The best and the worst finite value of each curve, ascending."""
-        self.changes = 0
-        """The number of changes of all curves."""
+        self.changes = 0  # the number of changes of all curves
 
     def curves(self) -> Sequence[ShownCurve]:
         """The curves of all trials with a finite value, those that keep the limits first, each by

@@ -29,25 +29,18 @@ from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space, as_written
 from hpsearch.study_file.types import is_number
 
-MOST_TRIALS = 64
-"""The most trials of an earlier study that are evidence."""
-FEWEST_TRIALS = 4
-"""The fewest results of a study that are evidence."""
-DIGITS = 6
-"""Digits of a standing."""
-ROWS = MOST_ROWS // 3
-"""The most rows of evidence that are of earlier studies, all together."""
-AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75])
-"""An agreement is a weighted mean of these values."""
+MOST_TRIALS = 64  # the most trials of an earlier study that are evidence
+FEWEST_TRIALS = 4  # the fewest results of a study that are evidence
+DIGITS = 6  # digits of a standing
+ROWS = MOST_ROWS // 3  # the most rows of evidence that are of earlier studies, all together
+AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75])  # an agreement is a weighted mean of these values
 FADING_FROM = 16
 """The number of a study's own results from which on each further one makes the others count less,
 with fewer rows."""
-OPENINGS = 3
-"""The number of first proposals that are configurations of earlier studies."""
+OPENINGS = 3  # the number of first proposals that are configurations of earlier studies
 LEADING = 8
 """The best configurations of each earlier study, which first proposals and candidates come from."""
-CLOSE = 0.1
-"""The largest difference in any coordinate between two points that are close."""
+CLOSE = 0.1  # the largest difference in any coordinate between two points that are close
 
 
 # -------------------------------------------------------------------- the evidence that is recorded
@@ -85,7 +78,6 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
 
 
 def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """The part of a configuration that both spaces have; empty if a value is outside this one."""
     inside = {name: value for name, value in params.items() if name in space}
     shared = as_written(space, inside)
     is_inside = all(_has(space[name], value) for name, value in shared.items())

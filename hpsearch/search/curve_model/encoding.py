@@ -149,7 +149,6 @@ def _choices(distribution: CategoricalDistribution) -> list[Any]:
 
 
 def _place(distribution: CategoricalDistribution, u: Floats) -> Ints:
-    """The place of each coordinate's choice in their order."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)
 
@@ -189,7 +188,6 @@ def _value(distribution: BaseDistribution, u: float) -> Any:
 
 
 def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
-    """The values at n coordinates."""
     if isinstance(distribution, CategoricalDistribution):
         choices = _choices(distribution)
         return [choices[index] for index in choice_index(distribution, u)]

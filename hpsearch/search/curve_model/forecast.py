@@ -31,8 +31,7 @@ from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Post
 from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.selection import REACH
 
-LEAST = 4
-"""The fewest trials with a value for which there is a forecast."""
+LEAST = 4  # the fewest trials with a value for which there is a forecast
 FIT_FROM = 8
 FIT_GROWTH = 1.25
 """Hyperparameters are fitted once there are `FIT_FROM` values, and again when their number has
@@ -44,8 +43,7 @@ WIDER = 1.4
 """The factor by which ends deviate more than the surprises of a study show, which are of values
 between others. All ends of a study deviate alike in part, so that differences between them do not
 (measured on recorded curves: docs/search.md)."""
-SURPRISE = 6.0
-"""The standard deviations at which a single surprise is cut off."""
+SURPRISE = 6.0  # the standard deviations at which a single surprise is cut off
 FITTED = "hpsearch:curve_model"
 """System attribute of a study: the hyperparameters, and the number of values they are fitted to."""
 
@@ -54,22 +52,15 @@ FITTED = "hpsearch:curve_model"
 class Outlook:
     """The forecast at one moment."""
 
-    curves: Sequence[ShownCurve]
-    """Of all trials, the best first; as `known`, as they are now."""
-    known: Mapping[int, ShownCurve]
-    """By trial, its curve."""
-    seen: tuple[float, float]
-    """The best and the worst value of all curves."""
+    curves: Sequence[ShownCurve]  # of all trials, the best first; as `known`, as they are now
+    known: Mapping[int, ShownCurve]  # by trial, its curve
+    seen: tuple[float, float]  # the best and the worst value of all curves
     warp: Warp
-    level: float
-    """The mean that was taken off the stretched values."""
-    posterior: Posterior
-    """The model that has seen the curves."""
+    level: float  # the mean that was taken off the stretched values
+    posterior: Posterior  # the model that has seen the curves
     encoding: SpaceEncoding
-    sign: float
-    """-1 where the objective is maximised, so that less is always better here."""
-    agreements: Sequence[float] = ()
-    """(studies,) Of each earlier study with this one."""
+    sign: float  # -1 where the objective is maximised, so that less is always better here
+    agreements: Sequence[float] = ()  # (studies,) Of each earlier study with this one
     metric: str = ""
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
@@ -176,8 +167,7 @@ class Forecast:
         self.earlier = EarlierStudies(encoding, history.study.warm_start)
         """The evidence of earlier studies."""
         self._read_at = -1
-        self._is_unfitted = False
-        """True if the outlook was made without permission to fit."""
+        self._is_unfitted = False  # true if the outlook was made without permission to fit
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:

@@ -42,8 +42,7 @@ from hpsearch.search.curve_model.encoding import Floats, Ints
 VARIANCES = np.array([0.5, 0.7, 0.3, 0.05, 0.05, 0.003])
 """Prior medians of s0..s4 and of the noise, for values of about unit spread."""
 VARIANCE_SPREAD = 0.36
-LENGTH = 0.5
-"""Prior median of a length scale, times the root of the number of parameters."""
+LENGTH = 0.5  # prior median of a length scale, times the root of the number of parameters
 LENGTH_SPREAD = 0.3
 """Standard deviation of the logarithm of a length scale. It is small, because the stretched values
 near the best would otherwise make the whole space look rough (measured: docs/search.md)."""
@@ -53,8 +52,7 @@ LEVEL = 1.0
 """Prior variance of the level of all values. Their mean over the evidence says little where much of
 it is good."""
 JITTER = 1e-8
-IMPOSSIBLE = 1e10
-"""The cost of hyperparameters whose covariance cannot be factored."""
+IMPOSSIBLE = 1e10  # the cost of hyperparameters whose covariance cannot be factored
 ROOT5 = math.sqrt(5.0)
 
 
@@ -62,12 +60,9 @@ ROOT5 = math.sqrt(5.0)
 class Points:
     """The places at which n values of trials were, or would be, measured."""
 
-    x: Floats
-    """(n, d) Encoded configurations, each coordinate from 0 to 1."""
-    tau: Floats
-    """(n,) The logarithm of the share of the full budget, from 0 to 1."""
-    trial: Ints
-    """(n,) The trials; -1 for new ones."""
+    x: Floats  # (n, d) Encoded configurations, each coordinate from 0 to 1
+    tau: Floats  # (n,) The logarithm of the share of the full budget, from 0 to 1
+    trial: Ints  # (n,) The trials; -1 for new ones
     study: Ints | None = None
     """(n,) The studies: 0 is this one, and earlier ones follow; None if all are this one."""
 
@@ -91,12 +86,9 @@ class Evidence:
 class Distances:
     """The distances between n rows of evidence, which do not depend on the hyperparameters."""
 
-    squares: Floats
-    """(d, n, n) Squared differences of coordinates."""
-    lags: Floats
-    """(n, n) Squared differences of tau."""
-    same: Floats
-    """(n, n) 1 where two rows are of one trial."""
+    squares: Floats  # (d, n, n) Squared differences of coordinates
+    lags: Floats  # (n, n) Squared differences of tau
+    same: Floats  # (n, n) 1 where two rows are of one trial
 
     @classmethod
     def among(cls, points: Points) -> Self:
@@ -260,8 +252,7 @@ class Posterior:
     def __init__(self, model: CurveModel, evidence: Evidence) -> None:
         self._model = model
         self._points = evidence.points
-        self.trial = evidence.points.trial
-        """(n,) The trial of each row of the evidence."""
+        self.trial = evidence.points.trial  # (n,) The trial of each row of the evidence
         covariance = model.covariance(self._points, self._points)
         covariance[np.diag_indices(len(evidence))] += model.noise + JITTER
         self._factor = cholesky(covariance, lower=True, check_finite=False)

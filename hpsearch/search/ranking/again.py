@@ -23,10 +23,8 @@ from dataclasses import dataclass
 from hpsearch.search.ranking import student
 from hpsearch.search.ranking.repeats import BEHIND, Repeats
 
-SHARE = 0.65
-"""The share of the spread among the best third of trials that seeds make."""
-FREEDOM = 3
-"""The degrees of freedom that this share counts for."""
+SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
+FREEDOM = 3  # the degrees of freedom that this share counts for
 FEWEST, LEAST = 4, 3
 """The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
 NEAREST, FARTHEST = 1e-150, 1e150
@@ -42,8 +40,7 @@ class Again:
     """One more training ends between this and `high` nine times in ten; None where nothing tells
     how far trainings vary."""
     high: float | None
-    runs: int
-    """The number of repeats that this is from; 0 if the trial was trained once."""
+    runs: int  # the number of repeats that this is from; 0 if the trial was trained once
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,7 @@ class Spread:
 
     mean: float
     deviation: float
-    worst: float = 0.0
-    """The worst score of all its trials."""
+    worst: float = 0.0  # the worst score of all its trials
 
 
 @dataclass(frozen=True, slots=True)

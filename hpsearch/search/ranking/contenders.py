@@ -16,11 +16,9 @@ from hpsearch.domain.records import Trial, sign_of
 from hpsearch.search.ranking.repeats import BEHIND, Repeats, runs_of
 from hpsearch.search.ranking.selection import rank, standing
 
-SAME = 1e-3
-"""Two first values that differ by less than this share of them are the same."""
+SAME = 1e-3  # two first values that differ by less than this share of them are the same
 
-FEWEST = 3
-"""The fewest trials that share a first value; they are also half of all trials or more."""
+FEWEST = 3  # the fewest trials that share a first value; they are also half of all trials or more
 
 WORSE = 1 / 4
 """The largest share of trials that begin worse than the value that most share: where more do, the
@@ -30,8 +28,7 @@ CLEARLY = 1.645
 """The standard deviations by which a trial is clearly ahead, with a probability of 95%."""
 
 
-First: TypeAlias = tuple[float, int]
-"""The score of a trial's first report, and the trial's number."""
+First: TypeAlias = tuple[float, int]  # the score of a trial's first report, and the trial's number
 
 
 class Contenders:

@@ -23,8 +23,7 @@ class InOrder:
         self._history = history
         self._key = key
         self._clock = 0
-        self._keys: list[Key | None] = []
-        """By trial."""
+        self._keys: list[Key | None] = []  # by trial
         self._ordered: list[Key] = []
 
     def __len__(self) -> int:

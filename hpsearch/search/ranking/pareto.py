@@ -49,8 +49,6 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
 @dataclass(frozen=True)
 class _Place(Generic[Of]):
-    """The place of a trial; its losses are its objectives, all to be minimised."""
-
     violation: float
     losses: list[float]
     trial: Of

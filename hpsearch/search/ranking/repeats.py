@@ -66,8 +66,7 @@ class Repeats:
 
     def __init__(self, runs: Mapping[int, Sequence[float]], direction: str) -> None:
         self._sign = sign_of(direction)
-        self.runs: dict[int, int] = {}
-        """The number of runs of each trial."""
+        self.runs: dict[int, int] = {}  # the number of runs of each trial
         self.means: dict[int, float] = {}
         for number, values in runs.items():
             count = len(values)

@@ -7,8 +7,7 @@ Source: Abramowitz and Stegun, *Handbook of Mathematical Functions* (1964), 26.7
 
 import math
 
-HALVINGS = 64
-"""Halvings of an interval after which its ends are the same number, or neighbours."""
+HALVINGS = 64  # halvings of an interval after which its ends are the same number, or neighbours
 
 
 def below(freedom: int, t: float) -> float:

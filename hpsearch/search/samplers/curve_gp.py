@@ -38,23 +38,18 @@ from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.untried import Untried
 from hpsearch.study_file.space import Prior, in_optuna
 
-DESIGN = 8
-"""The number of first proposals that are spread evenly over the space."""
+DESIGN = 8  # the number of first proposals that are spread evenly over the space
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, candidates near the best trials, and the number of these."""
 BELIEVED = 24
 """Candidates that follow the priors, if there are any; so does every other one of the first
 proposals."""
-MOST_SHOWN = 1_000
-"""The most results by which the priors are judged."""
-WARM = 24
-"""Candidates around the best configurations of earlier studies, if there are any."""
+MOST_SHOWN = 1_000  # the most results by which the priors are judged
+WARM = 24  # candidates around the best configurations of earlier studies, if there are any
 SHIFTS = 8
 """The most points for one of the first proposals, until one keeps the study's requirements."""
-BLOCKS = 64
-"""The most times that UNIFORM candidates are drawn, until as many keep the requirements."""
-BLIND = 0.15
-"""The share of proposals that are drawn at random, because the model can be wrong."""
+BLOCKS = 64  # the most times that UNIFORM candidates are drawn, until as many keep the requirements
+BLIND = 0.15  # the share of proposals that are drawn at random, because the model can be wrong
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
@@ -150,7 +145,6 @@ class CurveGPSampler(BaseSampler):
         return self._first_untried(points[order])
 
     def _first_untried(self, points: Floats) -> Floats:
-        """The first of (n, parameters) points that is untried, or else the very first."""
         known: set[bytes] = set()  # many points may be at the same end of the space
         for point in points:
             place = point.tobytes()
@@ -253,7 +247,6 @@ class CurveGPSampler(BaseSampler):
 
 
 def _is_outside(trial: Trial) -> bool:
-    """True if a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 

@@ -30,8 +30,7 @@ FAILURE = f"{CONSTRAINT}failed"
 """The constraint that a failed trial exceeds; Optuna reads it from a trial's system
 attributes."""
 
-OVER, WITHIN = 1.0, -1.0
-"""Values of that constraint."""
+OVER, WITHIN = 1.0, -1.0  # values of that constraint
 
 
 class SamplerView(optuna.Study):
