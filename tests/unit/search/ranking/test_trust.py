@@ -23,11 +23,7 @@ LEVELS = (1.0, 3.0, 9.0)
 
 
 def curve(
-    number: int,
-    scores: Mapping[float, float],
-    *,
-    state: State = State.COMPLETE,
-    rung: int = 1,
+    number: int, scores: Mapping[float, float], *, state: State = State.COMPLETE, rung: int = 1
 ) -> TrialCurve:
     return TrialCurve(number, state, rung, scores)
 
