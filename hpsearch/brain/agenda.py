@@ -90,7 +90,7 @@ class Agenda:
         """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
         self._total = spec.budget.per_trial.total
-        self._alone = [trial.number for trial in history.trials if trial.goes_on_alone]
+        self._to_finish = [trial.number for trial in history.trials if trial.goes_on_alone]
         """The trials that a finished study goes on for, and for nothing else."""
 
     def put_back(self, trial: Trial) -> None:
@@ -102,7 +102,7 @@ class Agenda:
         if trial.number in self._queue:
             self._queue.remove(trial.number)
         if trial.state is State.PAUSED:
-            self._searcher.stops(trial)
+            self._searcher.ended(trial)
 
     def propose(self, params: dict[str, Any], now: float) -> Trial:
         """Add a trial with these parameters, which waits for the next free slot; missing ones are
@@ -118,10 +118,10 @@ class Agenda:
         self.put_back(trial)
         return trial
 
-    def keep_to(self, spec: StudySpec) -> None:
+    def change_budget(self, spec: StudySpec) -> None:
         """Go on with a larger budget: the search goes on before its leaders are confirmed."""
         self._spec = spec
-        self._confirmation.keep_to(spec.budget)
+        self._confirmation.change_budget(spec.budget)
         if self._progress.phase is Phase.CONFIRMING:
             self._wait_for_race(False)
 
@@ -164,7 +164,7 @@ class Agenda:
         queued = self._from_queue(room)
         if queued is not None:
             return queued
-        if self._alone:
+        if self._to_finish:
             return None
         self.follow(room)
         match self._progress.phase:
@@ -178,8 +178,8 @@ class Agenda:
 
     def why_empty(self) -> str:
         """The reason why `next` has nothing to hand out though nothing runs."""
-        if self._alone and not self._queue:
-            return f"trial {self._alone[-1]} was asked for, and has ended"
+        if self._to_finish and not self._queue:
+            return f"trial {self._to_finish[-1]} was asked for, and has ended"
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:

@@ -52,7 +52,7 @@ class Confirmation:
         self._expect = expect
         self._first_count = first
         self._direction = history.study.directions[0]
-        self.keep_to(spec.budget)
+        self.change_budget(spec.budget)
         self._contenders = Contenders([], self._direction)
         self._seen = 0  # the history's clock at which the contenders were last looked for
         sign = sign_of(self._direction)
@@ -60,7 +60,7 @@ class Confirmation:
         self._reported = 0  # the number of first reports that the contenders were found by
         self._complete = InOrder(history, lambda trial: _place_if_complete(trial, sign))
 
-    def keep_to(self, budget: StudyBudget) -> None:
+    def change_budget(self, budget: StudyBudget) -> None:
         """Promise the repeats of a budget; a larger one promises its own."""
         limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
         self._limited = any(limit is not None for limit in limits)

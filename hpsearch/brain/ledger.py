@@ -153,7 +153,7 @@ class StartUps:
         self._cold: deque[float] = deque(maxlen=LATELY)  # of the first attempts on their workers
         self._warm: deque[float] = deque(maxlen=LATELY)  # of all others
 
-    def saw(self, seconds: float, *, is_warm: bool) -> None:
+    def add(self, seconds: float, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
         (self._warm if is_warm else self._cold).append(seconds)
 
@@ -190,7 +190,7 @@ class Spending:
             self.ledger.settle(attempt)
             self._note_unreported(attempt)
 
-    def keep_to(self, budget: StudyBudget) -> None:
+    def change_budget(self, budget: StudyBudget) -> None:
         """Go on with the limits of another budget, whose price is the same."""
         self.ledger.budget = budget
         self.time.limit_s = budget.wall_clock_s
@@ -202,7 +202,7 @@ class Spending:
 
     # ---------------------------------------------------------------------------------------- paces
 
-    def saw(self, trial: Trial, attempt: Attempt) -> None:
+    def learn(self, trial: Trial, attempt: Attempt) -> None:
         """Learn from the speed that an attempt has shown by a report."""
         pace = own_pace(trial)
         if pace is None:
@@ -344,7 +344,7 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
     workers: set[tuple[str | None, str]] = set()
     for attempt in sorted(known, key=lambda attempt: attempt.started):
         worker = (attempt.node, attempt.worker)
-        start_ups.saw(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
+        start_ups.add(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
         workers.add(worker)
     return start_ups
 

@@ -51,7 +51,7 @@ class FrontRung(Rung):
         return self._ranks[number]
 
     @property
-    def has_learnt_nothing(self) -> bool:
+    def is_tied(self) -> bool:
         """True if too many trials show the same finite values here to choose by them."""
         counts = Counter(self._points.values())
         same = max(counts.values(), default=0)

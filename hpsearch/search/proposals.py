@@ -109,7 +109,7 @@ class Proposals:
     def _may_be_tried(self, params: dict[str, Any], *, is_given: bool) -> bool:
         if space.broken(self._spec.requires, params) is not None:
             return False
-        return is_given or self._untried is None or not self._untried.knows(params)
+        return is_given or self._untried is None or not self._untried.was_tried(params)
 
     def _anywhere(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
         """A random configuration that may be tried, where the sampler has found none.

@@ -31,7 +31,7 @@ class RoughOrder:
         """The first few of all trials that may lead and that are among some, in order."""
         return list(islice((number for number in self._leading if number in among), count))
 
-    def may_lead(self, number: int) -> bool:
+    def is_candidate(self, number: int) -> bool:
         """True if a trial may be the study's best one: it has a value, and is not a repeat."""
         return number in self._leading
 

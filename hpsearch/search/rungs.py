@@ -72,7 +72,7 @@ Order = Callable[[Sequence[int]], list[int] | None]
 """Puts trials in order, given by number: the most promising one first. None if it cannot tell."""
 
 
-def assumed(share: float, earlier: Sequence[EarlierStudy]) -> float:
+def prior_correlation(share: float, earlier: Sequence[EarlierStudy]) -> float:
     """The rank correlation that is assumed of a rung at this share of the full budget, by how well
     the rungs near it told the end in earlier studies."""
     total, weight = ASSUMED * WEIGHT, float(WEIGHT)
@@ -97,7 +97,7 @@ class Rung:
         self._arrived: list[tuple[float, int]] = []
         """The scores that are not among the placed ones yet; a study that is taken up has many."""
         self._numbers: list[int] = []  # the trials, ascending
-        self._excused: set[int] = set()
+        self._exempt: set[int] = set()
         self._stopped: set[int] = set()
 
     def __len__(self) -> int:
@@ -108,7 +108,7 @@ class Rung:
         one."""
         before = self.scores.get(number)
         if before is not None:
-            del self._standing[self._place((before, number))]
+            del self._sorted[self._place((before, number))]
         self._enter_number(number)
         self.scores[number] = score
         self.changes += 1
@@ -127,9 +127,9 @@ class Rung:
         """The trial's place by score, from 0 for the best."""
         return self._place((self.scores[number], number))
 
-    def excuse(self, number: int) -> None:
+    def exempt(self, number: int) -> None:
         """Let a trial go on with any score; it takes no place of others."""
-        self._excused.add(number)
+        self._exempt.add(number)
 
     def stop(self, number: int) -> None:
         """Note that a trial which waited here has ended, and has not gone on."""
@@ -145,7 +145,7 @@ class Rung:
     @property
     def judged(self) -> int:
         """The number of trials that have taken part in the choice."""
-        return len(self) - len(self._excused)
+        return len(self) - len(self._exempt)
 
     @property
     def gone_on(self) -> int:
@@ -153,13 +153,13 @@ class Rung:
         return self.judged - len(self.waiting) - len(self._stopped)
 
     @property
-    def has_learnt_nothing(self) -> bool:
+    def is_tied(self) -> bool:
         """True if too many trials show the same finite value here to choose by it."""
         finite = self._place((math.inf, 0))
         if finite < LEAST_SAME:
             return False
         # A value that half of the trials show is one of the two in the middle.
-        middle = {self._standing[place][0] for place in ((finite - 1) // 2, finite // 2)}
+        middle = {self._sorted[place][0] for place in ((finite - 1) // 2, finite // 2)}
         same = max(self._place((each, math.inf)) - self._place((each, 0)) for each in middle)
         return same >= max(LEAST_SAME, SAME * finite)
 
@@ -172,7 +172,7 @@ class Rung:
         return "others look better"
 
     @property
-    def _standing(self) -> list[tuple[float, int]]:
+    def _sorted(self) -> list[tuple[float, int]]:
         """The scores of all trials, ascending."""
         arrived = self._arrived
         if len(arrived) == 1:
@@ -184,7 +184,7 @@ class Rung:
         return self._placed
 
     def _place(self, key: tuple[float, float]) -> int:
-        return bisect.bisect_left(self._standing, key)
+        return bisect.bisect_left(self._sorted, key)
 
 
 class Rungs:
@@ -214,7 +214,7 @@ class Rungs:
         self._total = total
         self._order = order
         self.ended = kind(total)  # the trials that were trained in full
-        self._assumed = [assumed(rung.level / total, earlier) for rung in self.rungs]
+        self._assumed = [prior_correlation(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
 
@@ -252,7 +252,7 @@ class Rungs:
         if chosen is not None and chosen[0] == number:
             rung.waiting.remove(number)
             return chosen[1]
-        why = f"{self._standing(index)}; {rung.why_later(number)}"
+        why = f"{self._summary(index)}; {rung.why_later(number)}"
         others = sorted(rung.waiting - {number}, key=rung.rank)
         return Judgement(Verdict.PAUSE, why, others[:NEAREST])
 
@@ -323,7 +323,7 @@ class Rungs:
     def share(self, index: int) -> float:
         """The share of the trials at a rung that may go on: 1/eta, more where it foretells
         little."""
-        if self.rungs[index].has_learnt_nothing:
+        if self.rungs[index].is_tied:
             return 1.0
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
         least = 1 / self.eta
@@ -335,7 +335,7 @@ class Rungs:
         following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self.ended
         numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
-        found = _foretold(rung, following, numbers) if count else 0.0
+        found = _correlation_between(rung, following, numbers) if count else 0.0
         return (count * found + WEIGHT * self._assumed[index]) / (count + WEIGHT)
 
     def _chosen(
@@ -351,23 +351,23 @@ class Rungs:
             return None
         ordered = self._order(numbers) if self._order is not None else None
         first, *others = ordered or sorted(numbers, key=rung.rank)
-        why = f"{rung.why_first(first)}; {self._standing(index)}"
+        why = f"{rung.why_first(first)}; {self._summary(index)}"
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
     def _places(self, index: int) -> int:
         return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
 
-    def _standing(self, index: int) -> str:
+    def _summary(self, index: int) -> str:
         rung = self.rungs[index]
         level = f"{rung.level:g}"
-        if rung.has_learnt_nothing:
+        if rung.is_tied:
             return f"nothing has been learnt at {level}, which decides nothing"
         trust = self.correlation(index)
         share = f"{self._places(index)} of {rung.judged}"
         return f"{share} go on from {level}, rank correlation {trust:.2f} with the next level"
 
 
-def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
+def _correlation_between(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
     """The rank correlation of trials' scores at two rungs, corrected to that over all trials; 0
     where there is none. Trials that went on were chosen, so that their range is narrower."""
     here = [rung.scores[number] for number in numbers]

@@ -78,7 +78,7 @@ class Searcher:
         self._by_ends: ChancesByEnds | None = None
         pruner = spec.search.pruner
         self._forecast = forecast_of(spec, history)
-        self._noted_at, _ = history.changed_since(0)
+        self._read_at, _ = history.changed_since(0)
         self._due = set(range(len(history.trials)))  # trials whose expectation is to be found again
         if self._is_large:
             self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
@@ -194,7 +194,7 @@ class Searcher:
         rung = rungs.rungs[index]
         if trial.goes_all_the_way:
             rung.record(number, score)
-            rung.excuse(number)
+            rung.exempt(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
         if trial.rung is not None and index <= trial.rung:
             rung.record(number, score)
@@ -256,12 +256,12 @@ class Searcher:
         found = dict(zip(numbers, outlook.chances(numbers, leader).tolist(), strict=True))
         return found if self._by_ends is None else self._by_ends.raised(found)
 
-    def continues(self, trial: Trial) -> None:
+    def resumed(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
         if self._rungs is not None:
             self._rungs.promote(trial.number)
 
-    def stops(self, trial: Trial) -> None:
+    def ended(self, trial: Trial) -> None:
         """Note that a paused trial has ended: it waits at no rung, and has not gone on."""
         if self._rungs is not None:
             self._rungs.stop(trial.number)
@@ -287,9 +287,9 @@ class Searcher:
         """The expectations in full of the trials that lead and of those that have changed since the
         last call, also by their expectation: the value of the objective, its standard deviation and
         its 90% interval. Of a complete trial its result is expected, and the interval holds it.
-        Once they are recorded, `noted` is to be called."""
+        Once they are recorded, `expectations_recorded` is to be called."""
         outlook = self._outlook(fit=False)
-        self._noted_at, changed = self._history.changed_since(self._noted_at)
+        self._read_at, changed = self._history.changed_since(self._read_at)
         self._due.update(changed)
         if outlook is None:
             return []
@@ -297,8 +297,8 @@ class Searcher:
         if self._is_large:
             found.update(self._rough.leaders(FOLLOWED, outlook.known), self._history.open)
         self._due = set()
-        may_lead = [number for number in found if self._rough.may_lead(number)]
-        numbers = sorted(number for number in may_lead if number in outlook.known)
+        candidates = [number for number in found if self._rough.is_candidate(number)]
+        numbers = sorted(number for number in candidates if number in outlook.known)
         if not numbers:
             return []
         trials = [self._history.trials[number] for number in numbers]
@@ -307,11 +307,11 @@ class Searcher:
             values += outlook.values(numbers[start : start + BATCH])
         return [_expected(*each) for each in zip(trials, values, strict=True)]
 
-    def noted(self) -> None:
+    def expectations_recorded(self) -> None:
         """Take expectations that were just recorded, in a large study, for no changes: else all
         trials would be looked at again whenever the model has learnt something."""
         if self._is_large:
-            self._noted_at, _ = self._history.changed_since(self._noted_at)
+            self._read_at, _ = self._history.changed_since(self._read_at)
 
     @property
     def _is_large(self) -> bool:
@@ -352,7 +352,7 @@ class Searcher:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
                 if trial.goes_all_the_way:
-                    rung.excuse(number)
+                    rung.exempt(number)
             elif resource >= self._total:
                 rungs.finish(number, score)
         if trial.rung is not None and trial.state is State.PAUSED:

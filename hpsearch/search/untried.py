@@ -62,7 +62,7 @@ class Untried:
         for number in changed:
             self._read(self._history.trials[number])
 
-    def knows(self, params: Mapping[str, Any]) -> bool:
+    def was_tried(self, params: Mapping[str, Any]) -> bool:
         """True if a configuration was tried at the last `refresh`; inactive parameters do not
         count."""
         places = self._places_of(params)
@@ -88,7 +88,7 @@ class Untried:
         if self._is_listed:
             return self._listed_at_random(seed) or self._drawn(seed)
         drawn = self._drawn(seed)
-        if drawn is not None and not self.knows(drawn):
+        if drawn is not None and not self.was_tried(drawn):
             return drawn
         self._list(self._slices + AT_ONCE)
         return self._listed_at_random(seed) or drawn
@@ -103,7 +103,7 @@ class Untried:
     def _drawn(self, seed: int) -> dict[str, Any] | None:
         params = None
         for params in islice(draws(self._space, self._requires, seed), DRAWS):
-            if not self.knows(params):
+            if not self.was_tried(params):
                 break
         return params
 

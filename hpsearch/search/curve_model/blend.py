@@ -29,17 +29,17 @@ ASSUMED_PAIRS = 20.0  # how many pairs of trials that is worth
 LEAST_TRIALS = 3  # with fewer trials at a share, ranks say nothing
 
 
-def weights_of(told: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
+def weights_of(pairs: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
     """The weight of the objective and of each loss by what they have foretold.
 
     Args:
-        told: A share, the row there, a later share of the same trial, and its objective there.
+        pairs: A share, the row there, a later share of the same trial, and its objective there.
     """
     groups: defaultdict[tuple[float, float], list[Row]] = defaultdict(list)
-    for share, row, later, end in told:
+    for share, row, later, end in pairs:
         groups[share, later].append((*row, end))
     concordant = np.multiply(ASSUMED, ASSUMED_PAIRS)
-    pairs = np.full(len(ASSUMED), ASSUMED_PAIRS)
+    counts = np.full(len(ASSUMED), ASSUMED_PAIRS)
     for rows in groups.values():
         columns = np.array(rows).T
         upper = np.triu_indices(len(rows), 1)
@@ -47,9 +47,9 @@ def weights_of(told: Iterable[tuple[float, Row, float, float]]) -> tuple[float, 
             orders = np.sign(columns[:, :, None] - columns[:, None, :])[:, *upper]
         agreement = orders[:-1] * orders[-1]
         known = np.isfinite(agreement) & (orders[-1] != 0)
-        pairs += known.sum(axis=1)
+        counts += known.sum(axis=1)
         concordant += np.where(known, (1 + agreement) / 2, 0.0).sum(axis=1)
-    squares = np.maximum(0.0, 2 * concordant / pairs - 1) ** 2
+    squares = np.maximum(0.0, 2 * concordant / counts - 1) ** 2
     return tuple(float(each) for each in squares)
 
 

@@ -56,9 +56,9 @@ class ShownCurve:
         return self.outside, self.best, self.number
 
     @property
-    def told(self) -> Iterator[tuple[float, Row, float, float]]:
+    def forecasts(self) -> Iterator[tuple[float, Row, float, float]]:
         """Each share before the last one with the row there, and the last share and value, which
-        these have foretold."""
+        these were followed by."""
         end = self.shares[-1], self.values[-1]
         for share, row in zip(self.shares[:-1], self.rows, strict=False):
             yield share, row, *end
@@ -156,7 +156,7 @@ class CurveReader:
 
     def blended(self, curves: Sequence[ShownCurve]) -> list[ShownCurve]:
         """Curves with the values that count, in which the losses have their part."""
-        weights = weights_of(chain.from_iterable(curve.told for curve in curves))
+        weights = weights_of(chain.from_iterable(curve.forecasts for curve in curves))
         blended = []
         for curve in curves:
             if curve.rows:

@@ -47,7 +47,7 @@ class Contenders:
         everyone = list(trials)
         self._sign = sign_of(direction)
         self._runs = runs_of(everyone)
-        self._standing = Repeats(self._runs, direction)
+        self._repeats = Repeats(self._runs, direction)
         self._direction = direction
         if firsts is None:
             known = [first_of(trial, self._sign) for trial in everyone]
@@ -88,7 +88,7 @@ class Contenders:
             return True
         if trial.violation > best.violation:
             return False
-        if self._standing.deviation:  # equal values of two repeats say nothing of the spread
+        if self._repeats.deviation:  # equal values of two repeats say nothing of the spread
             return self._chance(trial, best) >= BEHIND
         guess = self._before_learning
         if guess is None:
@@ -119,7 +119,7 @@ class Contenders:
         return Repeats(runs, self._direction).chance(trial.number, best.number)
 
     def _score(self, trial: Trial) -> float:
-        mean = self._standing.means.get(trial.number)
+        mean = self._repeats.means.get(trial.number)
         value = standing(trial) if mean is None else mean
         return self._sign * value
 

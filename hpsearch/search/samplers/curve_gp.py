@@ -154,7 +154,7 @@ class CurveGPSampler(BaseSampler):
         return np.asarray(points[0])
 
     def _is_known(self, point: Floats) -> bool:
-        return self._untried is not None and self._untried.knows(self._encoding.params(point))
+        return self._untried is not None and self._untried.was_tried(self._encoding.params(point))
 
     def _is_allowed(self, point: Floats) -> bool:
         return bool(self._encoding.allowed(point[None])[0])

@@ -92,7 +92,7 @@ def test_trials_that_go_on_whatever_happens_take_nobodys_place() -> None:
     rungs = Rungs([1], total=9, eta=3)
     for number in range(10, 20):
         rungs.rungs[0].record(number, 0.0)
-        rungs.rungs[0].excuse(number)
+        rungs.rungs[0].exempt(number)
         rungs.rungs[0].record(number, 0.01 * number)  # reported again by a further attempt
     verdicts = [rungs.arrive(0, number, 1.0 - 0.1 * number).verdict for number in range(3)]
     assert verdicts == [Verdict.PAUSE, Verdict.PAUSE, Verdict.CONTINUE]
@@ -147,7 +147,7 @@ def test_diverged_trials_do_not_look_like_a_model_that_has_learnt_nothing() -> N
     for number in range(10):
         rungs.arrive(0, number, math.inf)
         rungs.arrive(0, 10 + number, 0.1 * number)
-    assert not rungs.rungs[0].has_learnt_nothing
+    assert not rungs.rungs[0].is_tied
     assert rungs.share(0) == pytest.approx(1 / 3)
 
 
