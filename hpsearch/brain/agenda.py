@@ -225,8 +225,6 @@ class Agenda:
         return not any(self._may_end(history.trials[number], room) for number in history.open)
 
     def _may_end(self, trial: Trial, room: Headroom) -> bool:
-        """True if an open trial can still be trained in full; what runs has its share of the
-        budget."""
         distance = self._total - trial.trains_from
         if trial.state is State.RUNNING:
             return room.under_way().in_time(distance, trial)
@@ -345,7 +343,6 @@ class Agenda:
         return trial
 
     def _repeat(self, room: Headroom, leader: Trial | None) -> Work | None:
-        """A leading configuration once more in full, on a fresh seed, if there is room for it."""
         if leader is None or not room.without_reserve().can_start(self._total, leader):
             return None
         number = leader.number

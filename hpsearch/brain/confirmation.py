@@ -210,7 +210,6 @@ class Confirmation:
         return [leader for leader in leaders if leader.number not in out]
 
     def _out(self, repeats: list[Trial]) -> set[int]:
-        """The leaders that are clearly behind, or of whose repeats most failed."""
         standing = Repeats(runs_of(repeats), self._direction)
         failed = _by_leader(repeat for repeat in repeats if repeat.state is State.FAILED)
         complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)

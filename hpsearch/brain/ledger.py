@@ -257,7 +257,6 @@ class Spending:
         return max(fair, self._most_unreported)
 
     def _worst_s(self, stretch: float, pace: float, start_up_s: float) -> float | None:
-        """The most seconds that a stretch may take; None if nothing is known."""
         limit_s = self._per_trial.time_limit_s
         counts_seconds = self._per_trial.unit is Unit.SECONDS
         if not pace and not counts_seconds:

@@ -113,7 +113,6 @@ class Retention:
         return sorted(worst_first, key=waits)
 
     def _best_of_all(self) -> set[int]:
-        """The number of the best trial; of several objectives, those of the Pareto front."""
         trials = self._history.trials
         if self._several:
             candidates = [trial for trial in trials if _may_be_best(trial)]

@@ -324,11 +324,6 @@ class Study:
         return self._attempts.commands()
 
     def _raise_budget(self, changes: Mapping[str, Any]) -> None:
-        """Go on with higher limits.
-
-        Raises:
-            UserError: A limit is lower than it was, is new, or cannot be read.
-        """
         self.spec = raised(self.spec, changes)
         self.history.study.spec = self.spec.text
         self.history.touch_study()

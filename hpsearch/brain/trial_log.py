@@ -72,7 +72,6 @@ class TrialLog:
             self.keep(trial, event.best, event.held)
 
     def _trial_of(self, event: Finished | Stopped | Failed) -> Trial | None:
-        """The trial of an event; None if it has had a later attempt, or is unknown."""
         trials = self._history.trials
         if event.trial >= len(trials) or event.attempt != len(trials[event.trial].attempts):
             return None

@@ -59,7 +59,6 @@ def collapse(
 
 
 def _warmup(spec: StudySpec, trial: Trial) -> float:
-    """The share of the full budget in which the learning rate rises, as far as it is known."""
     value = trial.params.get("warmup", spec.settings.get("warmup"))
     return value if isinstance(value, (int, float)) and 0 <= value < 1 else 0.0
 

@@ -137,7 +137,6 @@ class ChancesByEnds:
         return found
 
     def _signals(self, index: int, numbers: Sequence[int]) -> list[list[float]]:
-        """The scores of trials at a rung, and their losses there if all have one."""
         scores = self._rungs.rungs[index].scores
         losses = [self._loss(index, number) for number in numbers]
         signals = [[scores[number] for number in numbers]]
@@ -151,7 +150,6 @@ class ChancesByEnds:
 
 
 def _prior(share: float) -> Floats:
-    """(correlations,) The probability of each before any trial has ended."""
     z = np.arctanh(CORRELATIONS)
     usual = float(np.interp(share, SHARES, USUAL))
     centre = math.atanh(usual)

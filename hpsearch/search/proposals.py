@@ -25,10 +25,9 @@ from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import RandomStates, know_space, unheard
+from hpsearch.search.optuna_private import Design, RandomStates, know_space, unheard
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
-from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
 from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
@@ -163,7 +162,6 @@ class Proposals:
         return SamplerView(self._history.study.name, storage, sampler, limits)
 
     def _shown(self, best_first: InOrder) -> list[int]:
-        """The best, the open and the latest trials, ascending: about MOST_SHOWN."""
         count = len(self._history.trials)
         shown = {*islice(best_first, BEST_SHOWN), *self._history.open}
         latest = max(0, MOST_SHOWN - len(shown))

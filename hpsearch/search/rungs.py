@@ -74,14 +74,15 @@ Order = Callable[[Sequence[int]], list[int] | None]
 
 def prior_correlation(share: float, earlier: Sequence[EarlierStudy]) -> float:
     """The rank correlation that is assumed of a rung at this share of the full budget, by how well
-    the rungs near it told the end in earlier studies."""
+    the rungs near it predicted the end in earlier studies."""
     total, weight = ASSUMED * WEIGHT, float(WEIGHT)
     for study in earlier:
         factors = {max(share / rung.share, rung.share / share): rung for rung in study.rungs}
-        nearest = min(factors, default=math.inf)
-        if nearest <= NEAR:
-            total += factors[nearest].trials * factors[nearest].correlation
-            weight += factors[nearest].trials
+        factor = min(factors, default=math.inf)
+        if factor <= NEAR:
+            nearest = factors[factor]
+            total += nearest.trials * nearest.correlation
+            weight += nearest.trials
     return total / weight
 
 
@@ -159,9 +160,13 @@ class Rung:
         if finite < LEAST_SAME:
             return False
         # A value that half of the trials show is one of the two in the middle.
-        middle = {self._sorted[place][0] for place in ((finite - 1) // 2, finite // 2)}
-        same = max(self._place((each, math.inf)) - self._place((each, 0)) for each in middle)
+        lower, upper = (finite - 1) // 2, finite // 2
+        values = self._sorted
+        same = max(self._count(values[lower][0]), self._count(values[upper][0]))
         return same >= max(LEAST_SAME, SAME * finite)
+
+    def _count(self, score: float) -> int:
+        return self._place((score, math.inf)) - self._place((score, 0))
 
     def why_first(self, number: int) -> str:
         """The reason why a trial goes on before others, in words."""
@@ -173,7 +178,6 @@ class Rung:
 
     @property
     def _sorted(self) -> list[tuple[float, int]]:
-        """The scores of all trials, ascending."""
         arrived = self._arrived
         if len(arrived) == 1:
             bisect.insort(self._placed, arrived[0])
@@ -243,17 +247,18 @@ class Rungs:
     def arrive(self, index: int, number: int, score: Any) -> Judgement:
         """Record the score of a trial at a rung, and let it continue or pause there."""
         rung = self.rungs[index]
-        rung.waiting.discard(number)
+        waiting = rung.waiting
+        waiting.discard(number)
         rung.record(number, score)
-        rung.waiting.add(number)
+        waiting.add(number)
         if not math.isfinite(rung.scores[number]):
             return Judgement(Verdict.PAUSE, f"no finite value at {rung.level:g}")
         chosen = self._chosen(index, None)
         if chosen is not None and chosen[0] == number:
-            rung.waiting.remove(number)
+            waiting.remove(number)
             return chosen[1]
         why = f"{self._summary(index)}; {rung.why_later(number)}"
-        others = sorted(rung.waiting - {number}, key=rung.rank)
+        others = sorted(waiting - {number}, key=rung.rank)
         return Judgement(Verdict.PAUSE, why, others[:NEAREST])
 
     def promotion(
@@ -321,22 +326,24 @@ class Rungs:
     # ------------------------------------------------------------------------------------- choosing
 
     def share(self, index: int) -> float:
-        """The share of the trials at a rung that may go on: 1/eta, more where it foretells
-        little."""
+        """The share of trials at a rung that may go on: 1/eta, more where it predicts little."""
         if self.rungs[index].is_tied:
             return 1.0
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
+        bounded = min(1.0, max(0.0, trust))
         least = 1 / self.eta
-        return 1.0 - (1.0 - least) * min(1.0, max(0.0, trust))
+        return 1.0 - (1.0 - least) * bounded
 
     def correlation(self, index: int) -> float:
         """The rank correlation of a rung's values with those at the next level, as far as known."""
         rung = self.rungs[index]
-        following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self.ended
+        above = self.rungs[index + 1 :]
+        following = above[0] if above else self.ended
         numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
         found = _correlation_between(rung, following, numbers) if count else 0.0
-        return (count * found + WEIGHT * self._assumed[index]) / (count + WEIGHT)
+        assumed = WEIGHT * self._assumed[index]
+        return (count * found + assumed) / (count + WEIGHT)
 
     def _chosen(
         self, index: int, can_finish: Callable[[int], bool] | None
@@ -378,5 +385,6 @@ def _correlation_between(rung: Rung, following: Rung, numbers: Sequence[int]) ->
     places = np.array([rung.rank(number) for number in numbers])
     # As normal scores, for which the correction is exact; over all trials they deviate by 1.
     scores = ndtri((places + 0.5) / len(rung))
-    wider = min(WIDEST, max(1.0, 1.0 / max(float(scores.std()), 1e-9)))
+    deviation = max(float(scores.std()), 1e-9)
+    wider = min(WIDEST, max(1.0, 1.0 / deviation))
     return unrestricted(found, wider)

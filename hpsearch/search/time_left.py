@@ -115,7 +115,6 @@ class TimeLeft:
         return lambda device: 1 / (self._paces.mean(device) or 1.0) / average
 
     def _used(self, now: float, rate: Callable[[str | None], float]) -> float:
-        """The use by all attempts of something that a worker uses at a rate."""
         search, repeats = (_held_s(each, now, rate) for each in (self._search, self._repeats))
         return search * self._scale + repeats
 
@@ -162,7 +161,6 @@ class TimeLeft:
         return max(work_s / workers, *rests_s, 0.0) + tail_s
 
     def _trial_s(self) -> float:
-        """Seconds that a trial is expected to take, over all rungs that it may get to."""
         pace, start_up_s = self._pace, self._start_up_s
         if len(self._levels) == 1:
             ended = [trial.resource for trial in self._search if trial.state.terminal]
@@ -198,7 +196,6 @@ class TimeLeft:
         return more * (above * self._pace + self._start_up_s)
 
     def _rest_s(self, trial: Trial) -> float:
-        """Seconds until a running trial is next judged."""
         if trial.state not in (State.RUNNING, State.QUEUED):
             return 0.0
         resource = trial.resource
@@ -223,7 +220,6 @@ class TimeLeft:
 
 
 def _held_s(trials: Sequence[Trial], now: float, weight: Callable[[str | None], float]) -> float:
-    """Seconds for which trials have held workers, weighted by the type of device."""
     attempts = [attempt for trial in trials for attempt in trial.attempts]
     weights = {device: weight(device) for device in {each.device for each in attempts}}
     seconds = []

@@ -108,7 +108,6 @@ class Untried:
         return params
 
     def _list(self, slices: int) -> None:
-        """Have the space listed as far as so many slices get, unless it is too large."""
         if not self._has_end or self._is_listed or len(self._listed) > MOST:
             return
         until = min(slices, self._slices + AT_ONCE, MOST_SLICES)
@@ -197,7 +196,6 @@ def _places(parameter: Parameter, params: Mapping[str, Any]) -> Sequence[int | N
 
 
 def _holds(requirement: Expression, params: Mapping[str, Any]) -> bool:
-    """True if a requirement holds, or one of its parameters is not active."""
     is_active = all(name in params for name in requirement.names)
     return not is_active or requirement.holds(params)
 

@@ -94,7 +94,6 @@ class Scoring:
         return OUTSIDE * (1 + over / (1 + over))
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
-        """True if a report with finite values gives its trial a new value."""
         if self._returns and report.resource >= self._total:
             return True
         if len(self._objectives) > 1 or trial.value is None:

@@ -78,9 +78,12 @@ class Warp:
         span = max(self.middle - self.low, 1e-12)
         with np.errstate(over="ignore", invalid="ignore"):  # the ends of all floats are far apart
             share = (values - self.low) / span
-        share = np.where(np.isfinite(values) & ~np.isnan(share), share, WORST)
+        is_known = np.isfinite(values) & ~np.isnan(share)
+        share = np.where(is_known, share, WORST)
         steps = np.clip(share, -WORST, WORST) / FLOOR
-        return np.where(steps < 0, steps, np.log1p(np.maximum(steps, 0)))
+        beyond_best = steps < 0
+        above_zero = np.maximum(steps, 0)
+        return np.where(beyond_best, steps, np.log1p(above_zero))
 
     def undone(self, warped: Floats) -> Floats:
         """The values that warp to these."""
@@ -119,31 +122,39 @@ class CurveReader:
     def curves(self) -> Sequence[ShownCurve]:
         """The curves of all trials with a finite value, those that keep the limits first, each by
         its best value; and of those that failed. The list changes with the next call."""
+        trials = self._history.trials
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
-            before, now = self.known.get(number), self.read(self._history.trials[number])
+            before = self.known.get(number)
+            now = self.read(trials[number])
             if _shown(before) != _shown(now):
-                self._replace(number, before, now)
+                self._replace(before, now)
         return self._ordered
 
-    def _replace(self, number: int, before: ShownCurve | None, now: ShownCurve | None) -> None:
+    def _replace(self, before: ShownCurve | None, now: ShownCurve | None) -> None:
         self.changes += 1
         if before is not None:
-            place = bisect.bisect_left(self._ordered, before.goodness, key=_goodness)
-            del self._ordered[place], self.known[number]
-            self.values -= len(before.values)
-            for ends, end in self._ends(before):
-                del ends[bisect.bisect_left(ends, end)]
-            for share, row in zip(before.shares, before.rows, strict=False):
-                self._blend.leave(share, row)
+            self._leave(before)
         if now is not None:
-            bisect.insort(self._ordered, now, key=_goodness)
-            self.known[number] = now
-            self.values += len(now.values)
-            for ends, end in self._ends(now):
-                bisect.insort(ends, end)
-            for share, row in zip(now.shares, now.rows, strict=False):
-                self._blend.enter(share, row)
+            self._enter(now)
+
+    def _leave(self, curve: ShownCurve) -> None:
+        place = bisect.bisect_left(self._ordered, curve.goodness, key=_goodness)
+        del self._ordered[place], self.known[curve.number]
+        self.values -= len(curve.values)
+        for ends, end in self._ends(curve):
+            del ends[bisect.bisect_left(ends, end)]
+        for share, row in zip(curve.shares, curve.rows, strict=False):
+            self._blend.leave(share, row)
+
+    def _enter(self, curve: ShownCurve) -> None:
+        bisect.insort(self._ordered, curve, key=_goodness)
+        self.known[curve.number] = curve
+        self.values += len(curve.values)
+        for ends, end in self._ends(curve):
+            bisect.insort(ends, end)
+        for share, row in zip(curve.shares, curve.rows, strict=False):
+            self._blend.enter(share, row)
 
     def _ends(self, curve: ShownCurve) -> list[tuple[list[float], float]]:
         finite = [value for value in curve.values if math.isfinite(value)]
@@ -269,11 +280,13 @@ def evidence_of(
         counting: Puts the values that count into curves; those of the objective without it.
     """
     shown, firsts = zip(*_chosen(curves, most), strict=True)
-    chosen = list(zip(counting(shown), firsts, strict=True))
-    features = encoding.features(np.array([curve.point for curve, _ in chosen]))
+    counted = counting(shown)
+    chosen = list(zip(counted, firsts, strict=True))
+    configurations = np.array([curve.point for curve in counted])
+    features = encoding.features(configurations)
     rows = [len(curve.values) - since for curve, since in chosen]
-    numbers = np.repeat([curve.number for curve, _ in chosen], rows)
-    outside = np.repeat([curve.outside for curve, _ in chosen], rows)
+    numbers = np.repeat([curve.number for curve in counted], rows)
+    outside = np.repeat([curve.outside for curve in counted], rows)
     shares = np.concatenate([curve.shares[since:] for curve, since in chosen])
     values = np.concatenate([curve.values[since:] for curve, since in chosen])
     worst = values.max(where=np.isfinite(values), initial=warp.middle)
@@ -283,7 +296,8 @@ def evidence_of(
     useless = np.maximum(values, warp.middle)
     z = warp(np.where(outside, useless, values))
     mean = z.mean()
-    points = Points(np.repeat(features, rows, axis=0), tau_of(shares), numbers)
+    x = np.repeat(features, rows, axis=0)
+    points = Points(x, tau_of(shares), numbers)
     return Evidence(points, z - mean), float(mean)
 
 
@@ -294,12 +308,13 @@ def _chosen(curves: Sequence[ShownCurve], most: int) -> list[tuple[ShownCurve, i
     lengths = [len(curve.values) for curve in curves[: most + 1]]
     if sum(lengths) <= most:
         return [(curve, 0) for curve in curves]
-    best = int(np.searchsorted(np.cumsum(lengths), most // 2, side="right"))
-    room = most - sum(lengths[:best])
-    count = min(room, len(curves) - best)
-    ranks = np.unique(np.linspace(best, len(curves) - 1, count).round())
+    rows = np.cumsum(lengths)
+    best = int(np.searchsorted(rows, most // 2, side="right"))
+    left = most - sum(lengths[:best])
+    others = len(curves) - best
+    ranks = np.linspace(best, len(curves) - 1, min(left, others))
     chosen = [(curve, 0) for curve in curves[:best]]
-    for rank in ranks:
+    for rank in np.unique(ranks.round()):
         other = curves[int(rank)]
         latest = len(other.values) - 1
         chosen.append((other, latest))

@@ -85,7 +85,6 @@ def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has(parameter: Parameter, value: Any) -> bool:
-    """True if a value is a choice, or lies between the bounds, on the grid or not."""
     if isinstance(parameter, CategoricalParameter):
         return parameter.problem_with(value) is None
     return is_number(value) and parameter.low <= value <= parameter.high
@@ -212,7 +211,6 @@ class EarlierStudies:
         return chosen
 
     def _expected(self, points: Floats) -> Floats:
-        """(studies, n) The standings that are expected of n points in each study."""
         encoding = self._encoding
         model = CurveModel(encoding.dimensions, encoding.parameters, None, [0.0] * len(self))
         features = encoding.features(points)

@@ -98,7 +98,6 @@ class SpaceEncoding:
         return allowed
 
     def _holds(self, test: Expression, points: Floats, active: Mapping[str, Bools]) -> Bools:
-        """(n,) True where an expression holds, of (n, parameters) points."""
         columns: list[list[Any]] = []
         for name in test.names:
             values = _values(self.space[name], points[:, self._names.index(name)])
@@ -110,7 +109,6 @@ class SpaceEncoding:
 
 
 def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats:
-    """(n, width) The features of one parameter at n coordinates."""
     if not is_category(distribution):
         column = np.where(active, _on_grid(distribution, u), INACTIVE)
         return column[:, None]
@@ -120,7 +118,6 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
 
 
 def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
-    """(n,) True at coordinates where a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
         of_choices = np.array([is_one_of(choice, wanted) for choice in _choices(distribution)])
         index = choice_index(distribution, u)
@@ -154,7 +151,6 @@ def _place(distribution: CategoricalDistribution, u: Floats) -> Ints:
 
 
 def _in_order(distribution: CategoricalDistribution) -> Ints:
-    """(choices,) The indices of the choices, ascending where they are numbers."""
     if is_category(distribution):
         return np.arange(len(distribution.choices))
     return np.argsort(np.array(distribution.choices, dtype=float), kind="stable")
@@ -202,7 +198,6 @@ def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
 
 
 def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:
-    """The values at coordinates, on the grid and within the bounds."""
     low, high = _bounds(distribution)
     numbers = low + u * (high - low)
     if distribution.log:
@@ -215,7 +210,6 @@ def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Fl
 
 
 def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
-    """The coordinates of the values that coordinates mean."""
     if distribution.single():
         return np.full(len(u), INACTIVE)
     if isinstance(distribution, CategoricalDistribution):

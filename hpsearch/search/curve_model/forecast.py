@@ -118,7 +118,6 @@ class Outlook:
 
     @cached_property
     def _possible(self) -> tuple[float, float]:
-        """The best value that the metric can have and the worst one that was seen, as losses."""
         sign = self.sign
         best, worst = self.seen
         low, high = bounds_of(self.metric, [sign * best, sign * worst])

@@ -20,8 +20,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hpsearch.search.ranking import student
-from hpsearch.search.ranking.repeats import BEHIND, Repeats
+from hpsearch.search.ranking.repeats import BEHIND, Repeats, t_quantile
 
 SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
 FREEDOM = 3  # the degrees of freedom that this share counts for
@@ -119,7 +118,7 @@ class Seeds:
             squares += shares * spread.deviation**2
             freedom += FREEDOM + earlier.freedom
         self._variance = squares / freedom if freedom else 0.0
-        self._reach = student.quantile(freedom, 1 - BEHIND) if freedom else 0.0
+        self._reach = t_quantile(freedom, 1 - BEHIND) if freedom else 0.0
 
     @property
     def known(self) -> bool:

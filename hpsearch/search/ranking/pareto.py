@@ -80,7 +80,6 @@ def _losses(trial: Candidate, signs: Sequence[float]) -> list[float] | None:
 
 
 def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
-    """The trials that no other one beats, in the order of `_places`."""
     front: list[_Place[Of]] = []
     for place in places:
         if place.violation != places[0].violation:
@@ -103,7 +102,6 @@ def crowding(front: Mapping[int, Sequence[float]]) -> dict[int, float]:
 
 
 def _add_gaps(apart: dict[int, float], losses: Mapping[int, float]) -> None:
-    """Add the distance between each trial's neighbours in one objective."""
     numbers = sorted(losses, key=lambda number: (losses[number], number))
     span = losses[numbers[-1]] - losses[numbers[0]]
     if span <= 0:

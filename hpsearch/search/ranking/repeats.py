@@ -15,7 +15,6 @@ from typing import Protocol
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.search.ranking import student
 
 BEHIND = 0.05
 """A trial is clearly behind if it is better than the first one with less than this probability."""
@@ -101,7 +100,7 @@ class Repeats:
         error = self.deviation * math.sqrt(variances)
         if error == 0:
             return 1.0 if ahead > 0 else 0.0
-        return student.below(self.freedom, ahead / error)
+        return t_below(self.freedom, ahead / error)
 
     def behind(self, number: int) -> bool:
         """True if a trial is clearly behind the first one."""
@@ -109,3 +108,40 @@ class Repeats:
         if first is None or number not in self.means or number == first:
             return False
         return self.chance(number, first) < BEHIND
+
+
+HALVINGS = 64  # halvings of an interval after which its ends are the same number, or neighbours
+
+
+def t_below(freedom: int, t: float) -> float:
+    """The probability of a value below `t` under Student's t distribution, for whole degrees of
+    freedom: scipy has it, but takes longer to import than a reading takes to run.
+
+    Source: Abramowitz and Stegun, *Handbook of Mathematical Functions* (1964), 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    squared = math.cos(angle) ** 2
+    is_odd = freedom % 2 == 1
+    term = math.cos(angle) if is_odd else 1.0
+    total = 0.0
+    for step in range(3 if is_odd else 2, freedom + 1, 2):
+        total += term
+        term *= squared * (step - 1) / step
+    within = math.sin(angle) * total
+    if is_odd:
+        within = (angle + within) * 2 / math.pi
+    return (1 + within) / 2
+
+
+def t_quantile(freedom: int, probability: float) -> float:
+    """The value that a value is below with a probability between 0.5 and 1."""
+    low, high = 0.0, 1.0
+    while t_below(freedom, high) < probability:
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if t_below(freedom, middle) < probability:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -271,7 +271,6 @@ def _may_be_equal(one: Ranked[Of], first: Ranked[Of], ranking: Ranking) -> bool:
 
 
 def _has_shown(one: Ranked[Of], first: Ranked[Of], ranking: Ranking, sign: float) -> bool:
-    """True if a trial that may be equal to the first one has shown such a value itself."""
     if one.confirmed is not None or one.trial.state is State.COMPLETE:
         return True
     is_as_good = sign * one.value <= sign * _mean(first)
