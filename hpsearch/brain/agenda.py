@@ -61,35 +61,28 @@ def first_configurations(
     return found
 
 
+@dataclass
 class Agenda:
     """The work of one study, which it moves between searching, finishing and confirming."""
 
-    def __init__(
-        self,
-        spec: StudySpec,
-        history: History,
-        searcher: Searcher,
-        spending: Spending,
-        attempts: Attempts,
-        confirmation: Confirmation,
-        progress: StudyProgress,
-        first: Sequence[FirstConfiguration],
-    ) -> None:
-        self._spec = spec
-        self._history = history
-        self._searcher = searcher
-        self._spending = spending
-        self._attempts = attempts
-        self._confirmation = confirmation
-        self._progress = progress
-        self._first = first
+    _spec: StudySpec
+    _history: History
+    _searcher: Searcher
+    _spending: Spending
+    _attempts: Attempts
+    _confirmation: Confirmation
+    _progress: StudyProgress
+    _first: Sequence[FirstConfiguration]
+
+    def __post_init__(self) -> None:
+        history = self._history
         roles = [trial.role for trial in history.trials]
         self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
         """The number of first configurations that have a trial."""
         self._searched = len(roles) - roles.count(Role.CONFIRM)
         """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
-        self._total = spec.budget.per_trial.total
+        self._total = self._spec.budget.per_trial.total
         self._to_finish = [trial.number for trial in history.trials if trial.goes_on_alone]
         """The trials that a finished study goes on for, and for nothing else."""
 

@@ -2,15 +2,14 @@
 
 The leaders are the first of the complete trials that have learnt something and may be the best
 (`ranking.contenders`). The next repeat, on a fresh seed, goes to the leader with the fewest that is
-still in the race. A leader is out once the probability that it is better than the first one has
-fallen below 5% (`repeats.BEHIND`), and back in if later runs say so: racing (Maron and Moore 1994;
-Birattari et al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as
-one that its leader has, so that free slots can work in parallel.
+still in the race; a running repeat counts. A leader is out while the probability that it is better
+than the first one is below 5% (`repeats.BEHIND`): racing (Maron and Moore 1994; Birattari et al.
+2002, F-Race) with a Bayesian rule in place of a test.
 
 Slots that the end of the search no longer needs begin with the leaders that are likely to stay
 among them. Once nothing of the search runs, it waits until all repeats that are due have been
-handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use,
-and the race may begin again; the rest goes to further repeats of those that are in the race.
+handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use;
+the rest goes to further repeats of those that are in the race.
 """
 
 from collections import Counter

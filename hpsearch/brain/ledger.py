@@ -1,18 +1,15 @@
 """The ledger of a study: what it may spend, has reserved and has spent; and the time it has taken.
 
-Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs. A slot
-without a GPU counts as one, so that a budget means something on a laptop too. Nothing starts unless
-its reservation fits into what is left; an attempt that outgrows its reservation must extend it or
-stop. The ledger is rebuilt from the attempts in the database.
-
-A limit on money is said in the GPU-seconds that it pays on the type of device that asks.
+Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs; a slot
+without a GPU counts as one. A limit on money is the GPU-seconds that it pays on the type of device
+that asks. Nothing starts unless its reservation fits into what is left; an attempt that outgrows
+its reservation must extend it or stop. The ledger is rebuilt from the attempts in the database.
 
 What is reserved for a stretch of training is its worst case: at the trial's own pace, or the
-slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it is
-a fair share of the budget. With every report, what the rest of the stretch does not need at the
-trial's own pace is given back. Paces are those of the type of device (`domain.paces`). The start-up
-of an attempt does not grow with the stretch: the first one on a worker imports libraries and loads
-data, and later ones find them there. It is no part of the pace, and is reserved beside it.
+slowest one seen on the type of device (`domain.paces`), with a margin, within the trial's time
+limit; before any trial has reported, a fair share of the budget. Every report gives back what the
+rest of the stretch does not need. The start-up of an attempt, which is longest on a new worker, is
+reserved beside that.
 """
 
 import math

@@ -10,7 +10,7 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
@@ -102,10 +102,8 @@ class Searcher:
     def _known_pruner(self) -> BasePruner:
         levels, scale = self._report_levels, self._history.study.step_scale
         steps = round(levels[0] * scale), round(levels[-1] * scale)
-        pruner: BasePruner = methods.pruner(
-            methods.with_known_steps(self._spec.search.pruner, *steps)
-        )
-        return pruner
+        method = methods.with_known_steps(self._spec.search.pruner, *steps)
+        return cast(BasePruner, methods.pruner(method))
 
     # -------------------------------------------------------------------------------------- judging
 

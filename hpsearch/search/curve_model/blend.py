@@ -1,15 +1,13 @@
 """The losses of validation and training as evidence beside the objective, where trials are not
 trained in full.
 
-Early in training an accuracy is coarse. How well its rank and those of the losses foretell the end
-differs between workloads (docs/measured/recorded-curves.md), so that each measure counts by what it
-has told so far. At a share s of the full budget the value that counts is s y + (1 - s) (sum of w
-q). Here y is the objective, and q of each measure is the objective that the trial would have if its
-rank by objective were its rank by this measure, among all trials with a report at that share.
-
-The weights w add up to 1, and are proportional to (2 c - 1)². Here c is the share of pairs of
-trials whose order by the measure was their order by objective later: Kendall's concordance. What
-recorded workloads have told counts as `ASSUMED_PAIRS` pairs.
+Early in training an accuracy is coarse, and how well its rank and those of the losses predict the
+end differs between workloads (docs/measured/recorded-curves.md). At a share s of the full budget
+the value that counts is s y + (1 - s) (sum of w q). Here y is the objective, and q of each measure
+is the objective that the trial would have if its rank by objective were its rank by this measure,
+among all trials with a report at that share. The weights w add up to 1, and are proportional to
+(2 c - 1)², where c is the share of pairs of trials whose order by the measure was their order by
+objective later: Kendall's concordance, with recorded workloads as `ASSUMED_PAIRS` pairs.
 """
 
 import bisect

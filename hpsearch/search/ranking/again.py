@@ -1,18 +1,15 @@
 """The outcome of training a configuration again: for the full budget, with another seed.
 
-That is the one measure of a result, of trials with repeats and without. It is the value at the end
-of the training, and the interval holds that of one more training nine times in ten.
-
-Values of trainings that differ only by their seeds vary by a standard deviation that is estimated
-from two sources. Among the best third of a study's trials, seeds make about `SHARE` of the spread:
-so it is on recorded curves, and it counts like `FREEDOM` degrees of freedom. Repeats tell of it
-directly, those of earlier studies in shares of the spread there. Both together give a Student-t
-interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections 2.6 and 3.2).
+It is the value at the end of the training; the interval holds that of one more training nine times
+in ten. Trainings that differ only by their seeds vary by a standard deviation from two sources:
+seeds make about `SHARE` of the spread among the best third of a study's trials, which counts like
+`FREEDOM` degrees of freedom; and repeats, those of earlier studies in shares of the spread there.
+Both together give a Student-t interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections
+2.6 and 3.2).
 
 A trial that was repeated counts by the mean of its repeats. One that was trained once and is ahead
-of the best third is there by luck in part, so that it falls back towards their mean by the share
-of their variance that seeds explain (James and Stein 1961). `python benchmarks/confirm.py` shows
-what intervals hold.
+of the best third falls back towards their mean by the share of their variance that seeds explain
+(James and Stein 1961). `python benchmarks/confirm.py` shows what intervals hold.
 """
 
 import math

@@ -1,19 +1,15 @@
 """The order of trials, best first, and the trials that tie with the best.
 
-Trials are ranked by what comes of their configurations when they are trained again
-(`hpsearch.search.ranking.again`): the mean of a trial's repeats (role `confirm`), or else what is
-expected of it in full (`records.Trial.expected`), less its luck, or else the best value that it has
-shown, however far it has trained. Of equal ones, a complete trial comes first, then the one that
-trained further, then the older one. Trials that keep the study's limits come before all that do
-not. All code that orders trials follows these rules; trials without repeats are in the same order
-by their
-`standing`.
+Trials are ranked by what comes of their configurations when they are trained again (`again`): the
+mean of a trial's repeats (role `confirm`), or else what is expected of it in full, less its luck,
+or else the best value that it has shown. Of equal ones, a complete trial comes first, then the one
+that trained further, then the older one. Trials that keep the study's limits come before all that
+do not. Trials without repeats are in the same order by their `standing`.
 
-A trial is tied with the first one if the difference between them may well be chance: the first one
-is ahead if it is really better with a probability of more than 95% (`repeats.BEHIND`), by how far
-their means may be off on the sides that face each other. Values of which that is not known are tied
-only if they are equal. A trial that has hardly trained is tied only by its shown value; if only its
-expectation may be equal, its standing is not known yet.
+A trial is tied with the first one unless that one is better with a probability of more than 95%
+(`repeats.BEHIND`), by how far their means may be off on the sides that face each other. Values of
+which that is not known are tied only if they are equal. A trial that has hardly trained is tied
+only by its shown value; if only its expectation may be equal, its standing is not known yet.
 """
 
 import math

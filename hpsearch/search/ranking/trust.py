@@ -1,18 +1,11 @@
 """The trust in the rungs of a study: the correlation of the standing at a rung with the end.
 
-A trial's *end* is the best value that it reported after the rung, because a trial is valued by its
-best report. The rung's own report does not count, or it would be compared with itself.
-
-The measure is Spearman's rank correlation of the value at the rung with the end, among the trials
-that were trained in full. Most of them went on because they did well at the rung, and among trials
-that are alike in one respect, that respect explains less (range restriction). The correlation among
-all trials that reached the rung follows by Thorndike's case 2, from the spread of all of them
-against that of the finished ones; both are spreads of normal scores, which are the same for any
-scale of values. The formula knows of no selection but by the rung itself, and higher rungs select
-as well.
-
-The interval holds nine times in ten: Fisher's z with Bonett and Wright's variance, its ends
-corrected like the correlation.
+A trial's *end* is the best value that it reported after the rung. The measure is Spearman's rank
+correlation of the value at the rung with the end, among the trials that were trained in full. Most
+of them went on because they did well at the rung (range restriction). The correlation among all
+that reached the rung follows by Thorndike's case 2, from the spread of the normal scores of all of
+them against that of the finished ones. The interval holds nine times in ten: Fisher's z with Bonett
+and Wright's variance, its ends corrected like the correlation.
 
 Sources: Thorndike, *Personnel Selection* (1949), case 2; Bonett and Wright, "Sample size
 requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65 (2000).
