@@ -71,9 +71,11 @@ class FrontRung(Rung):
     def _in_order(self) -> list[int]:
         order: list[int] = []
         for front in self._fronts:
-            apart = crowding({number: self._points[number].losses for number in front})
+            losses = {number: self._points[number].losses for number in front}
+            apart = crowding(losses)
             order += sorted(front, key=lambda number: (-apart[number], number))
-        return order + sorted(self.scores.keys() - self._points.keys())
+        without_values = self.scores.keys() - self._points.keys()
+        return order + sorted(without_values)
 
     def _enter(self, number: int, point: ParetoPoint) -> None:
         """Put a trial into the first front of which no trial beats it; those that it beats there

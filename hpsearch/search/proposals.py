@@ -152,14 +152,15 @@ class Proposals:
         return self._view(method, cast(BaseSampler, methods.sampler(method, seed)))
 
     def _view(self, method: Method, sampler: BaseSampler) -> optuna.Study:
-        name = methods.class_name(method)
-        limits = self._spec.constraints if name in methods.CONSTRAINED else None
-        storage = self._storage
-        if self._best_first is not None and len(self._history.trials) > MOST_SHOWN:
-            storage = only(storage, self._history, self._shown(self._best_first))
-        if name not in methods.AVERAGING:
-            storage = without_repeats(storage, self._history)
-        return SamplerView(self._history.study.name, storage, sampler, limits)
+        kind = methods.class_name(method)
+        limits = self._spec.constraints if kind in methods.CONSTRAINED else None
+        history, storage = self._history, self._storage
+        is_large = len(history.trials) > MOST_SHOWN
+        if is_large and self._best_first is not None:
+            storage = only(storage, history, self._shown(self._best_first))
+        if kind not in methods.AVERAGING:
+            storage = without_repeats(storage, history)
+        return SamplerView(history.study.name, storage, sampler, limits)
 
     def _shown(self, best_first: InOrder) -> list[int]:
         count = len(self._history.trials)
@@ -201,11 +202,12 @@ class Proposals:
 def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:
     """The key by which TPE finds good trials: of those that keep the limits the complete ones, by
     their values, and then those that trained farthest."""
-    if trial.value is None or trial.state is State.FAILED or trial.role is Role.CONFIRM:
+    value, state = trial.value, trial.state
+    if value is None or state is State.FAILED or trial.role is Role.CONFIRM:
         return None
-    is_complete = trial.state is State.COMPLETE
+    is_complete = state is State.COMPLETE
     far = 0.0 if is_complete else -trial.resource
-    return (trial.violation, not is_complete, far, sign * trial.value, trial.number)
+    return (trial.violation, not is_complete, far, sign * value, trial.number)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:

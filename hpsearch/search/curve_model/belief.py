@@ -75,8 +75,9 @@ class Belief:
         active = self._encoding.active(points)
         total = np.zeros(len(points))
         for name, marginal in self._marginals.items():
-            density = marginal.density(points[:, self._columns[name]])
-            total += np.where(active[name], np.log(density), 0.0)
+            coordinates = points[:, self._columns[name]]
+            logs = np.log(marginal.density(coordinates))
+            total += np.where(active[name], logs, 0.0)
         return total
 
     def weighed(self, points: Floats, shown: Floats, results: int) -> Floats:

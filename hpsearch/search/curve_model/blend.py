@@ -28,7 +28,7 @@ LEAST_TRIALS = 3  # with fewer trials at a share, ranks say nothing
 
 
 def weights_of(pairs: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
-    """The weight of the objective and of each loss by what they have foretold.
+    """The weight of the objective and of each loss by how well they have predicted later values.
 
     Args:
         pairs: A share, the row there, a later share of the same trial, and its objective there.
@@ -40,15 +40,18 @@ def weights_of(pairs: Iterable[tuple[float, Row, float, float]]) -> tuple[float,
     counts = np.full(len(ASSUMED), ASSUMED_PAIRS)
     for rows in groups.values():
         columns = np.array(rows).T
-        upper = np.triu_indices(len(rows), 1)
+        one, other = np.triu_indices(len(rows), 1)
         with np.errstate(invalid="ignore"):  # two infinite losses
-            orders = np.sign(columns[:, :, None] - columns[:, None, :])[:, *upper]
-        agreement = orders[:-1] * orders[-1]
-        known = np.isfinite(agreement) & (orders[-1] != 0)
+            differences = columns[:, one] - columns[:, other]
+        *orders, later_order = np.sign(differences)
+        agreement = np.array(orders) * later_order
+        known = np.isfinite(agreement) & (later_order != 0)
         counts += known.sum(axis=1)
-        concordant += np.where(known, (1 + agreement) / 2, 0.0).sum(axis=1)
-    squares = np.maximum(0.0, 2 * concordant / counts - 1) ** 2
-    return tuple(float(each) for each in squares)
+        concordance = (1 + agreement) / 2
+        concordant += np.where(known, concordance, 0.0).sum(axis=1)
+    shares = concordant / counts
+    squares = np.maximum(0.0, 2 * shares - 1) ** 2
+    return tuple(squares.tolist())
 
 
 class Blend:

@@ -53,7 +53,8 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     A trial with a value outside this space does not count. One that failed because of its
     configuration has the worst standing. One that exceeds a limit is no better than the middle.
     """
-    sign = sign_of(history.study.directions[0])
+    study = history.study
+    sign = sign_of(study.directions[0])
     configurations, values, outside = [], [], []
     for trial in history.trials:
         failed = trial.error_kind is not None and trial.error_kind.of_configuration
@@ -64,17 +65,18 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
         values.append(np.inf if failed else sign * standing(trial))
         outside.append(trial.violation > 0)
     results = np.array(values)
-    usable = np.isfinite(results) & ~np.array(outside, dtype=bool)
-    if usable.sum() < FEWEST_TRIALS:
+    is_outside = np.array(outside, dtype=bool)
+    usable = results[np.isfinite(results) & ~is_outside]
+    if len(usable) < FEWEST_TRIALS:
         return None
-    warp = Warp(float(results[usable].min()), float(np.median(results[usable])))
-    results = np.where(outside, np.maximum(results, warp.middle), results)
-    standings = warp(results)
+    warp = Warp(float(usable.min()), float(np.median(usable)))
+    no_better = np.maximum(results, warp.middle)
+    standings = warp(np.where(is_outside, no_better, results))
     order = np.argsort(standings, kind="stable")
     chosen = order[_thinned(len(order), MOST_TRIALS)]
     reached = standings.round(DIGITS).tolist()
     trials = [EarlierTrial(configurations[i], reached[i]) for i in chosen]
-    return EarlierStudy(history.study.name, trials)
+    return EarlierStudy(study.name, trials)
 
 
 def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
@@ -195,19 +197,22 @@ class EarlierStudies:
         """
         places = []
         for study, points in enumerate(self._points):
-            places += [(study, rank) for rank in range(min(LEADING, len(points)))]
+            count = min(LEADING, len(points))
+            places += [(study, rank) for rank in range(count)]
         points = np.array([self._points[study][rank] for study, rank in places])
         expected = self._expected(points)
+        means = expected.mean(0)
         reached = np.full(len(self), np.inf)
         free = np.ones(len(points), dtype=bool)
         chosen: list[tuple[int, int]] = []
         while len(chosen) < OPENINGS and free.any():
             lowered = np.minimum(reached[:, None], expected).mean(0)
-            order = np.lexsort((expected.mean(0), lowered.round(DIGITS), ~free))
+            order = np.lexsort((means, lowered.round(DIGITS), ~free))
             first = int(order[0])
             chosen.append(places[first])
             reached = np.minimum(reached, expected[:, first])
-            free &= np.abs(points - points[first]).max(1) > CLOSE
+            distances = np.abs(points - points[first])
+            free &= distances.max(1) > CLOSE
         return chosen
 
     def _expected(self, points: Floats) -> Floats:

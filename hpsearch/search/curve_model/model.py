@@ -215,12 +215,14 @@ class CurveModel:
         """(n, m) covariances of the noiseless values at n points with those at m others."""
         inverse_squares, tau_length, s, _ = self._unpacked(self.theta)
         scale = np.sqrt(inverse_squares)
-        shape, _ = matern(cdist(one.x * scale, other.x * scale, "sqeuclidean"))
+        distances = cdist(one.x * scale, other.x * scale, "sqeuclidean")
+        shape, _ = matern(distances)
         # Curves are read at few shares, so that few times differ.
         times, rows = np.unique(one.tau, return_inverse=True)
         others, columns = np.unique(other.tau, return_inverse=True)
         lags = (times[:, None] - others[None, :]) ** 2
-        in_time = np.exp(-0.5 * lags / tau_length**2)[np.ix_(rows, columns)]
+        by_times = np.exp(-0.5 * lags / tau_length**2)
+        in_time = by_times[np.ix_(rows, columns)]
         same = one.trial[:, None] == other.trial[None, :]
         everywhere = LEVEL + s[0] * in_time
         alike = shape * (s[1] + s[2] * in_time)
@@ -228,10 +230,12 @@ class CurveModel:
         if one.study is not None or other.study is not None:
             of_one, of_other = studies_of(one), studies_of(other)
             within = of_one[:, None] == of_other[None, :]
-            between = np.outer(self._loads[of_one], self._loads[of_other])
+            loads, other_loads = self._loads[of_one], self._loads[of_other]
+            between = np.outer(loads, other_loads)
             everywhere = everywhere * within
             alike = alike * np.where(within, 1.0, between)
-        return np.asarray(everywhere + alike + itself)
+        covariance: Floats = everywhere + alike + itself
+        return covariance
 
     @property
     def variance(self) -> float:

@@ -56,20 +56,22 @@ class InOrder:
         return [key[-1] for key in self._ordered[-count:]]
 
     def _read(self) -> None:
+        trials, keys, ordered = self._history.trials, self._keys, self._ordered
         self._clock, changed = self._history.changed_since(self._clock)
-        self._keys += [None] * (len(self._history.trials) - len(self._keys))
-        if len(changed) > len(self._ordered):
+        keys += [None] * (len(trials) - len(keys))
+        if len(changed) > len(ordered):
             self._read_all(changed)
             return
         for number in changed:
-            before, now = self._keys[number], self._key(self._history.trials[number])
+            before = keys[number]
+            now = self._key(trials[number])
             if before == now:
                 continue
-            self._keys[number] = now
+            keys[number] = now
             if before is not None:
-                del self._ordered[bisect.bisect_left(self._ordered, before)]
+                del ordered[bisect.bisect_left(ordered, before)]
             if now is not None:
-                bisect.insort(self._ordered, now)
+                bisect.insort(ordered, now)
 
     def _read_all(self, changed: list[int]) -> None:
         for number in changed:
