@@ -61,36 +61,29 @@ def first_configurations(
     return found
 
 
+@dataclass
 class Agenda:
     """The work of one study, which it moves between searching, finishing and confirming."""
 
-    def __init__(
-        self,
-        spec: StudySpec,
-        history: History,
-        searcher: Searcher,
-        spending: Spending,
-        attempts: Attempts,
-        confirmation: Confirmation,
-        progress: StudyProgress,
-        first: Sequence[FirstConfiguration],
-    ) -> None:
-        self._spec = spec
-        self._history = history
-        self._searcher = searcher
-        self._spending = spending
-        self._attempts = attempts
-        self._confirmation = confirmation
-        self._progress = progress
-        self._first = first
+    _spec: StudySpec
+    _history: History
+    _searcher: Searcher
+    _spending: Spending
+    _attempts: Attempts
+    _confirmation: Confirmation
+    _progress: StudyProgress
+    _first: Sequence[FirstConfiguration]
+
+    def __post_init__(self) -> None:
+        history = self._history
         roles = [trial.role for trial in history.trials]
         self._begun = roles.count(Role.DEFAULT) + roles.count(Role.ENQUEUED)
         """The number of first configurations that have a trial."""
         self._searched = len(roles) - roles.count(Role.CONFIRM)
         """The number of trials, repeats left out."""
         self._queue: deque[int] = deque()
-        self._total = spec.budget.per_trial.total
-        self._alone = [trial.number for trial in history.trials if trial.goes_on_alone]
+        self._total = self._spec.budget.per_trial.total
+        self._to_finish = [trial.number for trial in history.trials if trial.goes_on_alone]
         """The trials that a finished study goes on for, and for nothing else."""
 
     def put_back(self, trial: Trial) -> None:
@@ -102,7 +95,7 @@ class Agenda:
         if trial.number in self._queue:
             self._queue.remove(trial.number)
         if trial.state is State.PAUSED:
-            self._searcher.stops(trial)
+            self._searcher.ended(trial)
 
     def propose(self, params: dict[str, Any], now: float) -> Trial:
         """Add a trial with these parameters, which waits for the next free slot; missing ones are
@@ -118,10 +111,10 @@ class Agenda:
         self.put_back(trial)
         return trial
 
-    def keep_to(self, spec: StudySpec) -> None:
+    def change_budget(self, spec: StudySpec) -> None:
         """Go on with a larger budget: the search goes on before its leaders are confirmed."""
         self._spec = spec
-        self._confirmation.keep_to(spec.budget)
+        self._confirmation.change_budget(spec.budget)
         if self._progress.phase is Phase.CONFIRMING:
             self._wait_for_race(False)
 
@@ -164,7 +157,7 @@ class Agenda:
         queued = self._from_queue(room)
         if queued is not None:
             return queued
-        if self._alone:
+        if self._to_finish:
             return None
         self.follow(room)
         match self._progress.phase:
@@ -178,8 +171,8 @@ class Agenda:
 
     def why_empty(self) -> str:
         """The reason why `next` has nothing to hand out though nothing runs."""
-        if self._alone and not self._queue:
-            return f"trial {self._alone[-1]} was asked for, and has ended"
+        if self._to_finish and not self._queue:
+            return f"trial {self._to_finish[-1]} was asked for, and has ended"
         if self._queue or not self._all_tried:
             return "the budget left is too small for another trial"
         if not self._trials_used:
@@ -217,7 +210,6 @@ class Agenda:
         return self._none_ends(room) and room.reaches(self._searcher.first_stretch)
 
     def _none_ends(self, room: Headroom) -> bool:
-        """True if no trial has been trained in full, and none can be any more."""
         if room.reaches(self._total):
             return False
         history = self._history
@@ -226,8 +218,6 @@ class Agenda:
         return not any(self._may_end(history.trials[number], room) for number in history.open)
 
     def _may_end(self, trial: Trial, room: Headroom) -> bool:
-        """True if an open trial can still be trained in full; what runs has its share of the
-        budget."""
         distance = self._total - trial.trains_from
         if trial.state is State.RUNNING:
             return room.under_way().in_time(distance, trial)
@@ -321,7 +311,6 @@ class Agenda:
         return self._new_trial(room.now) if can_start else None
 
     def _likeliest(self, room: Headroom) -> Work | None:
-        """The paused trial that is likeliest to turn out the best and can be trained in full."""
         return _promoted(self._searcher.likeliest_to_win(self._able(room)))
 
     def _able(self, room: Headroom) -> Callable[[Trial], bool]:
@@ -347,7 +336,6 @@ class Agenda:
         return trial
 
     def _repeat(self, room: Headroom, leader: Trial | None) -> Work | None:
-        """A leading configuration once more in full, on a fresh seed, if there is room for it."""
         if leader is None or not room.without_reserve().can_start(self._total, leader):
             return None
         number = leader.number

@@ -197,7 +197,7 @@ class Attempts:
         seconds = event.start_up_s
         if seconds is not None:
             attempt.start_up_seconds = seconds
-            self._spending.start_ups.saw(seconds, is_warm=slot.is_warm)
+            self._spending.start_ups.add(seconds, is_warm=slot.is_warm)
             slot.is_warm = True
         self._history.touch_attempt(attempt)
 
@@ -206,7 +206,7 @@ class Attempts:
         speed = running.speed_at(resource, now)
         if speed is not None:
             trial.speed = speed
-            self._spending.saw(trial, running.attempt)
+            self._spending.learn(trial, running.attempt)
         trial.resource = max(trial.resource, resource)
         running.resource = max(running.resource, resource)
         rest = max(0.0, running.until - resource)

@@ -2,15 +2,14 @@
 
 The leaders are the first of the complete trials that have learnt something and may be the best
 (`ranking.contenders`). The next repeat, on a fresh seed, goes to the leader with the fewest that is
-still in the race. A leader is out once the probability that it is better than the first one has
-fallen below 5% (`repeats.BEHIND`), and back in if later runs say so: racing (Maron and Moore 1994;
-Birattari et al. 2002, F-Race) with a Bayesian rule in place of a test. A running repeat counts as
-one that its leader has, so that free slots can work in parallel.
+still in the race; a running repeat counts. A leader is out while the probability that it is better
+than the first one is below 5% (`repeats.BEHIND`): racing (Maron and Moore 1994; Birattari et al.
+2002, F-Race) with a Bayesian rule in place of a test.
 
 Slots that the end of the search no longer needs begin with the leaders that are likely to stay
 among them. Once nothing of the search runs, it waits until all repeats that are due have been
-handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use,
-and the race may begin again; the rest goes to further repeats of those that are in the race.
+handed out. Of a budget of GPU time, money or wall-clock time, it then takes what it can still use;
+the rest goes to further repeats of those that are in the race.
 """
 
 from collections import Counter
@@ -52,7 +51,7 @@ class Confirmation:
         self._expect = expect
         self._first_count = first
         self._direction = history.study.directions[0]
-        self.keep_to(spec.budget)
+        self.change_budget(spec.budget)
         self._contenders = Contenders([], self._direction)
         self._seen = 0  # the history's clock at which the contenders were last looked for
         sign = sign_of(self._direction)
@@ -60,7 +59,7 @@ class Confirmation:
         self._reported = 0  # the number of first reports that the contenders were found by
         self._complete = InOrder(history, lambda trial: _place_if_complete(trial, sign))
 
-    def keep_to(self, budget: StudyBudget) -> None:
+    def change_budget(self, budget: StudyBudget) -> None:
         """Promise the repeats of a budget; a larger one promises its own."""
         limits = (budget.gpu_hours, budget.cost, budget.wall_clock_s)
         self._limited = any(limit is not None for limit in limits)
@@ -210,7 +209,6 @@ class Confirmation:
         return [leader for leader in leaders if leader.number not in out]
 
     def _out(self, repeats: list[Trial]) -> set[int]:
-        """The leaders that are clearly behind, or of whose repeats most failed."""
         standing = Repeats(runs_of(repeats), self._direction)
         failed = _by_leader(repeat for repeat in repeats if repeat.state is State.FAILED)
         complete = _by_leader(repeat for repeat in repeats if repeat.state is State.COMPLETE)
@@ -219,7 +217,6 @@ class Confirmation:
 
 
 def _may_matter(trial: Trial) -> bool:
-    """True if a change of this trial may change the leaders, besides by its first report."""
     return trial.role is Role.CONFIRM or trial.state is State.COMPLETE
 
 

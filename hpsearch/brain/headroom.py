@@ -7,9 +7,8 @@ to be confirmed, what their repeats are expected to take is kept back from the s
 third of the whole, and nothing once not even one of them would fit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from hpsearch.brain.ledger import MARGIN, Spending, StartUp, gpu_share
 from hpsearch.domain.records import Trial
@@ -34,11 +33,11 @@ class Headroom:
     """True if none of the search ran before slots were given work just now: nothing will be given
     back of what is reserved."""
 
-    def under_way(self) -> Headroom:
+    def under_way(self) -> Self:
         """The same for an attempt that trains already."""
         return replace(self, begins=False)
 
-    def without_reserve(self) -> Headroom:
+    def without_reserve(self) -> Self:
         """The same for what the rest was kept back for."""
         return replace(self, kept=0.0)
 

@@ -1,18 +1,15 @@
 """The ledger of a study: what it may spend, has reserved and has spent; and the time it has taken.
 
-Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs. A slot
-without a GPU counts as one, so that a budget means something on a laptop too. Nothing starts unless
-its reservation fits into what is left; an attempt that outgrows its reservation must extend it or
-stop. The ledger is rebuilt from the attempts in the database.
-
-A limit on money is said in the GPU-seconds that it pays on the type of device that asks.
+Amounts are GPU-seconds: the seconds for which a slot was held, times its share of GPUs; a slot
+without a GPU counts as one. A limit on money is the GPU-seconds that it pays on the type of device
+that asks. Nothing starts unless its reservation fits into what is left; an attempt that outgrows
+its reservation must extend it or stop. The ledger is rebuilt from the attempts in the database.
 
 What is reserved for a stretch of training is its worst case: at the trial's own pace, or the
-slowest one seen, with a margin, within the trial's time limit. Before any trial has reported it is
-a fair share of the budget. With every report, what the rest of the stretch does not need at the
-trial's own pace is given back. Paces are those of the type of device (`domain.paces`). The start-up
-of an attempt does not grow with the stretch: the first one on a worker imports libraries and loads
-data, and later ones find them there. It is no part of the pace, and is reserved beside it.
+slowest one seen on the type of device (`domain.paces`), with a margin, within the trial's time
+limit; before any trial has reported, a fair share of the budget. Every report gives back what the
+rest of the stretch does not need. The start-up of an attempt, which is longest on a new worker, is
+reserved beside that.
 """
 
 import math
@@ -153,7 +150,7 @@ class StartUps:
         self._cold: deque[float] = deque(maxlen=LATELY)  # of the first attempts on their workers
         self._warm: deque[float] = deque(maxlen=LATELY)  # of all others
 
-    def saw(self, seconds: float, *, is_warm: bool) -> None:
+    def add(self, seconds: float, *, is_warm: bool) -> None:
         """Count an attempt that came to train after so many seconds."""
         (self._warm if is_warm else self._cold).append(seconds)
 
@@ -190,7 +187,7 @@ class Spending:
             self.ledger.settle(attempt)
             self._note_unreported(attempt)
 
-    def keep_to(self, budget: StudyBudget) -> None:
+    def change_budget(self, budget: StudyBudget) -> None:
         """Go on with the limits of another budget, whose price is the same."""
         self.ledger.budget = budget
         self.time.limit_s = budget.wall_clock_s
@@ -202,7 +199,7 @@ class Spending:
 
     # ---------------------------------------------------------------------------------------- paces
 
-    def saw(self, trial: Trial, attempt: Attempt) -> None:
+    def learn(self, trial: Trial, attempt: Attempt) -> None:
         """Learn from the speed that an attempt has shown by a report."""
         pace = own_pace(trial)
         if pace is None:
@@ -257,7 +254,6 @@ class Spending:
         return max(fair, self._most_unreported)
 
     def _worst_s(self, stretch: float, pace: float, start_up_s: float) -> float | None:
-        """The most seconds that a stretch may take; None if nothing is known."""
         limit_s = self._per_trial.time_limit_s
         counts_seconds = self._per_trial.unit is Unit.SECONDS
         if not pace and not counts_seconds:
@@ -344,7 +340,7 @@ def _recalled(attempts: Iterable[Attempt]) -> StartUps:
     workers: set[tuple[str | None, str]] = set()
     for attempt in sorted(known, key=lambda attempt: attempt.started):
         worker = (attempt.node, attempt.worker)
-        start_ups.saw(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
+        start_ups.add(attempt.start_up_seconds or 0.0, is_warm=worker in workers)
         workers.add(worker)
     return start_ups
 

@@ -40,7 +40,7 @@ class Retention:
         self._best = BEST if confirm is None else max(BEST, confirm.top)
         self._max_gb = spec.checkpoints.max_gb
         self._clock = 0
-        self._held: set[int] = set()  # the trials that run or have a checkpoint
+        self._stored: set[int] = set()  # the trials that run or have a checkpoint
         self._ranked = InOrder(history, self._place_if_ranked)
 
     def drop(self) -> list[tuple[Trial, str]]:
@@ -54,7 +54,7 @@ class Retention:
         trials = self._history.trials
         for number in changed:
             self._note(trials[number])
-        held = [trials[number] for number in sorted(self._held)]
+        held = [trials[number] for number in sorted(self._stored)]
         dropped = [(trial, "") for trial in self._useless(held)]
         dropped += [(trial, f"{WAITING} better ones wait") for trial in self._surplus(held)]
         left = _without(held, [trial for trial, _ in dropped])
@@ -68,9 +68,9 @@ class Retention:
 
     def _note(self, trial: Trial) -> None:
         if trial.checkpoint or trial.state is State.RUNNING:
-            self._held.add(trial.number)
+            self._stored.add(trial.number)
         else:
-            self._held.discard(trial.number)
+            self._stored.discard(trial.number)
 
     def _useless(self, held: list[Trial]) -> list[Trial]:
         ended = [each for each in held if each.state.terminal and each.left_as is None]
@@ -88,7 +88,6 @@ class Retention:
         return self._ordered(waiting)[WAITING:] if len(waiting) > WAITING else []
 
     def _over_limit(self, held: list[Trial]) -> list[tuple[Trial, str]]:
-        """The trials that make room for the others, if all of them together take too much."""
         if self._max_gb is None:
             return []
         most = self._max_gb * GB
@@ -107,7 +106,6 @@ class Retention:
         return dropped
 
     def _least_needed(self, held: list[Trial]) -> list[Trial]:
-        """The trials whose checkpoints may go if space runs out, in their order."""
         best = self._best_of_all()
         rests = [each for each in held if each.state is State.PAUSED or each.state.terminal]
         droppable = [trial for trial in rests if trial.number not in best]
@@ -115,7 +113,6 @@ class Retention:
         return sorted(worst_first, key=waits)
 
     def _best_of_all(self) -> set[int]:
-        """The number of the best trial; of several objectives, those of the Pareto front."""
         trials = self._history.trials
         if self._several:
             candidates = [trial for trial in trials if _may_be_best(trial)]

@@ -203,7 +203,7 @@ class Study:
         cost = room.cost(self._searcher.stretch(trial), trial)
         self._attempts.launch(trial, slot, self._searcher.until(trial), cost, now)
         self._log.decide(trial, work.kind, work.why, now, work.against)
-        self._searcher.continues(trial)
+        self._searcher.resumed(trial)
         if trial.started is None:
             trial.started = now
         self._log.move(trial, State.RUNNING)
@@ -211,14 +211,14 @@ class Study:
     def _expect(self) -> None:
         for trial, *expected in self._searcher.expectations():
             self._log.expects(trial, *expected)
-        self._searcher.noted()
+        self._searcher.expectations_recorded()
 
     def _drop_checkpoints(self, now: float) -> None:
         """Drop the checkpoints that are not kept; a paused trial cannot continue without its own,
         and is pruned."""
         for trial, why in self._retention.drop():
             if trial.state is State.PAUSED:
-                self._searcher.stops(trial)
+                self._searcher.ended(trial)
                 self._log.move(trial, State.PRUNED, ended=now)
                 self._log.decide(trial, DecisionKind.PRUNE, why, now)
             elif why:
@@ -324,16 +324,11 @@ class Study:
         return self._attempts.commands()
 
     def _raise_budget(self, changes: Mapping[str, Any]) -> None:
-        """Go on with higher limits.
-
-        Raises:
-            UserError: A limit is lower than it was, is new, or cannot be read.
-        """
         self.spec = raised(self.spec, changes)
         self.history.study.spec = self.spec.text
         self.history.touch_study()
-        self.spending.keep_to(self.spec.budget)
-        self._agenda.keep_to(self.spec)
+        self.spending.change_budget(self.spec.budget)
+        self._agenda.change_budget(self.spec)
 
     # -------------------------------------------------------------------------------------- reading
 

@@ -72,7 +72,6 @@ class TrialLog:
             self.keep(trial, event.best, event.held)
 
     def _trial_of(self, event: Finished | Stopped | Failed) -> Trial | None:
-        """The trial of an event; None if it has had a later attempt, or is unknown."""
         trials = self._history.trials
         if event.trial >= len(trials) or event.attempt != len(trials[event.trial].attempts):
             return None
@@ -157,7 +156,6 @@ def _same(before: float | None, now: float | None) -> bool:
 
 
 def _keep_margins(trial: Trial, margins: Mapping[str, float]) -> None:
-    """Keep by how much a trial exceeds each limit."""
     if margins:
         named = {CONSTRAINT + name: over for name, over in margins.items()}
         trial.system_attrs = {**trial.system_attrs, **named}

@@ -12,7 +12,6 @@
 `ranking`         the order of configurations, and how sure it is
 `collapsed`       the end of trials that have learnt nothing while others have
 `fronts`          rungs of several objectives
-`rough_order`     trials by what was expected of them before
 `time_left`       the time until a study ends
-`optuna_private`  calls of Optuna's functions that are not public
+`optuna_private`  what uses or overrides functions of Optuna that are not public
 """

@@ -5,8 +5,6 @@ Recorded curves tell how patient to be: of the classifiers in `benchmarks/record
 full, these rules stop none that ends in the better half.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import chain, takewhile
 from statistics import median
@@ -25,8 +23,7 @@ LEARNT, WORSE = 1 / 2, 1 / 4
 """The least share of the other trials that are better than a guess, and the most that are worse:
 where more are, the value has been learnt."""
 
-BELOW = 0.99
-"""A loss below this share of that of a guess is learning."""
+BELOW = 0.99  # a loss below this share of that of a guess is learning
 
 
 def collapse(
@@ -37,32 +34,41 @@ def collapse(
     It is compared with the latest trials at the highest rung that it has reached, by what they had
     shown by then.
     """
-    total, sign = spec.budget.per_trial.total, spec.objective.sign
-    if trial.rung is None or trial.goes_all_the_way or not total * BEFORE <= resource < total:
+    total, objective = spec.budget.per_trial.total, spec.objective
+    is_late = total * BEFORE <= resource < total
+    if trial.rung is None or trial.goes_all_the_way or not is_late:
         return None
     same = _same(spec, trial, resource)
-    if len(same) < FEWEST or resource - same[0].resource < OVER * total:
+    if len(same) < FEWEST:
         return None
-    guess, rung = sign * _value(same[0]), rungs.rungs[trial.rung]
-    others = [_by(history.trials[n], resource) for n in rung.latest(COMPARED, rung.scores)]
-    others = [reports for reports in others if reports and reports[0].trial != trial.number]
-    scores = [sign * _value(reports[-1]) for reports in others]
+    first = same[0]
+    since, value = first.resource, _value(first)
+    if resource - since < OVER * total:
+        return None
+    rung = rungs.rungs[trial.rung]
+    latest = rung.latest(COMPARED, rung.scores)
+    others = [_by(history.trials[number], resource) for number in latest if number != trial.number]
+    others = [reports for reports in others if reports]
+    count = len(others)
+    guess = objective.sign * value
+    scores = [objective.sign * _value(reports[-1]) for reports in others]
     better = sum(score < guess for score in scores)
     worse = sum(score > guess for score in scores)
-    if better < max(FEWEST, LEARNT * len(others)) or worse > WORSE * len(others):
+    have_learnt = better >= max(FEWEST, LEARNT * count)
+    if not have_learnt or worse > WORSE * count:
         return None
-    guesses = [[each for each in some if each.value == same[0].value] for some in others]
-    if sum(map(bool, guesses)) < FEWEST - 1 or _learns(spec, same, list(chain(*guesses))):
+    guesses = [[report for report in reports if report.value == first.value] for reports in others]
+    guessing = sum(map(bool, guesses))
+    if guessing < FEWEST - 1 or _learns(spec, same, list(chain(*guesses))):
         return None
     why = (
-        f"has learnt nothing: {spec.objective.metric} {_value(same[0]):.4g} since "
-        f"{same[0].resource:g}, as by guessing, where {better} of {len(others)} others have learnt"
+        f"has learnt nothing: {objective.metric} {value:.4g} since {since:g}, as by guessing, "
+        f"where {better} of {count} others have learnt"
     )
     return Judgement(Verdict.STOP, why)
 
 
 def _warmup(spec: StudySpec, trial: Trial) -> float:
-    """The share of the full budget in which the learning rate rises, as far as it is known."""
     value = trial.params.get("warmup", spec.settings.get("warmup"))
     return value if isinstance(value, (int, float)) and 0 <= value < 1 else 0.0
 
@@ -79,7 +85,6 @@ def _same(spec: StudySpec, trial: Trial, resource: float) -> list[ReportRecord]:
 
 
 def _by(trial: Trial, resource: float) -> list[ReportRecord]:
-    """The reports of a trial up to a resource, ascending."""
     reports = trial.reports
     return [reports[at] for at in sorted(at for at in reports if at <= resource)]
 
@@ -89,7 +94,6 @@ def _value(report: ReportRecord) -> float:
 
 
 def _learns(spec: StudySpec, same: list[ReportRecord], guesses: list[ReportRecord]) -> bool:
-    """True if a loss has fallen below that of a guess."""
     for name in chain(*LOSSES):
         own, usual = _finite(same, name), _finite(guesses, name)
         if own and usual and min(own) < BELOW * median(usual):

@@ -10,8 +10,6 @@ trial enters the fronts one by one: Li et al., "Efficient non-domination level u
 steady-state evolutionary multiobjective optimization" (2017).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -27,8 +25,7 @@ class FrontRung(Rung):
         super().__init__(level)
         self._points: dict[int, ParetoPoint] = {}
         self._fronts: list[list[int]] = []
-        self._ranks: dict[int, int] = {}
-        """By trial, its place; empty after a change."""
+        self._ranks: dict[int, int] = {}  # by trial, its place; empty after a change
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -54,7 +51,7 @@ class FrontRung(Rung):
         return self._ranks[number]
 
     @property
-    def has_learnt_nothing(self) -> bool:
+    def is_tied(self) -> bool:
         """True if too many trials show the same finite values here to choose by them."""
         counts = Counter(self._points.values())
         same = max(counts.values(), default=0)
@@ -74,9 +71,11 @@ class FrontRung(Rung):
     def _in_order(self) -> list[int]:
         order: list[int] = []
         for front in self._fronts:
-            apart = crowding({number: self._points[number].losses for number in front})
+            losses = {number: self._points[number].losses for number in front}
+            apart = crowding(losses)
             order += sorted(front, key=lambda number: (-apart[number], number))
-        return order + sorted(self.scores.keys() - self._points.keys())
+        without_values = self.scores.keys() - self._points.keys()
+        return order + sorted(without_values)
 
     def _enter(self, number: int, point: ParetoPoint) -> None:
         """Put a trial into the first front of which no trial beats it; those that it beats there
@@ -97,7 +96,6 @@ class FrontRung(Rung):
             index += 1
 
     def _beats_any(self, numbers: list[int], other: int) -> bool:
-        """True if one of some trials beats another one."""
         point = self._points[other]
         return any(_beats(self._points[number], point) for number in numbers)
 

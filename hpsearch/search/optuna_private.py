@@ -1,11 +1,9 @@
 """The calls of Optuna's functions that are not public.
 
 Optuna's own samplers and pruners use the same parts, and they have been stable, but a new release
-may change them, and with them the methods that `samplers.view.SamplerView`,
-`samplers.design.Design` and `hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
+may change them, and with them the methods that `Design`, `samplers.view.SamplerView` and
+`hpsearch.adapters.optuna_trial.ObjectiveTrial` override.
 """
-
-from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -16,8 +14,11 @@ import numpy as np
 import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.samplers import BaseSampler, QMCSampler, RandomSampler, TPESampler
 from optuna.search_space import IntersectionSearchSpace
+from optuna.trial import FrozenTrial
+
+from hpsearch.search.curve_model.encoding import SpaceEncoding
 
 
 def contains(distribution: BaseDistribution, value: Any) -> bool:
@@ -64,10 +65,34 @@ class RandomStates:
 
 
 class _Known:
-    """A search space as it is calculated, once known."""
-
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
         self._space = dict(sorted(space.items()))
 
     def calculate(self, study: Study, use_cache: bool = False) -> dict[str, BaseDistribution]:
         return self._space
+
+
+class Design(QMCSampler):
+    """A quasi-random sequence over the whole space, for trial `number`, which has that point.
+
+    Optuna's own leaves out the parameters that its first trial did not have. Here each parameter
+    has a coordinate in every point, and a trial leaves out those that are not active in it. The
+    seed is the same for all trials of a study.
+    """
+
+    def __init__(self, encoding: SpaceEncoding, number: int, seed: int, **arguments: Any) -> None:
+        with warnings.catch_warnings():
+            # Optuna warns that the class is experimental; the study file asked for it.
+            warnings.simplefilter("ignore")
+            super().__init__(seed=seed, **arguments)
+        self._encoding = encoding
+        self._number = number
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The whole space, without parameters that have one value only."""
+        return self._encoding.drawn
+
+    def _find_sample_id(self, study: Study, search_space: dict[str, BaseDistribution]) -> int:
+        return self._number

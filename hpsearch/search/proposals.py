@@ -7,8 +7,6 @@ A configuration that the study has tried is drawn again, and after `ATTEMPTS` dr
 is taken at random. One that was asked for is never refused.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from itertools import islice
 from typing import Any, cast
@@ -27,10 +25,9 @@ from hpsearch.domain.seeds import derived_seed
 from hpsearch.errors import UserError
 from hpsearch.search.curve_model.encoding import SpaceEncoding
 from hpsearch.search.curve_model.forecast import Forecast
-from hpsearch.search.optuna_private import RandomStates, know_space, unheard
+from hpsearch.search.optuna_private import Design, RandomStates, know_space, unheard
 from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.samplers.curve_gp import CurveGPSampler
-from hpsearch.search.samplers.design import Design
 from hpsearch.search.samplers.view import SamplerView, id_of, only, without_repeats
 from hpsearch.search.untried import Untried
 from hpsearch.study_file import methods, space
@@ -109,10 +106,9 @@ class Proposals:
         space.suggest(optuna.trial.Trial(view, trial_id), self._spec.space)
 
     def _may_be_tried(self, params: dict[str, Any], *, is_given: bool) -> bool:
-        """True if a configuration keeps the requirements, and is untried or asked for."""
         if space.broken(self._spec.requires, params) is not None:
             return False
-        return is_given or self._untried is None or not self._untried.knows(params)
+        return is_given or self._untried is None or not self._untried.was_tried(params)
 
     def _anywhere(self, trial: Trial, given: dict[str, Any] | None) -> dict[str, Any]:
         """A random configuration that may be tried, where the sampler has found none.
@@ -156,17 +152,17 @@ class Proposals:
         return self._view(method, cast(BaseSampler, methods.sampler(method, seed)))
 
     def _view(self, method: Method, sampler: BaseSampler) -> optuna.Study:
-        name = methods.class_name(method)
-        limits = self._spec.constraints if name in methods.CONSTRAINED else None
-        storage = self._storage
-        if self._best_first is not None and len(self._history.trials) > MOST_SHOWN:
-            storage = only(storage, self._history, self._shown(self._best_first))
-        if name not in methods.AVERAGING:
-            storage = without_repeats(storage, self._history)
-        return SamplerView(self._history.study.name, storage, sampler, limits)
+        kind = methods.class_name(method)
+        limits = self._spec.constraints if kind in methods.CONSTRAINED else None
+        history, storage = self._history, self._storage
+        is_large = len(history.trials) > MOST_SHOWN
+        if is_large and self._best_first is not None:
+            storage = only(storage, history, self._shown(self._best_first))
+        if kind not in methods.AVERAGING:
+            storage = without_repeats(storage, history)
+        return SamplerView(history.study.name, storage, sampler, limits)
 
     def _shown(self, best_first: InOrder) -> list[int]:
-        """The best, the open and the latest trials, ascending: about MOST_SHOWN."""
         count = len(self._history.trials)
         shown = {*islice(best_first, BEST_SHOWN), *self._history.open}
         latest = max(0, MOST_SHOWN - len(shown))
@@ -189,7 +185,6 @@ class Proposals:
 
     @cached_property
     def _in_all_trials(self) -> dict[str, BaseDistribution] | None:
-        """The space, if each trial has all its parameters and no other."""
         parameters = self._spec.space
         if space.is_open(self._spec.task) or any(each.when for each in parameters.values()):
             return None
@@ -207,11 +202,12 @@ class Proposals:
 def _tpe_place(trial: Trial, sign: float) -> tuple[float, ...] | None:
     """The key by which TPE finds good trials: of those that keep the limits the complete ones, by
     their values, and then those that trained farthest."""
-    if trial.value is None or trial.state is State.FAILED or trial.role is Role.CONFIRM:
+    value, state = trial.value, trial.state
+    if value is None or state is State.FAILED or trial.role is Role.CONFIRM:
         return None
-    is_complete = trial.state is State.COMPLETE
+    is_complete = state is State.COMPLETE
     far = 0.0 if is_complete else -trial.resource
-    return (trial.violation, not is_complete, far, sign * trial.value, trial.number)
+    return (trial.violation, not is_complete, far, sign * value, trial.number)
 
 
 def forecast_of(spec: StudySpec, history: History) -> Forecast | None:

@@ -7,8 +7,6 @@ and else one that it draws for this parameter alone. The randomness is derived f
 seed, the trial's number and the parameter's name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -93,7 +91,6 @@ class Questions:
         return view.sampler.sample_independent(view, frozen, name, wanted)
 
     def _drawn_together(self, trial: Trial, view: optuna.Study) -> Mapping[str, Any]:
-        """The values that the sampler drew together, with the trial's first question."""
         known = trial.system_attrs.get(DRAWN_TOGETHER)
         if known is None:
             trial_id = self._id_of(trial)

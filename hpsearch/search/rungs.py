@@ -20,8 +20,6 @@ Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (MLSy
 correction (case 2) for the range of the chosen: Thorndike, "Personnel Selection" (1949).
 """
 
-from __future__ import annotations
-
 import bisect
 import enum
 import math
@@ -56,8 +54,7 @@ class Judgement:
     """Numbers of the trials it was compared with: the nearest few on either side of the cut."""
 
 
-NEAREST = 5
-"""The number of compared trials that a judgement names."""
+NEAREST = 5  # the number of compared trials that a judgement names
 ASSUMED, WEIGHT = 0.75, 6
 """The rank correlation of a rung with the next one that is assumed at first, and the number of
 trials that this assumption is worth."""
@@ -66,28 +63,26 @@ NEAR = 2.0
 tells of the other."""
 POOR, GOOD = 0.3, 0.75
 """With a correlation of GOOD one trial in eta goes on, with POOR every trial; linear in between."""
-COMPARED = 200
-"""The latest trials that a correlation is measured on."""
-WIDEST = 3.0
-"""The largest factor of the correction for the range of the trials that went on."""
-SAME = 0.5
-"""The share of trials with one and the same value at which a rung decides nothing."""
+COMPARED = 200  # the latest trials that a correlation is measured on
+WIDEST = 3.0  # the largest factor of the correction for the range of the trials that went on
+SAME = 0.5  # the share of trials with one and the same value at which a rung decides nothing
 LEAST_SAME = 3
 
 Order = Callable[[Sequence[int]], list[int] | None]
 """Puts trials in order, given by number: the most promising one first. None if it cannot tell."""
 
 
-def assumed(share: float, earlier: Sequence[EarlierStudy]) -> float:
+def prior_correlation(share: float, earlier: Sequence[EarlierStudy]) -> float:
     """The rank correlation that is assumed of a rung at this share of the full budget, by how well
-    the rungs near it told the end in earlier studies."""
+    the rungs near it predicted the end in earlier studies."""
     total, weight = ASSUMED * WEIGHT, float(WEIGHT)
     for study in earlier:
         factors = {max(share / rung.share, rung.share / share): rung for rung in study.rungs}
-        nearest = min(factors, default=math.inf)
-        if nearest <= NEAR:
-            total += factors[nearest].trials * factors[nearest].correlation
-            weight += factors[nearest].trials
+        factor = min(factors, default=math.inf)
+        if factor <= NEAR:
+            nearest = factors[factor]
+            total += nearest.trials * nearest.correlation
+            weight += nearest.trials
     return total / weight
 
 
@@ -96,18 +91,14 @@ class Rung:
 
     def __init__(self, level: float) -> None:
         self.level = level
-        self.scores: dict[int, float] = {}
-        """By trial, the score that it reached the level with."""
-        self.waiting: set[int] = set()
-        """The trials that pause here."""
-        self.changes = 0
-        """The number of scores that have been entered."""
+        self.scores: dict[int, float] = {}  # by trial, the score that it reached the level with
+        self.waiting: set[int] = set()  # the trials that pause here
+        self.changes = 0  # the number of scores that have been entered
         self._placed: list[tuple[float, int]] = []
         self._arrived: list[tuple[float, int]] = []
         """The scores that are not among the placed ones yet; a study that is taken up has many."""
-        self._numbers: list[int] = []
-        """The trials, ascending."""
-        self._excused: set[int] = set()
+        self._numbers: list[int] = []  # the trials, ascending
+        self._exempt: set[int] = set()
         self._stopped: set[int] = set()
 
     def __len__(self) -> int:
@@ -118,7 +109,7 @@ class Rung:
         one."""
         before = self.scores.get(number)
         if before is not None:
-            del self._standing[self._place((before, number))]
+            del self._sorted[self._place((before, number))]
         self._enter_number(number)
         self.scores[number] = score
         self.changes += 1
@@ -137,9 +128,9 @@ class Rung:
         """The trial's place by score, from 0 for the best."""
         return self._place((self.scores[number], number))
 
-    def excuse(self, number: int) -> None:
+    def exempt(self, number: int) -> None:
         """Let a trial go on with any score; it takes no place of others."""
-        self._excused.add(number)
+        self._exempt.add(number)
 
     def stop(self, number: int) -> None:
         """Note that a trial which waited here has ended, and has not gone on."""
@@ -155,7 +146,7 @@ class Rung:
     @property
     def judged(self) -> int:
         """The number of trials that have taken part in the choice."""
-        return len(self) - len(self._excused)
+        return len(self) - len(self._exempt)
 
     @property
     def gone_on(self) -> int:
@@ -163,15 +154,19 @@ class Rung:
         return self.judged - len(self.waiting) - len(self._stopped)
 
     @property
-    def has_learnt_nothing(self) -> bool:
+    def is_tied(self) -> bool:
         """True if too many trials show the same finite value here to choose by it."""
         finite = self._place((math.inf, 0))
         if finite < LEAST_SAME:
             return False
         # A value that half of the trials show is one of the two in the middle.
-        middle = {self._standing[place][0] for place in ((finite - 1) // 2, finite // 2)}
-        same = max(self._place((each, math.inf)) - self._place((each, 0)) for each in middle)
+        lower, upper = (finite - 1) // 2, finite // 2
+        values = self._sorted
+        same = max(self._count(values[lower][0]), self._count(values[upper][0]))
         return same >= max(LEAST_SAME, SAME * finite)
+
+    def _count(self, score: float) -> int:
+        return self._place((score, math.inf)) - self._place((score, 0))
 
     def why_first(self, number: int) -> str:
         """The reason why a trial goes on before others, in words."""
@@ -182,8 +177,7 @@ class Rung:
         return "others look better"
 
     @property
-    def _standing(self) -> list[tuple[float, int]]:
-        """The scores of all trials, ascending."""
+    def _sorted(self) -> list[tuple[float, int]]:
         arrived = self._arrived
         if len(arrived) == 1:
             bisect.insort(self._placed, arrived[0])
@@ -194,7 +188,7 @@ class Rung:
         return self._placed
 
     def _place(self, key: tuple[float, float]) -> int:
-        return bisect.bisect_left(self._standing, key)
+        return bisect.bisect_left(self._sorted, key)
 
 
 class Rungs:
@@ -223,9 +217,8 @@ class Rungs:
         self.eta = eta
         self._total = total
         self._order = order
-        self.ended = kind(total)
-        """The trials that were trained in full."""
-        self._assumed = [assumed(rung.level / total, earlier) for rung in self.rungs]
+        self.ended = kind(total)  # the trials that were trained in full
+        self._assumed = [prior_correlation(rung.level / total, earlier) for rung in self.rungs]
         self._measured: dict[tuple[int, int], float] = {}
         """By rung and trial, the resource of the report that counts there."""
 
@@ -254,17 +247,18 @@ class Rungs:
     def arrive(self, index: int, number: int, score: Any) -> Judgement:
         """Record the score of a trial at a rung, and let it continue or pause there."""
         rung = self.rungs[index]
-        rung.waiting.discard(number)
+        waiting = rung.waiting
+        waiting.discard(number)
         rung.record(number, score)
-        rung.waiting.add(number)
+        waiting.add(number)
         if not math.isfinite(rung.scores[number]):
             return Judgement(Verdict.PAUSE, f"no finite value at {rung.level:g}")
         chosen = self._chosen(index, None)
         if chosen is not None and chosen[0] == number:
-            rung.waiting.remove(number)
+            waiting.remove(number)
             return chosen[1]
-        why = f"{self._standing(index)}; {rung.why_later(number)}"
-        others = sorted(rung.waiting - {number}, key=rung.rank)
+        why = f"{self._summary(index)}; {rung.why_later(number)}"
+        others = sorted(waiting - {number}, key=rung.rank)
         return Judgement(Verdict.PAUSE, why, others[:NEAREST])
 
     def promotion(
@@ -332,22 +326,24 @@ class Rungs:
     # ------------------------------------------------------------------------------------- choosing
 
     def share(self, index: int) -> float:
-        """The share of the trials at a rung that may go on: 1/eta, more where it foretells
-        little."""
-        if self.rungs[index].has_learnt_nothing:
+        """The share of trials at a rung that may go on: 1/eta, more where it predicts little."""
+        if self.rungs[index].is_tied:
             return 1.0
         trust = (self.correlation(index) - POOR) / (GOOD - POOR)
+        bounded = min(1.0, max(0.0, trust))
         least = 1 / self.eta
-        return 1.0 - (1.0 - least) * min(1.0, max(0.0, trust))
+        return 1.0 - (1.0 - least) * bounded
 
     def correlation(self, index: int) -> float:
         """The rank correlation of a rung's values with those at the next level, as far as known."""
         rung = self.rungs[index]
-        following = self.rungs[index + 1] if index + 1 < len(self.rungs) else self.ended
+        above = self.rungs[index + 1 :]
+        following = above[0] if above else self.ended
         numbers = following.latest(COMPARED, rung.scores)
         count = max(0, len(numbers) - 2)
-        found = _foretold(rung, following, numbers) if count else 0.0
-        return (count * found + WEIGHT * self._assumed[index]) / (count + WEIGHT)
+        found = _correlation_between(rung, following, numbers) if count else 0.0
+        assumed = WEIGHT * self._assumed[index]
+        return (count * found + assumed) / (count + WEIGHT)
 
     def _chosen(
         self, index: int, can_finish: Callable[[int], bool] | None
@@ -362,23 +358,23 @@ class Rungs:
             return None
         ordered = self._order(numbers) if self._order is not None else None
         first, *others = ordered or sorted(numbers, key=rung.rank)
-        why = f"{rung.why_first(first)}; {self._standing(index)}"
+        why = f"{rung.why_first(first)}; {self._summary(index)}"
         return first, Judgement(Verdict.CONTINUE, why, others[:NEAREST])
 
     def _places(self, index: int) -> int:
         return math.floor(self.rungs[index].judged * self.share(index) + 1e-9)
 
-    def _standing(self, index: int) -> str:
+    def _summary(self, index: int) -> str:
         rung = self.rungs[index]
         level = f"{rung.level:g}"
-        if rung.has_learnt_nothing:
+        if rung.is_tied:
             return f"nothing has been learnt at {level}, which decides nothing"
         trust = self.correlation(index)
         share = f"{self._places(index)} of {rung.judged}"
         return f"{share} go on from {level}, rank correlation {trust:.2f} with the next level"
 
 
-def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
+def _correlation_between(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
     """The rank correlation of trials' scores at two rungs, corrected to that over all trials; 0
     where there is none. Trials that went on were chosen, so that their range is narrower."""
     here = [rung.scores[number] for number in numbers]
@@ -389,5 +385,6 @@ def _foretold(rung: Rung, following: Rung, numbers: Sequence[int]) -> float:
     places = np.array([rung.rank(number) for number in numbers])
     # As normal scores, for which the correction is exact; over all trials they deviate by 1.
     scores = ndtri((places + 0.5) / len(rung))
-    wider = min(WIDEST, max(1.0, 1.0 / max(float(scores.std()), 1e-9)))
+    deviation = max(float(scores.std()), 1e-9)
+    wider = min(WIDEST, max(1.0, 1.0 / deviation))
     return unrestricted(found, wider)

@@ -6,13 +6,11 @@ Optuna decide which trials continue. The search keeps no records: it reads the h
 the standings at the rungs from it.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import optuna
 from optuna.pruners import BasePruner, NopPruner
@@ -30,7 +28,7 @@ from hpsearch.search.fronts import FrontRung
 from hpsearch.search.optuna_private import unheard
 from hpsearch.search.proposals import LOSSES, Proposals, forecast_of
 from hpsearch.search.questions import Questions
-from hpsearch.search.rough_order import RoughOrder
+from hpsearch.search.ranking.in_order import RoughOrder
 from hpsearch.search.rungs import Judgement, Rung, Rungs, Verdict
 from hpsearch.search.samplers.view import id_of, without_repeats
 from hpsearch.search.worth import Scoring, Worth
@@ -39,19 +37,12 @@ from hpsearch.study_file.levels import rung_levels, trial_budget
 from hpsearch.study_file.methods import ETA, PROMOTION
 from hpsearch.study_file.models import StudySpec
 
-MAY_WIN = 0.07
-"""The least probability of turning out best with which a paused trial may still win."""
-
-MOST_COMPARED = 64
-"""The most paused trials that are compared; `rough_order` chooses them."""
-
-LEADERS = 16
-"""The number of leading trials whose expectation is kept up to date."""
-
+MAY_WIN = 0.07  # the least probability of turning out best with which a paused trial may still win
+MOST_COMPARED = 64  # the most paused trials that are compared; `RoughOrder` chooses them
+LEADERS = 16  # the number of leading trials whose expectation is kept up to date
 LARGE, FOLLOWED = 1_000, 64
 """In a study of more than LARGE trials, FOLLOWED leading ones are kept up to date, and those that
 may go on; of others the expectation is the one after their last report."""
-
 BATCH = 1_024
 """The number of trials whose expectations are computed at a time: their covariances take memory."""
 
@@ -62,10 +53,8 @@ class Assessment:
 
     worth: Worth
     judgement: Judgement
-    until: float
-    """The resource up to which the trial may train before it is judged next."""
-    stretch: float
-    """The next stretch of training: until then, and at least until its next report."""
+    until: float  # the resource up to which the trial may train before it is judged next
+    stretch: float  # the next stretch of training: until then, and at least until its next report
 
 
 class Searcher:
@@ -80,35 +69,41 @@ class Searcher:
         self._scoring = Scoring(spec)
         self._several = len(spec.objectives) > 1
         self._rough = RoughOrder(history, spec.objectives[0].sign)
+        self._forecast = forecast_of(spec, history)
+        self._read_at, _ = history.changed_since(0)
+        trials = history.trials
+        expected = [each for each in trials if not self._is_large or _awaits_expectation(each)]
+        self._due = {trial.number for trial in expected}  # trials whose expectation is to be found
         self._pruner: BasePruner = NopPruner()
         self._rungs: Rungs | None = None
         self._by_ends: ChancesByEnds | None = None
-        pruner = spec.search.pruner
-        self._forecast = forecast_of(spec, history)
-        self._noted_at, _ = history.changed_since(0)
-        self._due = set(range(len(history.trials)))
-        """Trials whose expectation is to be found again."""
-        if self._is_large:
-            self._due = {trial.number for trial in history.trials if _awaits_expectation(trial)}
-        if pruner.kind == PROMOTION:
-            eta = pruner.arguments.get("eta", ETA)
-            levels = rung_levels(spec)
-            order, kind = (None, FrontRung) if self._several else (self._most_promising_first, Rung)
-            earlier = history.study.warm_start
-            self._rungs = Rungs(levels, self._total, eta, order, kind, earlier)
-            if not self._several:
-                losses = [name for name in LOSSES[0] if name != spec.objective.metric]
-                self._by_ends = ChancesByEnds(self._rungs, history, self._total, losses)
-            for trial in history.trials:
-                self._recall(self._rungs, trial)
+        if spec.search.pruner.kind == PROMOTION:
+            self._rungs = self._recalled_rungs()
         else:
-            scale, levels = history.study.step_scale, self._report_levels
-            steps = round(levels[0] * scale), round(levels[-1] * scale)
-            self._pruner = methods.pruner(methods.with_known_steps(pruner, *steps))
+            self._pruner = self._known_pruner()
+        if self._rungs is not None and not self._several:
+            losses = [name for name in LOSSES[0] if name != spec.objective.metric]
+            self._by_ends = ChancesByEnds(self._rungs, history, self._total, losses)
         self.proposals = Proposals(spec, history, storage, self._forecast)
         """Draws the parameters of new trials."""
         self.questions = Questions(history, storage, self.proposals)
         """Draws what a running trial asks for."""
+
+    def _recalled_rungs(self) -> Rungs:
+        eta = self._spec.search.pruner.arguments.get("eta", ETA)
+        levels = rung_levels(self._spec)
+        order = None if self._several else self._most_promising_first
+        kind = FrontRung if self._several else Rung
+        rungs = Rungs(levels, self._total, eta, order, kind, self._history.study.warm_start)
+        for trial in self._history.trials:
+            self._recall(rungs, trial)
+        return rungs
+
+    def _known_pruner(self) -> BasePruner:
+        levels, scale = self._report_levels, self._history.study.step_scale
+        steps = round(levels[0] * scale), round(levels[-1] * scale)
+        method = methods.with_known_steps(self._spec.search.pruner, *steps)
+        return cast(BasePruner, methods.pruner(method))
 
     # -------------------------------------------------------------------------------------- judging
 
@@ -119,23 +114,10 @@ class Searcher:
         have paused. The highest rung that the trial has reached is written into it.
         """
         worth = self._scoring.worth_of(report, trial)
-        rungs = self._rungs
-        if rungs is None:
+        if self._rungs is None:
             judgement = self._judge_by_pruner(trial, report)
         else:
-            index = _entered(rungs, trial, report.resource)
-            score = self._scoring.point(report) if self._several else worth.score
-            judgement = self._judge_at_rung(rungs, trial, index, score)
-            waits = judgement.verdict is Verdict.PAUSE
-            if waits and phase in (Phase.FINISHING, Phase.CONFIRMING):
-                judgement = self._judged_at_the_end(rungs, trial, judgement)
-            reached = [each for each in (trial.rung, index) if each is not None]
-            trial.rung = max(reached, default=None)
-            if not self._several:
-                ended = collapse(self._spec, self._history, rungs, trial, report.resource)
-                if ended is not None:
-                    rungs.take_back(trial)
-                    judgement = ended
+            judgement = self._judge_by_rungs(self._rungs, trial, report, worth.score, phase)
         return Assessment(worth, judgement, self.until(trial), self.stretch(trial))
 
     def until(self, trial: Trial) -> float:
@@ -175,13 +157,13 @@ class Searcher:
 
     @unheard()
     def _judge_by_pruner(self, trial: Trial, report: ReportRecord) -> Judgement:
-        resource = report.resource
-        unpruned = isinstance(self._pruner, NopPruner)
-        if unpruned or trial.goes_all_the_way or resource >= self._total:
+        resource, pruner = report.resource, self._pruner
+        if isinstance(pruner, NopPruner) or trial.goes_all_the_way or resource >= self._total:
             return Judgement(Verdict.CONTINUE, "not to be judged")
         kind = self._spec.search.pruner.kind
-        frozen = self._storage.get_trial(id_of(trial, self._storage, self._history))
-        if self._pruner.prune(self.searched(), frozen):
+        trial_id = id_of(trial, self._storage, self._history)
+        frozen = self._storage.get_trial(trial_id)
+        if pruner.prune(self.searched(), frozen):
             return Judgement(Verdict.STOP, f"{kind} stops it at {resource:g}")
         return Judgement(Verdict.CONTINUE, f"{kind} lets it continue")
 
@@ -191,18 +173,38 @@ class Searcher:
         storage = without_repeats(self._storage, self._history)
         return optuna.Study(name, storage, pruner=self._pruner)
 
+    def _judge_by_rungs(
+        self, rungs: Rungs, trial: Trial, report: ReportRecord, score: float, phase: Phase
+    ) -> Judgement:
+        index = _entered(rungs, trial, report.resource)
+        point = self._scoring.point(report) if self._several else score
+        judgement = self._judge_at_rung(rungs, trial, index, point)
+        is_near_end = phase in (Phase.FINISHING, Phase.CONFIRMING)
+        if is_near_end and judgement.verdict is Verdict.PAUSE:
+            judgement = self._judged_at_the_end(rungs, trial, judgement)
+        if index is not None:
+            trial.rung = index if trial.rung is None else max(trial.rung, index)
+        if self._several:
+            return judgement
+        collapsed = collapse(self._spec, self._history, rungs, trial, report.resource)
+        if collapsed is None:
+            return judgement
+        rungs.take_back(trial)
+        return collapsed
+
     def _judge_at_rung(
         self, rungs: Rungs, trial: Trial, index: int | None, score: Any
     ) -> Judgement:
         number = trial.number
         if index is None:
-            if trial.role is not Role.CONFIRM and trial.resource >= self._total:
+            is_in_full = trial.resource >= self._total
+            if is_in_full and trial.role is not Role.CONFIRM:
                 rungs.finish(number, score)
             return Judgement(Verdict.CONTINUE, "between rungs")
         rung = rungs.rungs[index]
         if trial.goes_all_the_way:
             rung.record(number, score)
-            rung.excuse(number)
+            rung.exempt(number)
             return Judgement(Verdict.CONTINUE, "goes all the way")
         if trial.rung is not None and index <= trial.rung:
             rung.record(number, score)
@@ -210,7 +212,6 @@ class Searcher:
         return rungs.arrive(index, number, score)
 
     def _judged_at_the_end(self, rungs: Rungs, trial: Trial, judgement: Judgement) -> Judgement:
-        """Let the paused trial that would be the next to go on do so at once."""
         found = self.likeliest_to_win()
         if found is None or found[0] is not trial:
             return judgement
@@ -254,22 +255,24 @@ class Searcher:
 
     def chances(self, waiting: Sequence[Trial]) -> dict[int, float]:
         """By number, the probability that a trial which waits at a rung turns out the best: to beat
-        the leader by the forecast, or all that have ended by how its rung has told of ends,
+        the leader by the forecast, or all that have ended by how well its rung has predicted ends,
         whichever is greater. Of the first few; nothing where nothing is expected of any."""
         outlook = self._outlook() if waiting else None
         if outlook is None:
             return {}
-        numbers = self._rough.first(MOST_COMPARED, [trial.number for trial in waiting])
+        waiting_numbers = [trial.number for trial in waiting]
+        numbers = self._rough.first(MOST_COMPARED, waiting_numbers)
         leader = outlook.leader(self._leaders(outlook))
-        found = dict(zip(numbers, outlook.chances(numbers, leader).tolist(), strict=True))
+        chances = outlook.chances(numbers, leader)
+        found = dict(zip(numbers, chances.tolist(), strict=True))
         return found if self._by_ends is None else self._by_ends.raised(found)
 
-    def continues(self, trial: Trial) -> None:
+    def resumed(self, trial: Trial) -> None:
         """Note that a paused trial runs again: it waits at no rung."""
         if self._rungs is not None:
             self._rungs.promote(trial.number)
 
-    def stops(self, trial: Trial) -> None:
+    def ended(self, trial: Trial) -> None:
         """Note that a paused trial has ended: it waits at no rung, and has not gone on."""
         if self._rungs is not None:
             self._rungs.stop(trial.number)
@@ -278,16 +281,18 @@ class Searcher:
         """The waiting trial that is ahead at a rung, if none has been trained in full: for trials
         that no forecast compares. Of several objectives, first one that nothing beats at its
         rung."""
-        found = rungs.unbeaten([trial.number for trial in waiting]) if self._several else None
-        if found is not None:
-            number, level = found
+        numbers = [trial.number for trial in waiting]
+        trials = self._history.trials
+        unbeaten = rungs.unbeaten(numbers) if self._several else None
+        if unbeaten is not None:
+            number, level = unbeaten
             why = f"no trial beats it in all objectives at {level:g}"
-            return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
+            return trials[number], Judgement(Verdict.CONTINUE, why)
         if self._history.states[State.COMPLETE]:
             return None
-        number, level = rungs.ahead([trial.number for trial in waiting])
+        number, level = rungs.ahead(numbers)
         why = f"it is ahead of all that wait at {level:g}, and none is complete"
-        return self._history.trials[number], Judgement(Verdict.CONTINUE, why)
+        return trials[number], Judgement(Verdict.CONTINUE, why)
 
     # --------------------------------------------------------------------------------- expectations
 
@@ -295,31 +300,30 @@ class Searcher:
         """The expectations in full of the trials that lead and of those that have changed since the
         last call, also by their expectation: the value of the objective, its standard deviation and
         its 90% interval. Of a complete trial its result is expected, and the interval holds it.
-        Once they are recorded, `noted` is to be called."""
+        Once they are recorded, `expectations_recorded` is to be called."""
         outlook = self._outlook(fit=False)
-        self._noted_at, changed = self._history.changed_since(self._noted_at)
+        self._read_at, changed = self._history.changed_since(self._read_at)
         self._due.update(changed)
         if outlook is None:
             return []
-        found = self._due.union(self._leaders(outlook))
+        known, rough = outlook.known, self._rough
+        due = self._due.union(self._leaders(outlook))
         if self._is_large:
-            found.update(self._rough.leaders(FOLLOWED, outlook.known), self._history.open)
+            due.update(rough.leaders(FOLLOWED, known), self._history.open)
         self._due = set()
-        may_lead = [number for number in found if self._rough.may_lead(number)]
-        numbers = sorted(number for number in may_lead if number in outlook.known)
-        if not numbers:
-            return []
-        trials = [self._history.trials[number] for number in numbers]
-        values = []
+        numbers = sorted(number for number in due if number in known and rough.is_candidate(number))
+        found = []
         for start in range(0, len(numbers), BATCH):
-            values += outlook.values(numbers[start : start + BATCH])
-        return [_expected(*each) for each in zip(trials, values, strict=True)]
+            batch = numbers[start : start + BATCH]
+            for number, expected in zip(batch, outlook.values(batch), strict=True):
+                found.append(_expected(self._history.trials[number], expected))
+        return found
 
-    def noted(self) -> None:
+    def expectations_recorded(self) -> None:
         """Take expectations that were just recorded, in a large study, for no changes: else all
         trials would be looked at again whenever the model has learnt something."""
         if self._is_large:
-            self._noted_at, _ = self._history.changed_since(self._noted_at)
+            self._read_at, _ = self._history.changed_since(self._read_at)
 
     @property
     def _is_large(self) -> bool:
@@ -332,15 +336,18 @@ class Searcher:
         return self._rough.leaders(LEADERS, outlook.known)
 
     def _most_promising_first(self, numbers: Sequence[int]) -> list[int] | None:
-        """Trials by what is expected of them in full; None where nothing is."""
         outlook = self._outlook()
         if outlook is None or not all(number in outlook.known for number in numbers):
             return None
         some = self._rough.first(MOST_COMPARED, numbers)
         means, _ = outlook.in_full(some)
-        trials = self._history.trials
         mean_of = dict(zip(some, means.tolist(), strict=True))
-        return sorted(some, key=lambda n: (trials[n].violation > 0, mean_of[n], n))
+
+        def place(number: int) -> tuple[bool, float, int]:
+            is_outside = self._history.trials[number].violation > 0
+            return is_outside, mean_of[number], number
+
+        return sorted(some, key=place)
 
     def _recall(self, rungs: Rungs, trial: Trial) -> None:
         if trial.role is Role.CONFIRM:
@@ -360,7 +367,7 @@ class Searcher:
                 rung = rungs.rungs[index]
                 rung.record(number, score)
                 if trial.goes_all_the_way:
-                    rung.excuse(number)
+                    rung.exempt(number)
             elif resource >= self._total:
                 rungs.finish(number, score)
         if trial.rung is not None and trial.state is State.PAUSED:
@@ -372,7 +379,6 @@ class Searcher:
 def _expected(
     trial: Trial, expected: tuple[float, float, float, float]
 ) -> tuple[Trial, float, float, float, float]:
-    """A trial with its expectation, by the model's own."""
     if trial.state is not State.COMPLETE:
         return trial, *expected
     _, deviation, low, high = expected

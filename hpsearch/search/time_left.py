@@ -9,8 +9,6 @@ Times are those of an average one of the present workers. Where these have other
 than attempts before them, the time that those took is converted by the paces on each type.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean
@@ -74,20 +72,21 @@ class TimeLeft:
         weight = self._weight()
         searched_s = _held_s(self._search, now, weight)
         repeated_s = _held_s(self._repeats, now, weight)
+        held_s = searched_s + repeated_s
         trained = sum(trial.resource for trial in trials)
-        if not self._workers or trained <= 0 or searched_s + repeated_s <= 0:
+        if not self._workers or trained <= 0 or held_s <= 0:
             return None
-        start_ups = [each.start_up_seconds for trial in trials for each in trial.attempts]
+        attempts = [attempt for trial in trials for attempt in trial.attempts]
+        start_ups = [attempt.start_up_seconds for attempt in attempts]
         known = [seconds for seconds in start_ups if seconds is not None]
         self._start_up_s = fmean(known) if known else 0.0
-        self._pace = max(0.0, searched_s + repeated_s - sum(known)) / trained
-        searched_s *= self._scale
+        self._pace = max(0.0, held_s - sum(known)) / trained
         ends = self._limits_s(active_s, now)
-        rest = (trial.state not in (State.QUEUED, State.RUNNING) for trial in self._search)
-        resting = sum(rest) * self._scale
+        waiting = (State.QUEUED, State.RUNNING)
+        resting = sum(trial.state not in waiting for trial in self._search) * self._scale
         most = self._spec.budget.trials
         if most is not None and resting >= min(self._fewest, most):
-            search_s = self._search_s(most, searched_s)
+            search_s = self._search_s(most, searched_s * self._scale)
             ends.append(search_s + self._repeats_s(REPEATED))
         return min(ends, default=None)
 
@@ -99,12 +98,15 @@ class TimeLeft:
             pace: Seconds that one worker trains for one unit of the budget.
             start_up_s: Seconds that an attempt takes until it trains.
         """
-        self._pace, self._start_up_s = pace, start_up_s
+        self._pace = pace
+        self._start_up_s = start_up_s
+        limits_s = self._limits_s(0.0, 0.0)
+        first_limit_s = min(limits_s, default=None)
         trials = self._spec.budget.trials
-        work_s = None
-        if trials is not None:
-            work_s = self._search_s(trials, 0.0) + self._repeats_s(1.0)
-        return work_s, min(self._limits_s(0.0, 0.0), default=None)
+        if trials is None:
+            return None, first_limit_s
+        search_s = self._search_s(trials, 0.0)
+        return search_s + self._repeats_s(1.0), first_limit_s
 
     def _weight(self) -> Callable[[str | None], float]:
         """The speed on a type of device, as a share of that of an average present worker."""
@@ -113,7 +115,6 @@ class TimeLeft:
         return lambda device: 1 / (self._paces.mean(device) or 1.0) / average
 
     def _used(self, now: float, rate: Callable[[str | None], float]) -> float:
-        """The use by all attempts of something that a worker uses at a rate."""
         search, repeats = (_held_s(each, now, rate) for each in (self._search, self._repeats))
         return search * self._scale + repeats
 
@@ -123,91 +124,107 @@ class TimeLeft:
         return FEWEST if known_beforehand else PRUNED_FEWEST
 
     def _limits_s(self, active_s: float, now: float) -> list[float]:
-        """Seconds until each limit of the budget is reached."""
         budget = self._spec.budget
         limits = []
         if budget.wall_clock_s is not None:
-            limits.append(max(0.0, budget.wall_clock_s - active_s))
-        share = (self._spec.resources.stated_gpus or 1.0) / 3600
-        rates: list[tuple[float | None, Callable[[str | None], float]]] = [
-            (budget.gpu_hours, lambda _: share),
-            (budget.cost, lambda device: share * (budget.most_price_of(device) or 0.0)),
-        ]
+            left_s = budget.wall_clock_s - active_s
+            limits.append(max(0.0, left_s))
+        gpus = self._spec.resources.stated_gpus or 1.0
+        gpu_hours = gpus / 3600
+
+        def price(device: str | None) -> float:
+            return gpu_hours * (budget.most_price_of(device) or 0.0)
+
+        rates: list[tuple[float | None, Callable[[str | None], float]]]
+        rates = [(budget.gpu_hours, lambda _: gpu_hours), (budget.cost, price)]
         for most, rate in rates:
             if most is not None:
-                left = max(0.0, most - self._used(now, rate))
-                limits.append(left / sum(map(rate, self._devices)))
+                left = most - self._used(now, rate)
+                at_once = sum(map(rate, self._devices))
+                limits.append(max(0.0, left) / at_once)
         return limits
 
     @property
     def _full_s(self) -> float:
-        """Seconds of a full training."""
         return self._total * self._pace + self._start_up_s
 
     def _search_s(self, trials: int, held_s: float) -> float:
         """Seconds that the rest of the search takes; its trials have held workers for `held_s`."""
+        workers = self._workers
         expected_s = trials * self._trial_s() + self._race_s(trials)
         rests_s = [self._rest_s(trial) for trial in self._search]
         work_s = max(expected_s - held_s, sum(rests_s))
         if work_s <= 0:
             return 0.0
-        tail_s = TAIL * (self._workers - 1) / self._workers * self._full_s
-        return max(work_s / self._workers, *rests_s, 0.0) + tail_s
+        others = (workers - 1) / workers
+        tail_s = TAIL * others * self._full_s
+        return max(work_s / workers, *rests_s, 0.0) + tail_s
 
     def _trial_s(self) -> float:
-        """Seconds that a trial is expected to take, over all rungs that it may get to."""
+        pace, start_up_s = self._pace, self._start_up_s
         if len(self._levels) == 1:
             ended = [trial.resource for trial in self._search if trial.state.terminal]
-            return fmean(ended or [self._total]) * self._pace + self._start_up_s
+            mean = fmean(ended or [self._total])
+            return mean * pace + start_up_s
         seconds = low = 0.0
         for level, share in zip(self._levels, self._shares(), strict=True):
-            seconds += share * ((level - low) * self._pace + self._start_up_s)
+            seconds += share * ((level - low) * pace + start_up_s)
             low = level
         return seconds
 
     def _shares(self) -> list[float]:
         """The share of trials that train up to each level: as measured, or at least as assumed."""
-        least = 1 / self._spec.search.pruner.arguments.get("eta", ETA)
-        shares = [1.0]
+        arguments = self._spec.search.pruner.arguments
+        least = 1 / arguments.get("eta", ETA)
+        resources = [trial.resource for trial in self._search]
+        share = 1.0
+        shares = [share]
         for level in self._levels[:-1]:
-            reached = sum(trial.resource >= level for trial in self._search)
-            on = sum(trial.resource > level for trial in self._search)
-            shares.append(shares[-1] * max(least, on / max(1, reached)))
+            reached = sum(resource >= level for resource in resources)
+            went_on = sum(resource > level for resource in resources)
+            measured = went_on / max(1, reached)
+            share *= max(least, measured)
+            shares.append(share)
         return shares
 
     def _race_s(self, trials: int) -> float:
         """Seconds of training a few more trials in full than the rungs let through."""
-        more = min(RACE * math.sqrt(trials), trials) - trials * self._shares()[-1]
+        in_full = min(RACE * math.sqrt(trials), trials)
+        let_through = trials * self._shares()[-1]
+        more = max(0.0, in_full - let_through)
         above = self._total - self._levels[0]
-        return max(0.0, more) * (above * self._pace + self._start_up_s)
+        return more * (above * self._pace + self._start_up_s)
 
     def _rest_s(self, trial: Trial) -> float:
-        """Seconds until a running trial is next judged."""
         if trial.state not in (State.RUNNING, State.QUEUED):
             return 0.0
-        until = next((level for level in self._levels if level > trial.resource), self._total)
-        if trial.role in (Role.DEFAULT, Role.CONFIRM):
-            until = self._total
+        resource = trial.resource
+        is_unjudged = trial.role in (Role.DEFAULT, Role.CONFIRM)
+        above = (level for level in self._levels if level > resource)
+        until = self._total if is_unjudged else next(above, self._total)
         device = trial.attempts[-1].device if trial.attempts else None
         pace = self._paces.of(trial, device) or self._pace
-        return max(0.0, until - trial.resource) * pace
+        return max(0.0, until - resource) * pace
 
     def _repeats_s(self, share: float) -> float:
         """Seconds of the repeats to come, if this share of the promised ones takes place."""
         confirm = self._spec.search.confirm
         if confirm is None:
             return 0.0
-        due = max(0, confirm.top * confirm.seeds - len(self._repeats))
+        promised = confirm.top * confirm.seeds
+        due = max(0, promised - len(self._repeats))
         rests_s = [self._rest_s(trial) for trial in self._repeats]
         work_s = share * due * self._full_s + sum(rests_s)
-        return max([work_s / min(self._workers, SIDE_BY_SIDE), *rests_s])
+        at_once = min(self._workers, SIDE_BY_SIDE)
+        return max([work_s / at_once, *rests_s])
 
 
 def _held_s(trials: Sequence[Trial], now: float, weight: Callable[[str | None], float]) -> float:
-    """Seconds for which trials have held workers, weighted by the type of device."""
     attempts = [attempt for trial in trials for attempt in trial.attempts]
-    weights = {device: weight(device) for device in {attempt.device for attempt in attempts}}
-    return sum(
-        max(0.0, (attempt.ended or now) - attempt.started) * weights[attempt.device]
-        for attempt in attempts
-    )
+    weights = {device: weight(device) for device in {each.device for each in attempts}}
+    seconds = []
+    for attempt in attempts:
+        ended = attempt.ended or now
+        held_s = max(0.0, ended - attempt.started)
+        seconds.append(held_s * weights[attempt.device])
+    return sum(seconds)

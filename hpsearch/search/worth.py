@@ -6,8 +6,6 @@ objectives it is valued by its latest report, and an objective of Optuna by what
 is its report at the full budget.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,18 +28,15 @@ class Worth:
     """By limited metric, its distance outside, as a share of the bound; 0 or less inside."""
     score: float
     """The order of reports at the same resource; less is better, infinite without a value."""
-    improves: bool
-    """True if the report becomes the trial's value."""
+    improves: bool  # true if the report becomes the trial's value
 
 
 @dataclass(frozen=True, slots=True)
 class ParetoPoint:
     """The finite values of a report in a study of several objectives."""
 
-    violation: float
-    """The excess over the study's limits."""
-    losses: tuple[float, ...]
-    """Of all objectives, to be minimised."""
+    violation: float  # the excess over the study's limits
+    losses: tuple[float, ...]  # of all objectives, to be minimised
 
 
 def score_of(value: float | None, sign: float) -> float:
@@ -99,7 +94,6 @@ class Scoring:
         return OUTSIDE * (1 + over / (1 + over))
 
     def _improves(self, report: ReportRecord, violation: float, trial: Trial) -> bool:
-        """True if a report with finite values gives its trial a new value."""
         if self._returns and report.resource >= self._total:
             return True
         if len(self._objectives) > 1 or trial.value is None:

@@ -7,8 +7,6 @@ time since the run began. A column `seed` tells runs of one trial apart. Runs wi
 are one configuration with several seeds.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass
@@ -166,7 +164,7 @@ class _Table:
         return {name.removeprefix(METRIC): self._numbers(name) for name in others}
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path) -> "pd.DataFrame":
     """A table; raises ValueError if a row has more cells than the header."""
     import pandas as pd
 
@@ -180,7 +178,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     return table
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path) -> "pd.DataFrame":
     import pandas as pd  # imported here: it takes long, and most commands read no table
 
     try:

@@ -147,7 +147,6 @@ class RecordedCurves:
         return self._taken[key]
 
     def _nearest(self, place: Floats) -> int:
-        """The nearest free configuration; where none is free, the nearest of all."""
         distances = ((self._places - place) ** 2).sum(axis=1)
         if self._free.any():
             distances = np.where(self._free, distances, np.inf)

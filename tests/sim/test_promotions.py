@@ -47,7 +47,7 @@ def with_slow_starters(waiting: list[float]) -> Searcher:
     rungs = _rungs_of(searcher)
     for number in range(len(complete)):
         for rung in rungs.rungs:
-            rung.excuse(number)
+            rung.exempt(number)
     return searcher
 
 

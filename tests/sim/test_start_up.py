@@ -90,12 +90,12 @@ def test_what_is_expected_and_what_is_reserved_follow_the_latest_starts() -> Non
     spec = spec_with(budget={"gpu_hours": 1.0, "per_trial": {"epochs": 3}})
     spending = Spending(spec.budget, brain(spec).history)
     assert spending.start_ups.next(is_warm=False).worst_s == 0.0
-    spending.start_ups.saw(COLD_S, is_warm=False)
+    spending.start_ups.add(COLD_S, is_warm=False)
     unseen = spending.start_ups.next(is_warm=True)
     assert (unseen.expected_s, unseen.worst_s) == (0.0, COLD_S)
-    spending.start_ups.saw(9.0, is_warm=True)
+    spending.start_ups.add(9.0, is_warm=True)
     for _ in range(10):
-        spending.start_ups.saw(1.0, is_warm=True)
+        spending.start_ups.add(1.0, is_warm=True)
     warm = spending.start_ups.next(is_warm=True)
     assert (warm.expected_s, warm.worst_s) == (1.0, MARGIN)
     cold = spending.start_ups.next(is_warm=False)

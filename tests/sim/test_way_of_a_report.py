@@ -37,7 +37,7 @@ UP = ["driver -> brain Study.on_event", "brain -> search Searcher.assess"]
 """How a report comes in: each room asks the next one once."""
 
 TICK, COMMIT = "driver -> brain Study.on_tick", "driver -> store Store.commit"
-NOTES = ["brain -> search Searcher.expectations", "brain -> search Searcher.noted"]
+NOTES = ["brain -> search Searcher.expectations", "brain -> search Searcher.expectations_recorded"]
 DOWN = [TICK, COMMIT, "driver -> simulation SimulatedExecutor.recorded"]
 """How it comes to the database: the tick is ended and committed, and the executor is told so."""
 

@@ -9,8 +9,6 @@ Optimization" (ICLR 2022), for the density's weight in a score; NePS, the author
 et al., "PriorBand" (NeurIPS 2023), for the deviations and weights.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
@@ -25,8 +23,7 @@ DEVIATIONS = {"low": 0.5, "medium": 0.25, "high": 0.125}
 """Standard deviations of numeric parameters by confidence, as shares of their range."""
 WEIGHTS = {"low": 2.0, "medium": 4.0, "high": 6.0}
 """By confidence, the weight of a category where each other one has 1."""
-DOUBT = 0.1
-"""The share of a numeric parameter's belief that is uniform."""
+DOUBT = 0.1  # the share of a numeric parameter's belief that is uniform
 WEIGHT = 10.0
 """The logarithm of the density is multiplied by this, and divided by the number of results."""
 FAVOURED = 2
@@ -78,8 +75,9 @@ class Belief:
         active = self._encoding.active(points)
         total = np.zeros(len(points))
         for name, marginal in self._marginals.items():
-            density = marginal.density(points[:, self._columns[name]])
-            total += np.where(active[name], np.log(density), 0.0)
+            coordinates = points[:, self._columns[name]]
+            logs = np.log(marginal.density(coordinates))
+            total += np.where(active[name], logs, 0.0)
         return total
 
     def weighed(self, points: Floats, shown: Floats, results: int) -> Floats:
@@ -125,8 +123,6 @@ class _Number:
 
 
 class _Category:
-    """One category with more weight than each of the others."""
-
     def __init__(self, distribution: CategoricalDistribution, centre: float, weight: float) -> None:
         self.centre = centre
         self._distribution = distribution

@@ -1,18 +1,14 @@
 """The losses of validation and training as evidence beside the objective, where trials are not
 trained in full.
 
-Early in training an accuracy is coarse. How well its rank and those of the losses foretell the end
-differs between workloads (docs/measured/recorded-curves.md), so that each measure counts by what it
-has told so far. At a share s of the full budget the value that counts is s y + (1 - s) (sum of w
-q). Here y is the objective, and q of each measure is the objective that the trial would have if its
-rank by objective were its rank by this measure, among all trials with a report at that share.
-
-The weights w add up to 1, and are proportional to (2 c - 1)². Here c is the share of pairs of
-trials whose order by the measure was their order by objective later: Kendall's concordance. What
-recorded workloads have told counts as `ASSUMED_PAIRS` pairs.
+Early in training an accuracy is coarse, and how well its rank and those of the losses predict the
+end differs between workloads (docs/measured/recorded-curves.md). At a share s of the full budget
+the value that counts is s y + (1 - s) (sum of w q). Here y is the objective, and q of each measure
+is the objective that the trial would have if its rank by objective were its rank by this measure,
+among all trials with a report at that share. The weights w add up to 1, and are proportional to
+(2 c - 1)², where c is the share of pairs of trials whose order by the measure was their order by
+objective later: Kendall's concordance, with recorded workloads as `ASSUMED_PAIRS` pairs.
 """
-
-from __future__ import annotations
 
 import bisect
 import math
@@ -27,34 +23,35 @@ was not reported. All are minimised."""
 ASSUMED = (0.75, 0.75, 0.65)
 """The concordance of the objective and of the losses of validation and training, early on recorded
 workloads."""
-ASSUMED_PAIRS = 20.0
-"""How many pairs of trials that is worth."""
-LEAST_TRIALS = 3
-"""With fewer trials at a share, ranks say nothing."""
+ASSUMED_PAIRS = 20.0  # how many pairs of trials that is worth
+LEAST_TRIALS = 3  # with fewer trials at a share, ranks say nothing
 
 
-def weights_of(told: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
-    """The weight of the objective and of each loss by what they have foretold.
+def weights_of(pairs: Iterable[tuple[float, Row, float, float]]) -> tuple[float, ...]:
+    """The weight of the objective and of each loss by how well they have predicted later values.
 
     Args:
-        told: A share, the row there, a later share of the same trial, and its objective there.
+        pairs: A share, the row there, a later share of the same trial, and its objective there.
     """
     groups: defaultdict[tuple[float, float], list[Row]] = defaultdict(list)
-    for share, row, later, end in told:
+    for share, row, later, end in pairs:
         groups[share, later].append((*row, end))
     concordant = np.multiply(ASSUMED, ASSUMED_PAIRS)
-    pairs = np.full(len(ASSUMED), ASSUMED_PAIRS)
+    counts = np.full(len(ASSUMED), ASSUMED_PAIRS)
     for rows in groups.values():
         columns = np.array(rows).T
-        upper = np.triu_indices(len(rows), 1)
+        one, other = np.triu_indices(len(rows), 1)
         with np.errstate(invalid="ignore"):  # two infinite losses
-            orders = np.sign(columns[:, :, None] - columns[:, None, :])[:, *upper]
-        agreement = orders[:-1] * orders[-1]
-        known = np.isfinite(agreement) & (orders[-1] != 0)
-        pairs += known.sum(axis=1)
-        concordant += np.where(known, (1 + agreement) / 2, 0.0).sum(axis=1)
-    squares = np.maximum(0.0, 2 * concordant / pairs - 1) ** 2
-    return tuple(float(each) for each in squares)
+            differences = columns[:, one] - columns[:, other]
+        *orders, later_order = np.sign(differences)
+        agreement = np.array(orders) * later_order
+        known = np.isfinite(agreement) & (later_order != 0)
+        counts += known.sum(axis=1)
+        concordance = (1 + agreement) / 2
+        concordant += np.where(known, concordance, 0.0).sum(axis=1)
+    shares = concordant / counts
+    squares = np.maximum(0.0, 2 * shares - 1) ** 2
+    return tuple(squares.tolist())
 
 
 class Blend:

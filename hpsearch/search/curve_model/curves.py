@@ -6,8 +6,6 @@ count beside the objective (`blend`). Values are stretched at the good end, wher
 differences matter.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -23,17 +21,14 @@ from hpsearch.search.curve_model.blend import Blend, Row, weights_of
 from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import Evidence, Points
 
-Losses = tuple[Sequence[str], Sequence[str]]
-"""Names of a validation loss, and of a training loss."""
-MOST_ROWS = 160
-"""Rows of evidence: the cost of a decision grows with their cube."""
+Losses = tuple[Sequence[str], Sequence[str]]  # names of a validation loss, and of a training loss
+MOST_ROWS = 160  # rows of evidence: the cost of a decision grows with their cube
 HORIZON = 1 / 7
 """The least amount of training after which configurations are compared, as a share of the full
 budget."""
 MARKS = (1 / 17, 3 / 17, 9 / 17)
 """The shares of the full budget at which the values of a curve are evidence."""
-RANGE = 50.0
-"""Tau is 1 at the full budget, and 0 at 1/RANGE of it and below."""
+RANGE = 50.0  # tau is 1 at the full budget, and 0 at 1/RANGE of it and below
 DIGITS = 6
 """Digits of a share of the full budget, so that levels which are the same in two units look so."""
 FLOOR, WORST = 0.1, 20.0
@@ -46,12 +41,9 @@ class ShownCurve:
     """The curve that one trial showed; values are minimised."""
 
     number: int
-    point: Floats
-    """(parameters,) Its configuration."""
-    shares: tuple[float, ...]
-    """Of the full budget, ascending."""
-    values: tuple[float, ...]
-    """The objective there."""
+    point: Floats  # (parameters,) Its configuration
+    shares: tuple[float, ...]  # of the full budget, ascending
+    values: tuple[float, ...]  # the objective there
     best: float
     outside: bool
     """True if it failed or exceeds a limit, so that configurations like it are useless."""
@@ -64,9 +56,9 @@ class ShownCurve:
         return self.outside, self.best, self.number
 
     @property
-    def told(self) -> Iterator[tuple[float, Row, float, float]]:
+    def forecasts(self) -> Iterator[tuple[float, Row, float, float]]:
         """Each share before the last one with the row there, and the last share and value, which
-        these have foretold."""
+        these were followed by."""
         end = self.shares[-1], self.values[-1]
         for share, row in zip(self.shares[:-1], self.rows, strict=False):
             yield share, row, *end
@@ -86,9 +78,12 @@ class Warp:
         span = max(self.middle - self.low, 1e-12)
         with np.errstate(over="ignore", invalid="ignore"):  # the ends of all floats are far apart
             share = (values - self.low) / span
-        share = np.where(np.isfinite(values) & ~np.isnan(share), share, WORST)
+        is_known = np.isfinite(values) & ~np.isnan(share)
+        share = np.where(is_known, share, WORST)
         steps = np.clip(share, -WORST, WORST) / FLOOR
-        return np.where(steps < 0, steps, np.log1p(np.maximum(steps, 0)))
+        beyond_best = steps < 0
+        above_zero = np.maximum(steps, 0)
+        return np.where(beyond_best, steps, np.log1p(above_zero))
 
     def undone(self, warped: Floats) -> Floats:
         """The values that warp to these."""
@@ -116,46 +111,50 @@ class CurveReader:
         self._blend = Blend()
         self._sign = sign_of(history.study.directions[0])
         self._clock = 0
-        self.known: dict[int, ShownCurve] = {}
-        """By trial, its curve at the last call of `curves`."""
-        self._ordered: list[ShownCurve] = []
-        """All of them, the best first."""
-        self.values = 0
-        """The number of values of all curves."""
+        self.known: dict[int, ShownCurve] = {}  # by trial, its curve at the last call of `curves`
+        self._ordered: list[ShownCurve] = []  # all of them, the best first
+        self.values = 0  # the number of values of all curves
         self._bests: list[float] = []
         self._worsts: list[float] = []
         """The best and the worst finite value of each curve, ascending."""
-        self.changes = 0
-        """The number of changes of all curves."""
+        self.changes = 0  # the number of changes of all curves
 
     def curves(self) -> Sequence[ShownCurve]:
         """The curves of all trials with a finite value, those that keep the limits first, each by
         its best value; and of those that failed. The list changes with the next call."""
+        trials = self._history.trials
         self._clock, changed = self._history.changed_since(self._clock)
         for number in changed:
-            before, now = self.known.get(number), self.read(self._history.trials[number])
+            before = self.known.get(number)
+            now = self.read(trials[number])
             if _shown(before) != _shown(now):
-                self._replace(number, before, now)
+                self._replace(before, now)
         return self._ordered
 
-    def _replace(self, number: int, before: ShownCurve | None, now: ShownCurve | None) -> None:
+    def _replace(self, before: ShownCurve | None, now: ShownCurve | None) -> None:
         self.changes += 1
         if before is not None:
-            place = bisect.bisect_left(self._ordered, before.goodness, key=_goodness)
-            del self._ordered[place], self.known[number]
-            self.values -= len(before.values)
-            for ends, end in self._ends(before):
-                del ends[bisect.bisect_left(ends, end)]
-            for share, row in zip(before.shares, before.rows, strict=False):
-                self._blend.leave(share, row)
+            self._leave(before)
         if now is not None:
-            bisect.insort(self._ordered, now, key=_goodness)
-            self.known[number] = now
-            self.values += len(now.values)
-            for ends, end in self._ends(now):
-                bisect.insort(ends, end)
-            for share, row in zip(now.shares, now.rows, strict=False):
-                self._blend.enter(share, row)
+            self._enter(now)
+
+    def _leave(self, curve: ShownCurve) -> None:
+        place = bisect.bisect_left(self._ordered, curve.goodness, key=_goodness)
+        del self._ordered[place], self.known[curve.number]
+        self.values -= len(curve.values)
+        for ends, end in self._ends(curve):
+            del ends[bisect.bisect_left(ends, end)]
+        for share, row in zip(curve.shares, curve.rows, strict=False):
+            self._blend.leave(share, row)
+
+    def _enter(self, curve: ShownCurve) -> None:
+        bisect.insort(self._ordered, curve, key=_goodness)
+        self.known[curve.number] = curve
+        self.values += len(curve.values)
+        for ends, end in self._ends(curve):
+            bisect.insort(ends, end)
+        for share, row in zip(curve.shares, curve.rows, strict=False):
+            self._blend.enter(share, row)
 
     def _ends(self, curve: ShownCurve) -> list[tuple[list[float], float]]:
         finite = [value for value in curve.values if math.isfinite(value)]
@@ -168,7 +167,7 @@ class CurveReader:
 
     def blended(self, curves: Sequence[ShownCurve]) -> list[ShownCurve]:
         """Curves with the values that count, in which the losses have their part."""
-        weights = weights_of(chain.from_iterable(curve.told for curve in curves))
+        weights = weights_of(chain.from_iterable(curve.forecasts for curve in curves))
         blended = []
         for curve in curves:
             if curve.rows:
@@ -281,11 +280,13 @@ def evidence_of(
         counting: Puts the values that count into curves; those of the objective without it.
     """
     shown, firsts = zip(*_chosen(curves, most), strict=True)
-    chosen = list(zip(counting(shown), firsts, strict=True))
-    features = encoding.features(np.array([curve.point for curve, _ in chosen]))
+    counted = counting(shown)
+    chosen = list(zip(counted, firsts, strict=True))
+    configurations = np.array([curve.point for curve in counted])
+    features = encoding.features(configurations)
     rows = [len(curve.values) - since for curve, since in chosen]
-    numbers = np.repeat([curve.number for curve, _ in chosen], rows)
-    outside = np.repeat([curve.outside for curve, _ in chosen], rows)
+    numbers = np.repeat([curve.number for curve in counted], rows)
+    outside = np.repeat([curve.outside for curve in counted], rows)
     shares = np.concatenate([curve.shares[since:] for curve, since in chosen])
     values = np.concatenate([curve.values[since:] for curve, since in chosen])
     worst = values.max(where=np.isfinite(values), initial=warp.middle)
@@ -295,7 +296,8 @@ def evidence_of(
     useless = np.maximum(values, warp.middle)
     z = warp(np.where(outside, useless, values))
     mean = z.mean()
-    points = Points(np.repeat(features, rows, axis=0), tau_of(shares), numbers)
+    x = np.repeat(features, rows, axis=0)
+    points = Points(x, tau_of(shares), numbers)
     return Evidence(points, z - mean), float(mean)
 
 
@@ -306,12 +308,13 @@ def _chosen(curves: Sequence[ShownCurve], most: int) -> list[tuple[ShownCurve, i
     lengths = [len(curve.values) for curve in curves[: most + 1]]
     if sum(lengths) <= most:
         return [(curve, 0) for curve in curves]
-    best = int(np.searchsorted(np.cumsum(lengths), most // 2, side="right"))
-    room = most - sum(lengths[:best])
-    count = min(room, len(curves) - best)
-    ranks = np.unique(np.linspace(best, len(curves) - 1, count).round())
+    rows = np.cumsum(lengths)
+    best = int(np.searchsorted(rows, most // 2, side="right"))
+    left = most - sum(lengths[:best])
+    others = len(curves) - best
+    ranks = np.linspace(best, len(curves) - 1, min(left, others))
     chosen = [(curve, 0) for curve in curves[:best]]
-    for rank in ranks:
+    for rank in np.unique(ranks.round()):
         other = curves[int(rank)]
         latest = len(other.values) - 1
         chosen.append((other, latest))

@@ -12,8 +12,6 @@ over several studies; Wistuba, Schilling and Schmidt-Thieme, "Sequential Model-F
 Tuning" (ICDM 2015), for first configurations that together are good on every earlier study.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,25 +29,18 @@ from hpsearch.study_file.parameters import CategoricalParameter, Parameter
 from hpsearch.study_file.space import Space, as_written
 from hpsearch.study_file.types import is_number
 
-MOST_TRIALS = 64
-"""The most trials of an earlier study that are evidence."""
-FEWEST_TRIALS = 4
-"""The fewest results of a study that are evidence."""
-DIGITS = 6
-"""Digits of a standing."""
-ROWS = MOST_ROWS // 3
-"""The most rows of evidence that are of earlier studies, all together."""
-AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75])
-"""An agreement is a weighted mean of these values."""
+MOST_TRIALS = 64  # the most trials of an earlier study that are evidence
+FEWEST_TRIALS = 4  # the fewest results of a study that are evidence
+DIGITS = 6  # digits of a standing
+ROWS = MOST_ROWS // 3  # the most rows of evidence that are of earlier studies, all together
+AGREEMENTS = np.array([0.0, 0.25, 0.5, 0.75])  # an agreement is a weighted mean of these values
 FADING_FROM = 16
 """The number of a study's own results from which on each further one makes the others count less,
 with fewer rows."""
-OPENINGS = 3
-"""The number of first proposals that are configurations of earlier studies."""
+OPENINGS = 3  # the number of first proposals that are configurations of earlier studies
 LEADING = 8
 """The best configurations of each earlier study, which first proposals and candidates come from."""
-CLOSE = 0.1
-"""The largest difference in any coordinate between two points that are close."""
+CLOSE = 0.1  # the largest difference in any coordinate between two points that are close
 
 
 # -------------------------------------------------------------------- the evidence that is recorded
@@ -62,7 +53,8 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
     A trial with a value outside this space does not count. One that failed because of its
     configuration has the worst standing. One that exceeds a limit is no better than the middle.
     """
-    sign = sign_of(history.study.directions[0])
+    study = history.study
+    sign = sign_of(study.directions[0])
     configurations, values, outside = [], [], []
     for trial in history.trials:
         failed = trial.error_kind is not None and trial.error_kind.of_configuration
@@ -73,21 +65,21 @@ def earlier_study_of(history: History, space: Space) -> EarlierStudy | None:
         values.append(np.inf if failed else sign * standing(trial))
         outside.append(trial.violation > 0)
     results = np.array(values)
-    usable = np.isfinite(results) & ~np.array(outside, dtype=bool)
-    if usable.sum() < FEWEST_TRIALS:
+    is_outside = np.array(outside, dtype=bool)
+    usable = results[np.isfinite(results) & ~is_outside]
+    if len(usable) < FEWEST_TRIALS:
         return None
-    warp = Warp(float(results[usable].min()), float(np.median(results[usable])))
-    results = np.where(outside, np.maximum(results, warp.middle), results)
-    standings = warp(results)
+    warp = Warp(float(usable.min()), float(np.median(usable)))
+    no_better = np.maximum(results, warp.middle)
+    standings = warp(np.where(is_outside, no_better, results))
     order = np.argsort(standings, kind="stable")
     chosen = order[_thinned(len(order), MOST_TRIALS)]
     reached = standings.round(DIGITS).tolist()
     trials = [EarlierTrial(configurations[i], reached[i]) for i in chosen]
-    return EarlierStudy(history.study.name, trials)
+    return EarlierStudy(study.name, trials)
 
 
 def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """The part of a configuration that both spaces have; empty if a value is outside this one."""
     inside = {name: value for name, value in params.items() if name in space}
     shared = as_written(space, inside)
     is_inside = all(_has(space[name], value) for name, value in shared.items())
@@ -95,7 +87,6 @@ def _within(space: Space, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has(parameter: Parameter, value: Any) -> bool:
-    """True if a value is a choice, or lies between the bounds, on the grid or not."""
     if isinstance(parameter, CategoricalParameter):
         return parameter.problem_with(value) is None
     return is_number(value) and parameter.low <= value <= parameter.high
@@ -206,23 +197,25 @@ class EarlierStudies:
         """
         places = []
         for study, points in enumerate(self._points):
-            places += [(study, rank) for rank in range(min(LEADING, len(points)))]
+            count = min(LEADING, len(points))
+            places += [(study, rank) for rank in range(count)]
         points = np.array([self._points[study][rank] for study, rank in places])
         expected = self._expected(points)
+        means = expected.mean(0)
         reached = np.full(len(self), np.inf)
         free = np.ones(len(points), dtype=bool)
         chosen: list[tuple[int, int]] = []
         while len(chosen) < OPENINGS and free.any():
             lowered = np.minimum(reached[:, None], expected).mean(0)
-            order = np.lexsort((expected.mean(0), lowered.round(DIGITS), ~free))
+            order = np.lexsort((means, lowered.round(DIGITS), ~free))
             first = int(order[0])
             chosen.append(places[first])
             reached = np.minimum(reached, expected[:, first])
-            free &= np.abs(points - points[first]).max(1) > CLOSE
+            distances = np.abs(points - points[first])
+            free &= distances.max(1) > CLOSE
         return chosen
 
     def _expected(self, points: Floats) -> Floats:
-        """(studies, n) The standings that are expected of n points in each study."""
         encoding = self._encoding
         model = CurveModel(encoding.dimensions, encoding.parameters, None, [0.0] * len(self))
         features = encoding.features(points)

@@ -6,8 +6,6 @@ grid has them, a category as one-hot coordinates, and an inactive parameter at a
 that are numbers are ordered, and evenly apart: `[16, 32, 64]` and `[1e-5, 1e-4, 1e-3]` alike.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
@@ -100,7 +98,6 @@ class SpaceEncoding:
         return allowed
 
     def _holds(self, test: Expression, points: Floats, active: Mapping[str, Bools]) -> Bools:
-        """(n,) True where an expression holds, of (n, parameters) points."""
         columns: list[list[Any]] = []
         for name in test.names:
             values = _values(self.space[name], points[:, self._names.index(name)])
@@ -112,7 +109,6 @@ class SpaceEncoding:
 
 
 def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats:
-    """(n, width) The features of one parameter at n coordinates."""
     if not is_category(distribution):
         column = np.where(active, _on_grid(distribution, u), INACTIVE)
         return column[:, None]
@@ -122,7 +118,6 @@ def _feature(distribution: BaseDistribution, u: Floats, active: Bools) -> Floats
 
 
 def _has_one_of(distribution: BaseDistribution, u: Floats, wanted: Sequence[Any]) -> Bools:
-    """(n,) True at coordinates where a parameter has one of the wanted values."""
     if isinstance(distribution, CategoricalDistribution):
         of_choices = np.array([is_one_of(choice, wanted) for choice in _choices(distribution)])
         index = choice_index(distribution, u)
@@ -151,13 +146,11 @@ def _choices(distribution: CategoricalDistribution) -> list[Any]:
 
 
 def _place(distribution: CategoricalDistribution, u: Floats) -> Ints:
-    """The place of each coordinate's choice in their order."""
     count = len(distribution.choices)
     return np.minimum((u * count).astype(np.int64), count - 1)
 
 
 def _in_order(distribution: CategoricalDistribution) -> Ints:
-    """(choices,) The indices of the choices, ascending where they are numbers."""
     if is_category(distribution):
         return np.arange(len(distribution.choices))
     return np.argsort(np.array(distribution.choices, dtype=float), kind="stable")
@@ -191,7 +184,6 @@ def _value(distribution: BaseDistribution, u: float) -> Any:
 
 
 def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
-    """The values at n coordinates."""
     if isinstance(distribution, CategoricalDistribution):
         choices = _choices(distribution)
         return [choices[index] for index in choice_index(distribution, u)]
@@ -206,7 +198,6 @@ def _values(distribution: BaseDistribution, u: Floats) -> list[Any]:
 
 
 def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Floats:
-    """The values at coordinates, on the grid and within the bounds."""
     low, high = _bounds(distribution)
     numbers = low + u * (high - low)
     if distribution.log:
@@ -219,7 +210,6 @@ def _numbers(distribution: FloatDistribution | IntDistribution, u: Floats) -> Fl
 
 
 def _on_grid(distribution: BaseDistribution, u: Floats) -> Floats:
-    """The coordinates of the values that coordinates mean."""
     if distribution.single():
         return np.full(len(u), INACTIVE)
     if isinstance(distribution, CategoricalDistribution):

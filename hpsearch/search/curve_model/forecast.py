@@ -5,8 +5,6 @@ grows, and its hyperparameters are kept in the study's records, so that a driver
 study expects the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,11 +28,10 @@ from hpsearch.search.curve_model.curves import (
 from hpsearch.search.curve_model.earlier import EarlierStudies, faded
 from hpsearch.search.curve_model.encoding import Floats, SpaceEncoding
 from hpsearch.search.curve_model.model import CurveModel, Evidence, Points, Posterior
-from hpsearch.search.ranking.ranges import range_of
+from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.selection import REACH
 
-LEAST = 4
-"""The fewest trials with a value for which there is a forecast."""
+LEAST = 4  # the fewest trials with a value for which there is a forecast
 FIT_FROM = 8
 FIT_GROWTH = 1.25
 """Hyperparameters are fitted once there are `FIT_FROM` values, and again when their number has
@@ -46,8 +43,7 @@ WIDER = 1.4
 """The factor by which ends deviate more than the surprises of a study show, which are of values
 between others. All ends of a study deviate alike in part, so that differences between them do not
 (measured on recorded curves: docs/search.md)."""
-SURPRISE = 6.0
-"""The standard deviations at which a single surprise is cut off."""
+SURPRISE = 6.0  # the standard deviations at which a single surprise is cut off
 FITTED = "hpsearch:curve_model"
 """System attribute of a study: the hyperparameters, and the number of values they are fitted to."""
 
@@ -56,34 +52,28 @@ FITTED = "hpsearch:curve_model"
 class Outlook:
     """The forecast at one moment."""
 
-    curves: Sequence[ShownCurve]
-    """Of all trials, the best first; as `known`, as they are now."""
-    known: Mapping[int, ShownCurve]
-    """By trial, its curve."""
-    seen: tuple[float, float]
-    """The best and the worst value of all curves."""
+    curves: Sequence[ShownCurve]  # of all trials, the best first; as `known`, as they are now
+    known: Mapping[int, ShownCurve]  # by trial, its curve
+    seen: tuple[float, float]  # the best and the worst value of all curves
     warp: Warp
-    level: float
-    """The mean that was taken off the stretched values."""
-    posterior: Posterior
-    """The model that has seen the curves."""
+    level: float  # the mean that was taken off the stretched values
+    posterior: Posterior  # the model that has seen the curves
     encoding: SpaceEncoding
-    sign: float
-    """-1 where the objective is maximised, so that less is always better here."""
-    agreements: Sequence[float] = ()
-    """(studies,) Of each earlier study with this one."""
+    sign: float  # -1 where the objective is maximised, so that less is always better here
+    agreements: Sequence[float] = ()  # (studies,) Of each earlier study with this one
     metric: str = ""
 
     def in_full(self, numbers: Sequence[int]) -> tuple[Floats, Floats]:
         """(n,) each: mean and standard deviation of trials' warped values at the full budget."""
-        means, deviations = self.posterior.predict(self._ends(numbers))
+        ends = self._ends(numbers)
+        means, deviations = self.posterior.predict(ends)
         return means, WIDER * self.doubt * deviations
 
     def _ends(self, numbers: Sequence[int]) -> Points:
-        """The ends of trials' curves."""
         points = np.array([self.known[number].point for number in numbers])
         features = self.encoding.features(points)
-        return Points(features, np.ones(len(numbers)), np.array(numbers))
+        taus = np.ones(len(numbers))
+        return Points(features, taus, np.array(numbers))
 
     @cached_property
     def doubt(self) -> float:
@@ -94,56 +84,70 @@ class Outlook:
         assumed at first.
         """
         trial = self.posterior.trial
-        ends = np.append(trial[1:] != trial[:-1], True)
-        continues = np.append(False, trial[1:] == trial[:-1])
-        surprises = self.posterior.surprises()[ends & continues]
-        squares = np.minimum(np.abs(surprises), SURPRISE) ** 2
-        total = float(squares.sum()) + DOUBTED * DOUBT**2
-        return max(1.0, math.sqrt(total / (len(squares) + DOUBTED)))
+        goes_on = trial[1:] == trial[:-1]
+        is_last = np.append(~goes_on, True)
+        has_earlier = np.append(False, goes_on)
+        surprises = self.posterior.surprises()
+        chosen = surprises[is_last & has_earlier]
+        cut_off = np.minimum(np.abs(chosen), SURPRISE)
+        squares = cut_off**2
+        total = float(squares.sum())
+        total += DOUBTED * DOUBT**2
+        count = len(squares) + DOUBTED
+        mean_square = total / count
+        return max(1.0, math.sqrt(mean_square))
 
     @np.errstate(over="ignore")  # between losses at both ends of all floats
     def values(self, numbers: Sequence[int]) -> list[tuple[float, float, float, float]]:
         """The expectations of trials in full, in the objective's own unit: the value, its standard
         deviation, and the lower and the upper end of its 90% interval. They are neither worse than
-        any value that was seen, nor beyond the range of the metric."""
+        any value that was seen, nor outside the bounds of the metric."""
         means, deviations = self.in_full(numbers)
         steps = np.array([[0.0], [1.0], [-REACH], [REACH]])
-        lines = self.warp.undone(means + self.level + steps * deviations)
+        warped = means + self.level + steps * deviations
+        lines = self.warp.undone(warped)
+        least, most = self._possible
+        expected, worse, best_end, worst_end = np.clip(lines, least, most)
         # The deviation is that of the wider side: bad values are far apart.
-        expected, worse, best_end, worst_end = np.clip(lines, *self._possible)
+        deviations = worse - expected
         ends = self.sign * np.stack([best_end, worst_end])
-        rows = [self.sign * expected, worse - expected, ends.min(axis=0), ends.max(axis=0)]
-        return [tuple(row) for row in np.stack(rows, axis=1).tolist()]
+        low = ends.min(axis=0)
+        high = ends.max(axis=0)
+        rows = np.stack([self.sign * expected, deviations, low, high], axis=1)
+        return [tuple(row) for row in rows.tolist()]
 
     @cached_property
     def _possible(self) -> tuple[float, float]:
-        """The best value that the metric can have and the worst one that was seen; smaller is
-        better."""
-        low, high = range_of(self.metric, [self.sign * value for value in self.seen])
-        return min(self.sign * low, self.sign * high), self.seen[1]
+        sign = self.sign
+        best, worst = self.seen
+        low, high = bounds_of(self.metric, [sign * best, sign * worst])
+        return min(sign * low, sign * high), worst
 
     def chances(self, numbers: Sequence[int], leader: int) -> Floats:
         """(n,) The probability that each trial turns out better than the leader. Both are uncertain
         and may err alike, so that it follows from their joint distribution."""
-        means, covariance = self.posterior.joint(self._ends([*numbers, leader]))
-        variances = np.diag(covariance)
-        differences = variances[:-1] + variances[-1] - 2 * covariance[:-1, -1]
-        deviations = self.doubt * np.sqrt(np.maximum(differences, 1e-10))
-        return np.asarray(ndtr((means[-1] - means[:-1]) / deviations))
+        ends = self._ends([*numbers, leader])
+        means, covariance = self.posterior.joint(ends)
+        *_, of_leader = variances = np.diag(covariance)
+        with_leader = covariance[:-1, -1]
+        differences = variances[:-1] + of_leader - 2 * with_leader
+        above_zero = np.maximum(differences, 1e-10)
+        deviations = self.doubt * np.sqrt(above_zero)
+        ahead = means[-1] - means[:-1]
+        chances: Floats = ndtr(ahead / deviations)
+        return chances
 
     def leader(self, numbers: Sequence[int]) -> int:
         """The trial of which most is expected in full."""
         means, _ = self.in_full(numbers)
-        return numbers[int(means.argmin())]
+        best = int(means.argmin())
+        return numbers[best]
 
 
 class Forecast:
     """Keeps the outlook of one study up to date, and the fitted hyperparameters in its history.
 
-    Args:
-        total: The full trial budget, in its unit.
-        losses: Names of a validation loss, and of a training loss; the first one of each that is
-            reported counts beside the objective.
+    The other arguments are those of `CurveReader`.
     """
 
     def __init__(
@@ -162,8 +166,7 @@ class Forecast:
         self.earlier = EarlierStudies(encoding, history.study.warm_start)
         """The evidence of earlier studies."""
         self._read_at = -1
-        self._is_unfitted = False
-        """True if the outlook was made without permission to fit."""
+        self._is_unfitted = False  # true if the outlook was made without permission to fit
         self._outlook: Outlook | None = None
 
     def outlook(self, *, fit: bool = True) -> Outlook | None:
@@ -174,59 +177,65 @@ class Forecast:
                 from the history. False for a mere look: watching a study must not change it.
         """
         curves = self.reader.curves()
-        changed = self.reader.changes != self._read_at
-        if changed or (fit and self._is_unfitted):
-            self._read_at = self.reader.changes
+        changes = self.reader.changes
+        has_changed = changes != self._read_at
+        if has_changed or (fit and self._is_unfitted):
+            self._read_at = changes
             self._is_unfitted = not fit
             self._outlook = self._made(curves, fit)
         return self._outlook
 
     def _made(self, curves: Sequence[ShownCurve], fit: bool) -> Outlook | None:
+        reader, earlier, encoding = self.reader, self.earlier, self.encoding
         seen = seen_of(curves)
-        if seen < LEAST or not self.encoding.dimensions:
+        if seen < LEAST or not encoding.dimensions:
             return None
         warp = warp_of(curves)
-        earlier_rows = self.earlier.rows(seen)
+        earlier_rows = earlier.rows(seen)
         own = MOST_ROWS - earlier_rows
-        evidence, level = evidence_of(curves, warp, self.encoding, self.reader.blended, own)
-        model = self._model(evidence, self.reader.values, fit)
+        evidence, level = evidence_of(curves, warp, encoding, reader.blended, own)
+        model = self._model(evidence, reader.values, fit)
         agreements = faded(model.agreements, seen)
-        if self.earlier:
+        if earlier:
             model = model.with_agreements(agreements)
-            evidence = self.earlier.beside(evidence, agreements, earlier_rows)
-        posterior = model.condition(evidence)
+            evidence = earlier.beside(evidence, agreements, earlier_rows)
         return Outlook(
-            curves,
-            self.reader.known,
-            self.reader.seen,
-            warp,
-            level,
-            posterior,
-            self.encoding,
-            self._sign,
-            agreements,
-            self._metric,
+            curves=curves,
+            known=reader.known,
+            seen=reader.seen,
+            warp=warp,
+            level=level,
+            posterior=model.condition(evidence),
+            encoding=encoding,
+            sign=self._sign,
+            agreements=agreements,
+            metric=self._metric,
         )
 
     def _model(self, evidence: Evidence, values: int, fit: bool) -> CurveModel:
         """The model with the study's hyperparameters, fitted again if there are enough new
         values."""
-        shape = self.encoding.dimensions, self.encoding.parameters
+        dimensions, parameters = self.encoding.dimensions, self.encoding.parameters
         study = self._history.study
         fitted = study.system_attrs.get(FITTED) or {"values": 0, "theta": None}
         agreements = fitted.get("agreements") or self.earlier.usual
-        model = CurveModel(*shape, fitted["theta"], agreements)
-        if not fit or len(evidence) < FIT_FROM or values < FIT_GROWTH * fitted["values"]:
+        model = CurveModel(dimensions, parameters, fitted["theta"], agreements)
+        enough = FIT_GROWTH * fitted["values"]
+        if not fit or len(evidence) < FIT_FROM or values < enough:
             return model
         model.fit(evidence)
         # With rounded numbers, as a driver that resumes the study would read them.
-        theta = [round(float(t), 6) for t in model.theta]
-        model = CurveModel(*shape, np.array(theta))
+        theta = _rounded(model.theta.tolist())
+        model = CurveModel(dimensions, parameters, np.array(theta))
         fitted = {"values": values, "theta": theta}
         if self.earlier:
-            agreements = [round(rho, 6) for rho in self.earlier.agreements(model, evidence)]
+            agreements = _rounded(self.earlier.agreements(model, evidence))
             fitted["agreements"] = agreements
             model = model.with_agreements(agreements)
         study.system_attrs[FITTED] = fitted
         self._history.touch_study()
         return model
+
+
+def _rounded(numbers: Sequence[float]) -> list[float]:
+    return [round(number, 6) for number in numbers]

@@ -25,12 +25,11 @@ Chai and Williams, "Multi-task Gaussian Process Prediction" (NeurIPS 2007), for 
 studies, here of rank one.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -43,8 +42,7 @@ from hpsearch.search.curve_model.encoding import Floats, Ints
 VARIANCES = np.array([0.5, 0.7, 0.3, 0.05, 0.05, 0.003])
 """Prior medians of s0..s4 and of the noise, for values of about unit spread."""
 VARIANCE_SPREAD = 0.36
-LENGTH = 0.5
-"""Prior median of a length scale, times the root of the number of parameters."""
+LENGTH = 0.5  # prior median of a length scale, times the root of the number of parameters
 LENGTH_SPREAD = 0.3
 """Standard deviation of the logarithm of a length scale. It is small, because the stretched values
 near the best would otherwise make the whole space look rough (measured: docs/search.md)."""
@@ -54,8 +52,7 @@ LEVEL = 1.0
 """Prior variance of the level of all values. Their mean over the evidence says little where much of
 it is good."""
 JITTER = 1e-8
-IMPOSSIBLE = 1e10
-"""The cost of hyperparameters whose covariance cannot be factored."""
+IMPOSSIBLE = 1e10  # the cost of hyperparameters whose covariance cannot be factored
 ROOT5 = math.sqrt(5.0)
 
 
@@ -63,12 +60,9 @@ ROOT5 = math.sqrt(5.0)
 class Points:
     """The places at which n values of trials were, or would be, measured."""
 
-    x: Floats
-    """(n, d) Encoded configurations, each coordinate from 0 to 1."""
-    tau: Floats
-    """(n,) The logarithm of the share of the full budget, from 0 to 1."""
-    trial: Ints
-    """(n,) The trials; -1 for new ones."""
+    x: Floats  # (n, d) Encoded configurations, each coordinate from 0 to 1
+    tau: Floats  # (n,) The logarithm of the share of the full budget, from 0 to 1
+    trial: Ints  # (n,) The trials; -1 for new ones
     study: Ints | None = None
     """(n,) The studies: 0 is this one, and earlier ones follow; None if all are this one."""
 
@@ -92,15 +86,12 @@ class Evidence:
 class Distances:
     """The distances between n rows of evidence, which do not depend on the hyperparameters."""
 
-    squares: Floats
-    """(d, n, n) Squared differences of coordinates."""
-    lags: Floats
-    """(n, n) Squared differences of tau."""
-    same: Floats
-    """(n, n) 1 where two rows are of one trial."""
+    squares: Floats  # (d, n, n) Squared differences of coordinates
+    lags: Floats  # (n, n) Squared differences of tau
+    same: Floats  # (n, n) 1 where two rows are of one trial
 
     @classmethod
-    def among(cls, points: Points) -> Distances:
+    def among(cls, points: Points) -> Self:
         """The distances among these points."""
         coordinates, tau, trial = points.x.T, points.tau, points.trial
         squares = (coordinates[:, :, None] - coordinates[:, None, :]) ** 2
@@ -136,7 +127,7 @@ class CurveModel:
         self._spread = np.array([*length_spreads, TAU_SPREAD, *variance_spreads])
         self.theta = self._center.copy() if theta is None else np.asarray(theta, dtype=float)
 
-    def with_agreements(self, agreements: Sequence[float] | Floats) -> CurveModel:
+    def with_agreements(self, agreements: Sequence[float] | Floats) -> Self:
         """The same model with other agreements of earlier studies."""
         model = copy.copy(self)
         model._loads = np.array([1.0, *agreements])
@@ -216,7 +207,7 @@ class CurveModel:
 
     # -------------------------------------------------------------------------------- the inference
 
-    def condition(self, evidence: Evidence) -> Posterior:
+    def condition(self, evidence: Evidence) -> "Posterior":
         """The process given the evidence."""
         return Posterior(self, evidence)
 
@@ -224,12 +215,14 @@ class CurveModel:
         """(n, m) covariances of the noiseless values at n points with those at m others."""
         inverse_squares, tau_length, s, _ = self._unpacked(self.theta)
         scale = np.sqrt(inverse_squares)
-        shape, _ = matern(cdist(one.x * scale, other.x * scale, "sqeuclidean"))
+        distances = cdist(one.x * scale, other.x * scale, "sqeuclidean")
+        shape, _ = matern(distances)
         # Curves are read at few shares, so that few times differ.
         times, rows = np.unique(one.tau, return_inverse=True)
         others, columns = np.unique(other.tau, return_inverse=True)
         lags = (times[:, None] - others[None, :]) ** 2
-        in_time = np.exp(-0.5 * lags / tau_length**2)[np.ix_(rows, columns)]
+        by_times = np.exp(-0.5 * lags / tau_length**2)
+        in_time = by_times[np.ix_(rows, columns)]
         same = one.trial[:, None] == other.trial[None, :]
         everywhere = LEVEL + s[0] * in_time
         alike = shape * (s[1] + s[2] * in_time)
@@ -237,10 +230,12 @@ class CurveModel:
         if one.study is not None or other.study is not None:
             of_one, of_other = studies_of(one), studies_of(other)
             within = of_one[:, None] == of_other[None, :]
-            between = np.outer(self._loads[of_one], self._loads[of_other])
+            loads, other_loads = self._loads[of_one], self._loads[of_other]
+            between = np.outer(loads, other_loads)
             everywhere = everywhere * within
             alike = alike * np.where(within, 1.0, between)
-        return np.asarray(everywhere + alike + itself)
+        covariance: Floats = everywhere + alike + itself
+        return covariance
 
     @property
     def variance(self) -> float:
@@ -261,8 +256,7 @@ class Posterior:
     def __init__(self, model: CurveModel, evidence: Evidence) -> None:
         self._model = model
         self._points = evidence.points
-        self.trial = evidence.points.trial
-        """(n,) The trial of each row of the evidence."""
+        self.trial = evidence.points.trial  # (n,) The trial of each row of the evidence
         covariance = model.covariance(self._points, self._points)
         covariance[np.diag_indices(len(evidence))] += model.noise + JITTER
         self._factor = cholesky(covariance, lower=True, check_finite=False)

@@ -5,8 +5,6 @@ A Gaussian process on the labels 0 and 1, with the overall share of failures as 
 well enough to weigh a proposal.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -16,12 +14,10 @@ from scipy.spatial.distance import cdist
 from hpsearch.search.curve_model.encoding import Floats
 from hpsearch.search.curve_model.model import LENGTH, matern
 
-MOST = 300
-"""The most trials that it learns from: the latest, half of them failed ones."""
+MOST = 300  # the most trials that it learns from: the latest, half of them failed ones
 NOISE = 0.1
 """Variance of a label, where the kernel's is 1: a configuration may fail once and then work."""
-LEAST = 0.01
-"""The least probability of survival."""
+LEAST = 0.01  # the least probability of survival
 
 
 def share_of(failed: int, all_tried: int) -> float:

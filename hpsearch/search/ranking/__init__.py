@@ -4,9 +4,8 @@
 `pareto`      the trials that no other one beats, where there are several objectives
 `repeats`     repeats with other seeds: means, intervals, and the trials that are behind
 `in_order`    the same while a study runs: read again only where trials have changed
-`student`     Student's t distribution
 `contenders`  the trials that have learnt something, and the complete ones that may be the best
-`ranges`      the values that a metric can have
+`metric_bounds` the bounds of a metric
 `no_effect`   parameters in which trials differ, and whose reports are the same
 `trust`       the correlation of the standing at a rung with the end
 """

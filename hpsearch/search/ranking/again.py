@@ -1,34 +1,26 @@
 """The outcome of training a configuration again: for the full budget, with another seed.
 
-That is the one measure of a result, of trials with repeats and without. It is the value at the end
-of the training, and the interval holds that of one more training nine times in ten.
-
-Values of trainings that differ only by their seeds vary by a standard deviation that is estimated
-from two sources. Among the best third of a study's trials, seeds make about `SHARE` of the spread:
-so it is on recorded curves, and it counts like `FREEDOM` degrees of freedom. Repeats tell of it
-directly, those of earlier studies in shares of the spread there. Both together give a Student-t
-interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections 2.6 and 3.2).
+It is the value at the end of the training; the interval holds that of one more training nine times
+in ten. Trainings that differ only by their seeds vary by a standard deviation from two sources:
+seeds make about `SHARE` of the spread among the best third of a study's trials, which counts like
+`FREEDOM` degrees of freedom; and repeats, those of earlier studies in shares of the spread there.
+Both together give a Student-t interval (Gelman et al., *Bayesian Data Analysis*, 3rd ed., sections
+2.6 and 3.2).
 
 A trial that was repeated counts by the mean of its repeats. One that was trained once and is ahead
-of the best third is there by luck in part, so that it falls back towards their mean by the share
-of their variance that seeds explain (James and Stein 1961). `python benchmarks/confirm.py` shows
-what intervals hold.
+of the best third falls back towards their mean by the share of their variance that seeds explain
+(James and Stein 1961). `python benchmarks/confirm.py` shows what intervals hold.
 """
-
-from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hpsearch.search.ranking import student
-from hpsearch.search.ranking.repeats import BEHIND, Repeats
+from hpsearch.search.ranking.repeats import BEHIND, Repeats, t_quantile
 
-SHARE = 0.65
-"""The share of the spread among the best third of trials that seeds make."""
-FREEDOM = 3
-"""The degrees of freedom that this share counts for."""
+SHARE = 0.65  # the share of the spread among the best third of trials that seeds make
+FREEDOM = 3  # the degrees of freedom that this share counts for
 FEWEST, LEAST = 4, 3
 """The fewest trials whose spread tells of seeds, and the fewest that count as the best third."""
 NEAREST, FARTHEST = 1e-150, 1e150
@@ -44,8 +36,7 @@ class Again:
     """One more training ends between this and `high` nine times in ten; None where nothing tells
     how far trainings vary."""
     high: float | None
-    runs: int
-    """The number of repeats that this is from; 0 if the trial was trained once."""
+    runs: int  # the number of repeats that this is from; 0 if the trial was trained once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +45,7 @@ class Spread:
 
     mean: float
     deviation: float
-    worst: float = 0.0
-    """The worst score of all its trials."""
+    worst: float = 0.0  # the worst score of all its trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +115,7 @@ class Seeds:
             squares += shares * spread.deviation**2
             freedom += FREEDOM + earlier.freedom
         self._variance = squares / freedom if freedom else 0.0
-        self._reach = student.quantile(freedom, 1 - BEHIND) if freedom else 0.0
+        self._reach = t_quantile(freedom, 1 - BEHIND) if freedom else 0.0
 
     @property
     def known(self) -> bool:

@@ -5,8 +5,6 @@ hardly any begins worse. A classifier that predicts the majority class has such 
 reports differ, every trial has learnt something.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Iterable, Sequence
@@ -18,11 +16,9 @@ from hpsearch.domain.records import Trial, sign_of
 from hpsearch.search.ranking.repeats import BEHIND, Repeats, runs_of
 from hpsearch.search.ranking.selection import rank, standing
 
-SAME = 1e-3
-"""Two first values that differ by less than this share of them are the same."""
+SAME = 1e-3  # two first values that differ by less than this share of them are the same
 
-FEWEST = 3
-"""The fewest trials that share a first value; they are also half of all trials or more."""
+FEWEST = 3  # the fewest trials that share a first value; they are also half of all trials or more
 
 WORSE = 1 / 4
 """The largest share of trials that begin worse than the value that most share: where more do, the
@@ -32,8 +28,7 @@ CLEARLY = 1.645
 """The standard deviations by which a trial is clearly ahead, with a probability of 95%."""
 
 
-First: TypeAlias = tuple[float, int]
-"""The score of a trial's first report, and the trial's number."""
+First: TypeAlias = tuple[float, int]  # the score of a trial's first report, and the trial's number
 
 
 class Contenders:
@@ -52,7 +47,7 @@ class Contenders:
         everyone = list(trials)
         self._sign = sign_of(direction)
         self._runs = runs_of(everyone)
-        self._standing = Repeats(self._runs, direction)
+        self._repeats = Repeats(self._runs, direction)
         self._direction = direction
         if firsts is None:
             known = [first_of(trial, self._sign) for trial in everyone]
@@ -93,7 +88,7 @@ class Contenders:
             return True
         if trial.violation > best.violation:
             return False
-        if self._standing.deviation:  # equal values of two repeats say nothing of the spread
+        if self._repeats.deviation:  # equal values of two repeats say nothing of the spread
             return self._chance(trial, best) >= BEHIND
         guess = self._before_learning
         if guess is None:
@@ -124,7 +119,7 @@ class Contenders:
         return Repeats(runs, self._direction).chance(trial.number, best.number)
 
     def _score(self, trial: Trial) -> float:
-        mean = self._standing.means.get(trial.number)
+        mean = self._repeats.means.get(trial.number)
         value = standing(trial) if mean is None else mean
         return self._sign * value
 

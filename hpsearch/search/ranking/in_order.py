@@ -2,14 +2,17 @@
 a change costs about the same, and the first ones are at hand.
 """
 
-from __future__ import annotations
-
 import bisect
-from collections.abc import Callable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
+from hpsearch.domain.facts import Role
 from hpsearch.domain.history import History
+from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
+from hpsearch.search.worth import score_of
 
 Key: TypeAlias = tuple[Any, ...]
 
@@ -25,8 +28,7 @@ class InOrder:
         self._history = history
         self._key = key
         self._clock = 0
-        self._keys: list[Key | None] = []
-        """By trial."""
+        self._keys: list[Key | None] = []  # by trial
         self._ordered: list[Key] = []
 
     def __len__(self) -> int:
@@ -54,23 +56,55 @@ class InOrder:
         return [key[-1] for key in self._ordered[-count:]]
 
     def _read(self) -> None:
+        trials, keys, ordered = self._history.trials, self._keys, self._ordered
         self._clock, changed = self._history.changed_since(self._clock)
-        self._keys += [None] * (len(self._history.trials) - len(self._keys))
-        if len(changed) > len(self._ordered):
+        keys += [None] * (len(trials) - len(keys))
+        if len(changed) > len(ordered):
             self._read_all(changed)
             return
         for number in changed:
-            before, now = self._keys[number], self._key(self._history.trials[number])
+            before = keys[number]
+            now = self._key(trials[number])
             if before == now:
                 continue
-            self._keys[number] = now
+            keys[number] = now
             if before is not None:
-                del self._ordered[bisect.bisect_left(self._ordered, before)]
+                del ordered[bisect.bisect_left(ordered, before)]
             if now is not None:
-                bisect.insort(self._ordered, now)
+                bisect.insort(ordered, now)
 
     def _read_all(self, changed: list[int]) -> None:
-        """Read most trials, as when a study is taken up."""
         for number in changed:
             self._keys[number] = self._key(self._history.trials[number])
         self._ordered = sorted(key for key in self._keys if key is not None)
+
+
+class RoughOrder:
+    """One study's trials by their last recorded expectation, or else by their best value: a cheap
+    order, which chooses the few of many trials that the forecast compares."""
+
+    def __init__(self, history: History, sign: float) -> None:
+        self._history = history
+        self._sign = sign
+        self._leading = InOrder(history, self._leading_key)
+
+    def first(self, count: int, numbers: Iterable[int]) -> list[int]:
+        """The first few of some trials, in order."""
+        return heapq.nsmallest(count, numbers, key=self._key_of)
+
+    def leaders(self, count: int, among: Container[int]) -> list[int]:
+        """The first few of all trials that may lead and that are among some, in order."""
+        return list(islice((number for number in self._leading if number in among), count))
+
+    def is_candidate(self, number: int) -> bool:
+        """True if a trial may be the study's best one: it has a value, and is not a repeat."""
+        return number in self._leading
+
+    def _key_of(self, number: int) -> tuple[float, float, int]:
+        trial = self._history.trials[number]
+        value = trial.value if trial.expected is None else trial.expected
+        return trial.violation, score_of(value, self._sign), number
+
+    def _leading_key(self, trial: Trial) -> tuple[float, float, int] | None:
+        usable = trial.state is not State.FAILED and trial.role is not Role.CONFIRM
+        return self._key_of(trial.number) if usable and trial.value is not None else None

@@ -4,8 +4,6 @@ Equal reports are evidence only where something was trained between them: before
 or by guessing, configurations that differ may well report the same.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import defaultdict
@@ -16,12 +14,9 @@ from typing import Any
 
 from hpsearch.domain.numbers import count, number
 
-MOST = 30
-"""The first trials are compared, and no more."""
-FEWEST = 3
-"""Trials that must be the same."""
-MORE_COARSE = 2
-"""Further ones where their values are so coarse that chance may equal them."""
+MOST = 30  # the first trials are compared, and no more
+FEWEST = 3  # trials that must be the same
+MORE_COARSE = 2  # further ones where their values are so coarse that chance may equal them
 COARSE = 1_000_000
 """The denominator of a share, such as an accuracy, or of a number with few digits."""
 

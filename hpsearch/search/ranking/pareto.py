@@ -1,8 +1,6 @@
 """The Pareto front of a study with several objectives: the trials that no other one beats in all of
 them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +49,6 @@ def foremost(trials: Iterable[Of], directions: Sequence[str], most: int) -> list
 
 @dataclass(frozen=True)
 class _Place(Generic[Of]):
-    """The place of a trial; its losses are its objectives, all to be minimised."""
-
     violation: float
     losses: list[float]
     trial: Of
@@ -84,7 +80,6 @@ def _losses(trial: Candidate, signs: Sequence[float]) -> list[float] | None:
 
 
 def _first_front(places: Sequence[_Place[Of]]) -> list[_Place[Of]]:
-    """The trials that no other one beats, in the order of `_places`."""
     front: list[_Place[Of]] = []
     for place in places:
         if place.violation != places[0].violation:
@@ -107,7 +102,6 @@ def crowding(front: Mapping[int, Sequence[float]]) -> dict[int, float]:
 
 
 def _add_gaps(apart: dict[int, float], losses: Mapping[int, float]) -> None:
-    """Add the distance between each trial's neighbours in one objective."""
     numbers = sorted(losses, key=lambda number: (losses[number], number))
     span = losses[numbers[-1]] - losses[numbers[0]]
     if span <= 0:

@@ -6,8 +6,6 @@ and the degrees of freedom of all runs (Gelman et al., *Bayesian Data Analysis*,
 3.2; Box and Tiao 1973, section 2.5).
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +15,6 @@ from typing import Protocol
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
-from hpsearch.search.ranking import student
 
 BEHIND = 0.05
 """A trial is clearly behind if it is better than the first one with less than this probability."""
@@ -68,8 +65,7 @@ class Repeats:
 
     def __init__(self, runs: Mapping[int, Sequence[float]], direction: str) -> None:
         self._sign = sign_of(direction)
-        self.runs: dict[int, int] = {}
-        """The number of runs of each trial."""
+        self.runs: dict[int, int] = {}  # the number of runs of each trial
         self.means: dict[int, float] = {}
         for number, values in runs.items():
             count = len(values)
@@ -104,7 +100,7 @@ class Repeats:
         error = self.deviation * math.sqrt(variances)
         if error == 0:
             return 1.0 if ahead > 0 else 0.0
-        return student.below(self.freedom, ahead / error)
+        return t_below(self.freedom, ahead / error)
 
     def behind(self, number: int) -> bool:
         """True if a trial is clearly behind the first one."""
@@ -112,3 +108,40 @@ class Repeats:
         if first is None or number not in self.means or number == first:
             return False
         return self.chance(number, first) < BEHIND
+
+
+HALVINGS = 64  # halvings of an interval after which its ends are the same number, or neighbours
+
+
+def t_below(freedom: int, t: float) -> float:
+    """The probability of a value below `t` under Student's t distribution, for whole degrees of
+    freedom: scipy has it, but takes longer to import than a reading takes to run.
+
+    Source: Abramowitz and Stegun, *Handbook of Mathematical Functions* (1964), 26.7.3 and 26.7.4.
+    """
+    angle = math.atan(t / math.sqrt(freedom))
+    squared = math.cos(angle) ** 2
+    is_odd = freedom % 2 == 1
+    term = math.cos(angle) if is_odd else 1.0
+    total = 0.0
+    for step in range(3 if is_odd else 2, freedom + 1, 2):
+        total += term
+        term *= squared * (step - 1) / step
+    within = math.sin(angle) * total
+    if is_odd:
+        within = (angle + within) * 2 / math.pi
+    return (1 + within) / 2
+
+
+def t_quantile(freedom: int, probability: float) -> float:
+    """The value that a value is below with a probability between 0.5 and 1."""
+    low, high = 0.0, 1.0
+    while t_below(freedom, high) < probability:
+        low, high = high, 2 * high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if t_below(freedom, middle) < probability:
+            low = middle
+        else:
+            high = middle
+    return high

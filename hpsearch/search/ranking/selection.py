@@ -1,22 +1,16 @@
 """The order of trials, best first, and the trials that tie with the best.
 
-Trials are ranked by what comes of their configurations when they are trained again
-(`hpsearch.search.ranking.again`): the mean of a trial's repeats (role `confirm`), or else what is
-expected of it in full (`records.Trial.expected`), less its luck, or else the best value that it has
-shown, however far it has trained. Of equal ones, a complete trial comes first, then the one that
-trained further, then the older one. Trials that keep the study's limits come before all that do
-not. All code that orders trials follows these rules; trials without repeats are in the same order
-by their
-`standing`.
+Trials are ranked by what comes of their configurations when they are trained again (`again`): the
+mean of a trial's repeats (role `confirm`), or else what is expected of it in full, less its luck,
+or else the best value that it has shown. Of equal ones, a complete trial comes first, then the one
+that trained further, then the older one. Trials that keep the study's limits come before all that
+do not. Trials without repeats are in the same order by their `standing`.
 
-A trial is tied with the first one if the difference between them may well be chance: the first one
-is ahead if it is really better with a probability of more than 95% (`repeats.BEHIND`), by how far
-their means may be off on the sides that face each other. Values of which that is not known are tied
-only if they are equal. A trial that has hardly trained is tied only by its shown value; if only its
-expectation may be equal, its standing is not known yet.
+A trial is tied with the first one unless that one is better with a probability of more than 95%
+(`repeats.BEHIND`), by how far their means may be off on the sides that face each other. Values of
+which that is not known are tied only if they are equal. A trial that has hardly trained is tied
+only by its shown value; if only its expectation may be equal, its standing is not known yet.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -28,11 +22,10 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import sign_of
 from hpsearch.search.ranking.again import Again, Seeds, spread_among
-from hpsearch.search.ranking.ranges import range_of
+from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.repeats import BEHIND, RepeatedTrial, Repeats, runs_of, worth_of
 
-EQUAL = 1e-12
-"""Values closer than this count as equal."""
+EQUAL = 1e-12  # values closer than this count as equal
 
 REACH = NormalDist().inv_cdf(1 - BEHIND)
 """The standard deviations that a 90% interval reaches to either side."""
@@ -69,14 +62,10 @@ class Ranked(Generic[Of]):
     """A trial in its place."""
 
     trial: Of
-    value: float
-    """The best value that the trial itself has shown in the search."""
-    again: Again | None
-    """The outcome of training it again; None with several objectives."""
-    tied: bool = False
-    """True if it ties with the best one, which is not tied itself."""
-    unknown: bool = False
-    """True if it has trained too little to be compared with the best one."""
+    value: float  # the best value that the trial itself has shown in the search
+    again: Again | None  # the outcome of training it again; None with several objectives
+    tied: bool = False  # true if it ties with the best one, which is not tied itself
+    unknown: bool = False  # true if it has trained too little to be compared with the best one
 
     @property
     def confirmed(self) -> Again | None:
@@ -103,20 +92,17 @@ class Ranking:
     ) -> None:
         everyone = list(trials)
         sign = self._sign = sign_of(direction)
-        places = [trial for trial in everyone if counts(trial)]
+        ranked = [trial for trial in everyone if counts(trial)]
         self.repeats = Repeats(runs_of(everyone), direction)
         if seeds is None:
-            scores = (sign * standing(trial) for trial in places if trial.violation == 0)
+            scores = [sign * standing(trial) for trial in ranked if trial.violation == 0]
             self._seeds = Seeds(self.repeats, spread_among(scores))
         else:
             self._seeds = seeds(self.repeats)
-        means = self.repeats.means
         self._metric = metric
-        self._repeated = [
-            (sign * standing(trial), sign * means[trial.number])
-            for trial in places
-            if trial.number in means
-        ]
+        means = self.repeats.means
+        repeated = [trial for trial in ranked if trial.number in means]
+        self._repeated = [(sign * standing(each), sign * means[each.number]) for each in repeated]
 
     def again(self, trial: Candidate) -> Again:
         """The outcome of training a trial's configuration again.
@@ -124,29 +110,38 @@ class Ranking:
         One that was not repeated is not better than the mean of a repeated one that beat it in the
         search: the repeats show how much the search flatters, and it flatters both.
         """
-        mean = self.repeats.means.get(trial.number)
+        sign, repeats = self._sign, self.repeats
+        mean = repeats.means.get(trial.number)
         if mean is None:
-            own = self._sign * standing(trial)
+            own = sign * standing(trial)
             beaten_by = [mean for searched, mean in self._repeated if searched <= own]
-            mean = self._sign * max(self._seeds.without_luck(own), *beaten_by, own)
-        runs = self.repeats.runs.get(trial.number, 0)
+            likely = self._seeds.without_luck(own)
+            mean = sign * max(likely, *beaten_by, own)
+        runs = repeats.runs.get(trial.number, 0)
         below, above = self.reaches(trial, fresh=True)
         if not below and not above:
             return Again(mean, None, None, runs)
-        worst = (self._sign * score for score in self._seeds.worst)
-        lowest, highest = range_of(self._metric, [mean, *self.repeats.seen, *worst])
-        return Again(mean, max(mean - below, lowest), min(mean + above, highest), runs)
+        worst = [sign * score for score in self._seeds.worst]
+        lowest, highest = bounds_of(self._metric, [mean, *repeats.seen, *worst])
+        low = max(mean - below, lowest)
+        high = min(mean + above, highest)
+        return Again(mean, low, high, runs)
 
     def reaches(self, trial: Candidate, *, fresh: bool) -> tuple[float, float]:
         """How far the 90% interval of a trial's mean reaches below and above it; with `fresh`, that
         of one more training."""
         runs = self.repeats.runs.get(trial.number, 0)
-        by_seeds = self._seeds.reach(1 / max(1, runs) + fresh)
+        variance = 1 / max(1, runs) + fresh
+        by_seeds = self._seeds.reach(variance)
+        is_sure = fresh or self._seeds.known
         is_complete = trial.state is State.COMPLETE
-        if runs or (is_complete and (fresh or self._seeds.known)):
+        if runs or (is_complete and is_sure):
             return by_seeds, by_seeds
-        middle, (low, high) = standing(trial), likely_range(trial)
-        return math.hypot(by_seeds, middle - low), math.hypot(by_seeds, high - middle)
+        middle = standing(trial)
+        low, high = likely_range(trial)
+        below = math.hypot(by_seeds, middle - low)
+        above = math.hypot(by_seeds, high - middle)
+        return below, above
 
 
 def rank(
@@ -158,15 +153,16 @@ def rank(
         trials: The trials to compare, with the repeats (role `confirm`) of any of them. Repeats,
             failed trials and trials without a finite value are not ranked themselves.
         direction: ``minimize`` or ``maximize``.
-        metric: The name of the objective, whose range bounds all intervals.
-        ranking: What is known of their study; None for what these trials show.
+        metric: The name of the objective, whose bounds are those of all intervals.
+        ranking: The facts on their study; None for what these trials show.
     """
     everyone = list(trials)
     sign = sign_of(direction)
-    known = ranking or Ranking(everyone, direction, metric)
-    ranked = [
-        Ranked(trial, _value(trial), known.again(trial)) for trial in everyone if counts(trial)
-    ]
+    facts = ranking or Ranking(everyone, direction, metric)
+    ranked = []
+    for trial in everyone:
+        if counts(trial):
+            ranked.append(Ranked(trial, float(trial.value or 0.0), facts.again(trial)))
 
     def place(each: Ranked[Of]) -> tuple[float, ...]:
         trial = each.trial
@@ -174,7 +170,7 @@ def rank(
         return (trial.violation, sign * _mean(each), is_unconfirmed, *place_of(trial, sign))
 
     ranked.sort(key=place)
-    return _mark_ties(ranked, known, sign)
+    return _mark_ties(ranked, facts, sign)
 
 
 def leading(trials: Iterable[Of], direction: str, metric: str = "") -> Of | None:
@@ -208,16 +204,13 @@ def expectation(trial: Candidate) -> float | None:
 
 def expectation_of(again: Again | None) -> dict[str, float | None]:
     """The outcome of training a trial again, as the fields of its expectation."""
-    found = dict.fromkeys(EXPECTED)
-    if again is not None:
-        found["expected"], found["expected_low"], found["expected_high"] = (
-            again.mean,
-            again.low,
-            again.high,
-        )
-        if again.low is not None and again.high is not None:
-            found["expected_deviation"] = (again.high - again.low) / (2 * REACH)
-    return found
+    if again is None:
+        return dict.fromkeys(EXPECTED)
+    low, high = again.low, again.high
+    deviation = None
+    if low is not None and high is not None:
+        deviation = (high - low) / (2 * REACH)
+    return dict(zip(EXPECTED, (again.mean, deviation, low, high), strict=True))
 
 
 def likely_range(trial: Candidate) -> tuple[float, float]:
@@ -257,19 +250,23 @@ def _may_be_equal(one: Ranked[Of], first: Ranked[Of], ranking: Ranking) -> bool:
     equal. Else their means are compared by how far they may be off; if nothing is expected of one
     of the trials, both must have been measured at equal resource.
     """
-    if one.trial.violation != first.trial.violation:
+    trial, best = one.trial, first.trial
+    if trial.violation != best.violation:
         return False
     if one.confirmed is not None and first.confirmed is not None:
-        return not ranking.repeats.behind(one.trial.number)
-    if not (_in_full(one) and _in_full(first)) and not compares(one.trial, first.trial):
+        return not ranking.repeats.behind(trial.number)
+    are_alike = compares(trial, best)
+    are_in_full = _in_full(one) and _in_full(first)
+    if not are_alike and not are_in_full:
         return False
-    if compares(one.trial, first.trial) and abs(one.value - first.value) <= EQUAL:
+    difference = abs(one.value - first.value)
+    if are_alike and difference <= EQUAL:
         return True
-    return _near(_mean(one), ranking.reaches(one.trial, fresh=False), first, ranking)
+    reaches = ranking.reaches(trial, fresh=False)
+    return _near(_mean(one), reaches, first, ranking)
 
 
 def _has_shown(one: Ranked[Of], first: Ranked[Of], ranking: Ranking, sign: float) -> bool:
-    """True if a trial that may be equal to the first one has shown such a value itself."""
     if one.confirmed is not None or one.trial.state is State.COMPLETE:
         return True
     is_as_good = sign * one.value <= sign * _mean(first)
@@ -299,7 +296,3 @@ def compares(one: Candidate, other: Candidate) -> bool:
     if one.state is other.state is State.COMPLETE:
         return True
     return one.resource == other.resource
-
-
-def _value(trial: Candidate) -> float:
-    return float(trial.value or 0.0)

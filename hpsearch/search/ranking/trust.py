@@ -1,24 +1,15 @@
 """The trust in the rungs of a study: the correlation of the standing at a rung with the end.
 
-A trial's *end* is the best value that it reported after the rung, because a trial is valued by its
-best report. The rung's own report does not count, or it would be compared with itself.
-
-The measure is Spearman's rank correlation of the value at the rung with the end, among the trials
-that were trained in full. Most of them went on because they did well at the rung, and among trials
-that are alike in one respect, that respect explains less (range restriction). The correlation among
-all trials that reached the rung follows by Thorndike's case 2, from the spread of all of them
-against that of the finished ones; both are spreads of normal scores, which are the same for any
-scale of values. The formula knows of no selection but by the rung itself, and higher rungs select
-as well.
-
-The interval holds nine times in ten: Fisher's z with Bonett and Wright's variance, its ends
-corrected like the correlation.
+A trial's *end* is the best value that it reported after the rung. The measure is Spearman's rank
+correlation of the value at the rung with the end, among the trials that were trained in full. Most
+of them went on because they did well at the rung (range restriction). The correlation among all
+that reached the rung follows by Thorndike's case 2, from the spread of the normal scores of all of
+them against that of the finished ones. The interval holds nine times in ten: Fisher's z with Bonett
+and Wright's variance, its ends corrected like the correlation.
 
 Sources: Thorndike, *Personnel Selection* (1949), case 2; Bonett and Wright, "Sample size
 requirements for estimating Pearson, Kendall and Spearman correlations", Psychometrika 65 (2000).
 """
-
-from __future__ import annotations
 
 import itertools
 import math
@@ -34,8 +25,7 @@ QUANTILE = 1.6448536269514722
 """The standard deviations that a 90% interval of a normal variable reaches to either side."""
 FEWEST = 4
 """The fewest trials that a correlation is taken from; Fisher's z has no interval for fewer."""
-WEAK = 0.3
-"""The correlation below which a rung tells little about the end."""
+WEAK = 0.3  # the correlation below which a rung tells little about the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +34,7 @@ class TrialCurve:
 
     number: int
     state: State
-    rung: int | None
-    """The index of the highest rung that it has reached."""
+    rung: int | None  # the index of the highest rung that it has reached
     scores: Mapping[float, float]
     """By resource; less is better. Reports below the lowest rung may be left out."""
 
@@ -53,14 +42,10 @@ class TrialCurve:
 class RungVerdict(StrEnum):
     """The meaning of a rung's correlation."""
 
-    UNKNOWN = "unknown"
-    """Too few trials were trained in full."""
-    TELLS = "tells"
-    """The whole interval is at or above `WEAK`."""
-    UNCLEAR = "unclear"
-    """The interval has `WEAK` inside."""
-    LITTLE = "little"
-    """The whole interval is below `WEAK`."""
+    UNKNOWN = "unknown"  # too few trials were trained in full
+    TELLS = "tells"  # the whole interval is at or above `WEAK`
+    UNCLEAR = "unclear"  # the interval has `WEAK` inside
+    LITTLE = "little"  # the whole interval is below `WEAK`
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +55,18 @@ class Correlation:
     value: float
     low: float
     high: float
-    trials: int
-    """The number of finished trials that it is from."""
+    trials: int  # the number of finished trials that it is from
 
 
 @dataclass(frozen=True, slots=True)
 class RungTrust:
     """The trust in a rung."""
 
-    level: float
-    """Its resource."""
-    reached: int
-    """Trials that reached it with a value."""
-    paused: int
-    """Trials that paused there and did not go on."""
-    finished: int
-    """Trials that were trained in full."""
-    correlation: Correlation | None
-    """None if too few were trained in full to tell."""
+    level: float  # its resource
+    reached: int  # trials that reached it with a value
+    paused: int  # trials that paused there and did not go on
+    finished: int  # trials that were trained in full
+    correlation: Correlation | None  # None if too few were trained in full to tell
 
     @property
     def verdict(self) -> RungVerdict:
@@ -150,17 +129,20 @@ def counting(scores: Mapping[float, float], levels: Sequence[float]) -> set[floa
 
 
 def _correlation(at: Mapping[int, float], end: Mapping[int, float]) -> Correlation | None:
-    if len(end) < FEWEST:
+    count = len(end)
+    if count < FEWEST:
         return None
-    found = rank_correlation([at[number] for number in end], list(end.values()))
+    values = [at[number] for number in end]
+    found = rank_correlation(values, list(end.values()))
     if found is None:
         return None
-    places = dict(zip(at, normal_scores(list(at.values())), strict=True))
-    selected = _deviation([places[number] for number in end])
-    wider = _deviation(list(places.values())) / selected
-    low, high = interval(found, len(end))
+    scores = normal_scores(list(at.values()))
+    score_of = dict(zip(at, scores, strict=True))
+    selected = [score_of[number] for number in end]
+    wider = _deviation(scores) / _deviation(selected)
+    low, high = interval(found, count)
     value, least, most = (unrestricted(each, wider) for each in (found, low, high))
-    return Correlation(value, least, most, len(end))
+    return Correlation(value, least, most, count)
 
 
 # ------------------------------------------------------------------------------------- statistics
@@ -208,8 +190,11 @@ def interval(correlation: float, n: int) -> tuple[float, float]:
     variance = (1 + nearest**2 / 2) / (n - 3)
     half = QUANTILE * math.sqrt(variance)
     z = math.atanh(nearest)
-    low = -1.0 if correlation <= -most else math.tanh(z - half)
-    high = 1.0 if correlation >= most else math.tanh(z + half)
+    low, high = math.tanh(z - half), math.tanh(z + half)
+    if correlation <= -most:
+        low = -1.0
+    if correlation >= most:
+        high = 1.0
     return low, high
 
 

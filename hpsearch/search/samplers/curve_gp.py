@@ -11,8 +11,6 @@ configurations only. The first proposals are a scrambled sequence of Sobol's: Ow
 Sobol' and Niederreiter-Xing Points" (1998).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -40,23 +38,18 @@ from hpsearch.search.ranking.in_order import InOrder
 from hpsearch.search.untried import Untried
 from hpsearch.study_file.space import Prior, in_optuna
 
-DESIGN = 8
-"""The number of first proposals that are spread evenly over the space."""
+DESIGN = 8  # the number of first proposals that are spread evenly over the space
 UNIFORM, LOCAL, AROUND = 32, 80, 8
 """Candidates over the whole space, candidates near the best trials, and the number of these."""
 BELIEVED = 24
 """Candidates that follow the priors, if there are any; so does every other one of the first
 proposals."""
-MOST_SHOWN = 1_000
-"""The most results by which the priors are judged."""
-WARM = 24
-"""Candidates around the best configurations of earlier studies, if there are any."""
+MOST_SHOWN = 1_000  # the most results by which the priors are judged
+WARM = 24  # candidates around the best configurations of earlier studies, if there are any
 SHIFTS = 8
 """The most points for one of the first proposals, until one keeps the study's requirements."""
-BLOCKS = 64
-"""The most times that UNIFORM candidates are drawn, until as many keep the requirements."""
-BLIND = 0.15
-"""The share of proposals that are drawn at random, because the model can be wrong."""
+BLOCKS = 64  # the most times that UNIFORM candidates are drawn, until as many keep the requirements
+BLIND = 0.15  # the share of proposals that are drawn at random, because the model can be wrong
 MOVE, SPREAD = 0.1, 0.8
 """A local candidate moves by MOVE * exp(SPREAD * N) * N in each coordinate that moves; N are
 standard normal."""
@@ -114,35 +107,23 @@ class CurveGPSampler(BaseSampler):
     def propose(self, number: int) -> Floats:
         """(parameters,) The point of the space that trial `number` should try. It keeps the study's
         requirements unless no candidate does."""
-        belief = self._belief
-        if belief is not None:
-            mode = belief.mode(self._designed(number))
-            if self._is_untried(number, mode) and self._is_allowed(mode):
-                return mode
-        opening = self._opening(number)
-        if opening is not None and self._is_allowed(opening):
-            return opening
+        first = self._first_proposal(number)
+        if first is not None:
+            return first
         outlook = None if number < DESIGN else self._forecast.outlook()
         if outlook is None:
             return self._designed(number)
         rng = np.random.default_rng([self._seed, number])
-        best = np.array([curve.point for curve in outlook.curves[:AROUND]])
-        uniform, nearby = self._candidates(rng, best)
-        points = np.concatenate([uniform, nearby])
-        if belief is not None:
-            anywhere = rng.random((BELIEVED, self._encoding.parameters))
-            points = np.concatenate([points, belief.drawn(anywhere)])
-        if self._forecast.earlier:
-            leading, weights = self._forecast.earlier.leading(outlook.agreements)
-            near = leading[rng.choice(len(leading), size=WARM, p=weights)]
-            points = np.concatenate([points, self._moved(rng, near)])
+        uniform, others = self._candidates(rng, outlook)
+        points = np.concatenate([uniform, *others])
         points = points[self._encoding.allowed(points)]
         if len(points) == 0:
             return self._designed(number)
         features = self._encoding.features(points)
         score = _improvement(rng, outlook, features)
-        if belief is not None:
-            score = score + belief.weighed(points, _spread(outlook.curves), len(outlook.curves))
+        if self._belief is not None:
+            curves = outlook.curves
+            score = score + self._belief.weighed(points, _spread(curves), len(curves))
         if rng.random() < BLIND:
             score = _anywhere(rng, len(points), len(uniform))
         failures = self._failures()
@@ -151,8 +132,17 @@ class CurveGPSampler(BaseSampler):
         order = np.argsort(-score, kind="stable")
         return self._first_untried(points[order])
 
+    def _first_proposal(self, number: int) -> Floats | None:
+        """The mode of the priors or a configuration of earlier studies, if it is its turn."""
+        if self._belief is not None:
+            mode = self._belief.mode(self._designed(number))
+            if self._is_untried(number, mode) and self._is_allowed(mode):
+                return mode
+        opening = self._opening(number)
+        is_usable = opening is not None and self._is_allowed(opening)
+        return opening if is_usable else None
+
     def _first_untried(self, points: Floats) -> Floats:
-        """The first of (n, parameters) points that is untried, or else the very first."""
         known: set[bytes] = set()  # many points may be at the same end of the space
         for point in points:
             place = point.tobytes()
@@ -162,7 +152,7 @@ class CurveGPSampler(BaseSampler):
         return np.asarray(points[0])
 
     def _is_known(self, point: Floats) -> bool:
-        return self._untried is not None and self._untried.knows(self._encoding.params(point))
+        return self._untried is not None and self._untried.was_tried(self._encoding.params(point))
 
     def _is_allowed(self, point: Floats) -> bool:
         return bool(self._encoding.allowed(point[None])[0])
@@ -207,32 +197,44 @@ class CurveGPSampler(BaseSampler):
         return earlier.opening(drawn, self._designed(number))
 
     def _drawn_before(self, number: int, most: int) -> int:
-        """The number of trials before another one that were drawn, counted up to `most`."""
         earlier = islice(self._history.trials, number)
         drawn = (trial for trial in earlier if trial.role is Role.SEARCH)
         return sum(1 for _ in islice(drawn, most))
 
-    def _candidates(self, rng: np.random.Generator, best: Floats) -> tuple[Floats, Floats]:
-        """(at most UNIFORM, parameters) Allowed points anywhere, and (LOCAL, parameters) points
-        near the best ones."""
+    def _candidates(
+        self, rng: np.random.Generator, outlook: Outlook
+    ) -> tuple[Floats, list[Floats]]:
+        """(at most UNIFORM, parameters) Allowed points anywhere, and points near the best ones, by
+        the priors and near those of earlier studies, each (n, parameters)."""
+        encoding, earlier = self._encoding, self._forecast.earlier
+        best = np.array([curve.point for curve in outlook.curves[:AROUND]])
         near = best[np.arange(LOCAL) % len(best)]
-        nearby = self._moved(rng, near)
-        uniform = np.zeros((0, self._encoding.parameters))
+        others = [self._moved(rng, near)]
+        uniform = np.zeros((0, encoding.parameters))
         for _ in range(BLOCKS):
-            block = rng.random((UNIFORM, self._encoding.parameters))
-            uniform = np.concatenate([uniform, block[self._encoding.allowed(block)]])
+            block = rng.random((UNIFORM, encoding.parameters))
+            allowed = block[encoding.allowed(block)]
+            uniform = np.concatenate([uniform, allowed])
             if len(uniform) >= UNIFORM:
                 break
-        return uniform[:UNIFORM], nearby
+        if self._belief is not None:
+            anywhere = rng.random((BELIEVED, encoding.parameters))
+            others.append(self._belief.drawn(anywhere))
+        if earlier:
+            leading, weights = earlier.leading(outlook.agreements)
+            chosen = rng.choice(len(leading), size=WARM, p=weights)
+            others.append(self._moved(rng, leading[chosen]))
+        return uniform[:UNIFORM], others
 
     def _moved(self, rng: np.random.Generator, near: Floats) -> Floats:
         """(n, parameters) Points near the given ones: some coordinates move, at least one."""
-        count, d = near.shape
-        sizes = MOVE * np.exp(SPREAD * rng.standard_normal(near.shape))
-        moves = sizes * rng.standard_normal(near.shape)
-        moving = rng.random(near.shape) < 0.5
-        moving[np.arange(count), rng.integers(d, size=count)] = True
-        anywhere = rng.random(near.shape)
+        shape = count, d = near.shape
+        sizes = MOVE * np.exp(SPREAD * rng.standard_normal(shape))
+        moves = sizes * rng.standard_normal(shape)
+        moving = rng.random(shape) < 0.5
+        always = rng.integers(d, size=count)
+        moving[np.arange(count), always] = True
+        anywhere = rng.random(shape)
         nearby = np.clip(near + moves, 0.0, 1.0)
         moved = np.where(self._encoding.categorical, anywhere, nearby)
         return np.where(moving, moved, near)
@@ -246,7 +248,6 @@ class CurveGPSampler(BaseSampler):
         return SurvivalModel(*features, share, self._encoding.parameters)
 
     def _features_of(self, some: InOrder) -> Floats:
-        """(at most half of MOST, dimensions) The features of the latest of some trials."""
         encoding = self._encoding
         trials = [self._history.trials[number] for number in some.last(MOST // 2)]
         if not trials:
@@ -255,7 +256,6 @@ class CurveGPSampler(BaseSampler):
 
 
 def _is_outside(trial: Trial) -> bool:
-    """True if a trial failed because of its configuration, or exceeds a limit."""
     kind = trial.error_kind
     return (kind is not None and kind.of_configuration) or trial.violation > 0
 
@@ -270,7 +270,6 @@ def _worked_key(trial: Trial) -> tuple[int] | None:
 
 
 def _spread(curves: Sequence[ShownCurve]) -> Floats:
-    """(at most MOST_SHOWN, parameters) The points of curves, evenly by rank, the best first."""
     count = len(curves)
     ranks = np.linspace(0, count - 1, min(count, MOST_SHOWN)).round()
     return np.array([curves[int(rank)].point for rank in ranks])
@@ -283,14 +282,18 @@ def _improvement(rng: np.random.Generator, outlook: Outlook, features: Floats) -
     nearest = float(tau_of(np.array(HORIZON)))
     horizon = nearest + (1 - nearest) * rng.random()
     below = 10 ** rng.uniform(-3.0, -0.5)
-    target = math.log(1.0 - min(below, FARTHEST) / FLOOR) - outlook.level
-    there = Points(features, np.full(count, horizon), np.full(count, -1))
+    share = min(below, FARTHEST)
+    target = math.log(1.0 - share / FLOOR) - outlook.level
+    taus = np.full(count, horizon)
+    new = np.full(count, -1)
+    there = Points(features, taus, new)
     mean, deviation = outlook.posterior.predict(there)
-    return np.asarray(log_ndtr((target - mean) / deviation))
+    z = (target - mean) / deviation
+    log_probability: Floats = log_ndtr(z)
+    return log_probability
 
 
 def _among_the_safe(score: Floats, survival: Floats) -> Floats:
-    """(n,) The scores times the probabilities of survival; unsafe candidates are last."""
     unsafe = survival < SAFE * survival.max()
     return np.where(unsafe, -np.inf, score + np.log(survival))
 

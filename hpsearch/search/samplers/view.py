@@ -11,8 +11,6 @@ To TPE a large study is shown in part (`proposals`). Repeats of a trial are not 
 count trials (`without_repeats`).
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -32,8 +30,7 @@ FAILURE = f"{CONSTRAINT}failed"
 """The constraint that a failed trial exceeds; Optuna reads it from a trial's system
 attributes."""
 
-OVER, WITHIN = 1.0, -1.0
-"""Values of that constraint."""
+OVER, WITHIN = 1.0, -1.0  # values of that constraint
 
 
 class SamplerView(optuna.Study):

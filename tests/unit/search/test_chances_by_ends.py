@@ -1,7 +1,5 @@
 """The chances of paused trials, by what their rung has told of ends."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.domain.lifecycle import State

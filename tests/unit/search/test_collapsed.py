@@ -1,7 +1,5 @@
 """Trials that answer like a guess for good are stopped; slow starters are not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The ends of trials, foretold from what they have shown at a rung."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Trials at a rung by several objectives: fronts, crowding, and limits first."""
 
-from __future__ import annotations
-
 import math
 import random
 
@@ -119,7 +117,7 @@ def test_what_shows_the_same_values_decides_nothing() -> None:
     rungs = Rungs([1], total=9, eta=3, kind=FrontRung)
     for number in range(4):
         rungs.arrive(0, number, ParetoPoint(0.0, (0.5, 0.5)))
-    assert rungs.rungs[0].has_learnt_nothing
+    assert rungs.rungs[0].is_tied
     assert rungs.share(0) == 1.0
 
 

@@ -1,7 +1,5 @@
 """The use of what is not public in Optuna."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 

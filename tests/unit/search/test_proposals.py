@@ -1,7 +1,5 @@
 """The configurations that are drawn keep the requirements of their study, whatever draws them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from typing import Any

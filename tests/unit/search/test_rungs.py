@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,19 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from hpsearch.domain.facts import EarlierRung, EarlierStudy
-from hpsearch.search.rungs import ASSUMED, POOR, Rungs, Verdict
+from hpsearch.search.rungs import ASSUMED, POOR, Rung, Rungs, Verdict
 from support.studies.small import Bowl, Simulation, brain, spec_with
+
+
+def promoted(rungs: Rungs, *can_finish: Callable[[int], bool]) -> int | None:
+    found = rungs.promotion(*can_finish)
+    return None if found is None else found[0]
+
+
+def wait(rung: Rung, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        rung.record(number, float(number))
+        rung.waiting.add(number)
 
 
 def test_the_first_trials_at_a_rung_pause_until_there_is_a_best_third() -> None:
@@ -30,9 +41,7 @@ def test_a_paused_trial_is_promoted_once_enough_others_turn_out_worse() -> None:
     assert rungs.promotion() is None
     rungs.arrive(0, 1, 0.4)
     rungs.arrive(0, 2, 0.5)
-    promoted = rungs.promotion()
-    assert promoted is not None
-    assert promoted[0] == 0
+    assert promoted(rungs) == 0
     rungs.promote(0)
     assert rungs.promotion() is None
 
@@ -43,21 +52,17 @@ def test_the_highest_rung_is_served_first() -> None:
         for number in numbers:
             rungs.rungs[index].record(number, 0.1 * number)
             rungs.rungs[index].waiting.add(number)
-    promoted = rungs.promotion()
-    assert promoted is not None
-    assert promoted[0] == 4
+    assert promoted(rungs) == 4
 
 
 def test_the_one_goes_on_of_which_most_is_expected_and_not_the_one_that_is_ahead() -> None:
     expected = {0: 0.9, 1: 0.1, 2: 0.5}
     rungs = Rungs([1], total=9, order=lambda numbers: sorted(numbers, key=expected.__getitem__))
-    for number in expected:
-        rungs.rungs[0].record(number, float(number))
-        rungs.rungs[0].waiting.add(number)
-    promoted = rungs.promotion()
-    assert promoted is not None
-    assert promoted[0] == 1
-    assert promoted[1].against == [2, 0]
+    wait(rungs.rungs[0], expected)
+    found = rungs.promotion()
+    assert found is not None
+    number, judgement = found
+    assert (number, judgement.against) == (1, [2, 0])
 
 
 def test_without_expectations_the_one_goes_on_that_is_ahead() -> None:
@@ -79,12 +84,8 @@ def test_trials_are_ahead_where_they_can_be_compared_however_far_they_are() -> N
 
 def test_those_that_cannot_be_trained_in_full_any_more_are_passed_over() -> None:
     rungs = Rungs([1], total=9)
-    for number in range(3):
-        rungs.rungs[0].record(number, float(number))
-        rungs.rungs[0].waiting.add(number)
-    promoted = rungs.promotion(lambda number: number > 0)
-    assert promoted is not None
-    assert promoted[0] == 1
+    wait(rungs.rungs[0], range(3))
+    assert promoted(rungs, lambda number: number > 0) == 1
     assert rungs.promotion(lambda number: False) is None
 
 
@@ -92,7 +93,7 @@ def test_trials_that_go_on_whatever_happens_take_nobodys_place() -> None:
     rungs = Rungs([1], total=9, eta=3)
     for number in range(10, 20):
         rungs.rungs[0].record(number, 0.0)
-        rungs.rungs[0].excuse(number)
+        rungs.rungs[0].exempt(number)
         rungs.rungs[0].record(number, 0.01 * number)  # reported again by a further attempt
     verdicts = [rungs.arrive(0, number, 1.0 - 0.1 * number).verdict for number in range(3)]
     assert verdicts == [Verdict.PAUSE, Verdict.PAUSE, Verdict.CONTINUE]
@@ -101,13 +102,9 @@ def test_trials_that_go_on_whatever_happens_take_nobodys_place() -> None:
 
 def test_a_trial_that_ended_where_it_waited_has_not_gone_on() -> None:
     rungs = Rungs([1], total=9, eta=3)
-    for number in range(3):
-        rungs.rungs[0].record(number, float(number))
-        rungs.rungs[0].waiting.add(number)
+    wait(rungs.rungs[0], range(3))
     rungs.stop(0)
-    promoted = rungs.promotion()
-    assert promoted is not None
-    assert promoted[0] == 1
+    assert promoted(rungs) == 1
     rungs.promote(1)
     rungs.stop(1)
     assert rungs.rungs[0].gone_on == 1, "one that has gone on has done so whatever follows"
@@ -120,9 +117,9 @@ def test_a_value_that_is_not_a_number_is_never_promoted(many_others: int) -> Non
         assert rungs.arrive(0, number, math.inf).verdict is Verdict.PAUSE
     for number in range(10, 10 + many_others):
         rungs.arrive(0, number, float(number))
-    while (promoted := rungs.promotion()) is not None:
-        assert promoted[0] >= 10
-        rungs.promote(promoted[0])
+    while (number := promoted(rungs)) is not None:
+        assert number >= 10
+        rungs.promote(number)
     assert set(range(4)) <= rungs.rungs[0].waiting
     assert not set(range(4)) & set(rungs.waiting())
 
@@ -134,8 +131,8 @@ def test_where_half_show_the_very_same_value_nothing_is_decided() -> None:
     assert rungs.share(0) == 1.0
     judgement = rungs.arrive(0, 4, 0.5)
     assert "decides nothing" in judgement.why
-    while (promoted := rungs.promotion()) is not None:
-        rungs.promote(promoted[0])
+    while (number := promoted(rungs)) is not None:
+        rungs.promote(number)
     assert not rungs.rungs[0].waiting
     for number in range(5, 20):
         rungs.arrive(0, number, 0.4 - 0.01 * number)
@@ -147,7 +144,7 @@ def test_diverged_trials_do_not_look_like_a_model_that_has_learnt_nothing() -> N
     for number in range(10):
         rungs.arrive(0, number, math.inf)
         rungs.arrive(0, 10 + number, 0.1 * number)
-    assert not rungs.rungs[0].has_learnt_nothing
+    assert not rungs.rungs[0].is_tied
     assert rungs.share(0) == pytest.approx(1 / 3)
 
 
@@ -180,9 +177,9 @@ def test_a_third_of_many_trials_goes_on_and_the_best_ones_are_among_them() -> No
     for number, score in enumerate(scores):
         if rungs.arrive(0, number, score).verdict is Verdict.CONTINUE:
             gone_on.add(number)
-        if (promoted := rungs.promotion()) is not None:
-            rungs.promote(promoted[0])
-            gone_on.add(promoted[0])
+        if (chosen := promoted(rungs)) is not None:
+            rungs.promote(chosen)
+            gone_on.add(chosen)
         assert len(gone_on) == rungs.rungs[0].gone_on == (number + 1) // 3
     best = set(sorted(range(300), key=scores.__getitem__)[:30])
     assert best <= gone_on
@@ -195,10 +192,11 @@ def test_a_judgement_names_those_it_compared_with() -> None:
     assert paused.why.startswith("3 of 9 go on from 1, rank correlation ")
     assert paused.why.endswith("; others look better")
     assert paused.against == [0, 1, 2, 3, 4]
-    promoted = rungs.promotion()
-    assert promoted is not None
-    assert promoted[1].why.startswith("it looks best; 3 of 9 go on from 1")
-    assert promoted[1].against == [1, 2, 3, 4, 5]
+    found = rungs.promotion()
+    assert found is not None
+    _, judgement = found
+    assert judgement.why.startswith("it looks best; 3 of 9 go on from 1")
+    assert judgement.against == [1, 2, 3, 4, 5]
 
 
 def told(noise: float, trials: int, draw: np.random.Generator, eta: int = 3) -> tuple[Rungs, float]:
@@ -212,9 +210,9 @@ def told(noise: float, trials: int, draw: np.random.Generator, eta: int = 3) -> 
     for number in range(trials):
         if rungs.arrive(0, number, float(here[number])).verdict is Verdict.CONTINUE:
             rungs.finish(number, float(there[number]))
-        if (promoted := rungs.promotion()) is not None:
-            rungs.promote(promoted[0])
-            rungs.finish(promoted[0], float(there[promoted[0]]))
+        if (chosen := promoted(rungs)) is not None:
+            rungs.promote(chosen)
+            rungs.finish(chosen, float(there[chosen]))
     return rungs, float(spearmanr(here, there).statistic)
 
 

@@ -1,7 +1,5 @@
 """The configurations that a study has tried, and those that it has not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +9,6 @@ from hpsearch.domain.facts import ErrorKind, Role
 from hpsearch.domain.history import History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search import untried as listing
 from hpsearch.search.proposals import Proposals
 from hpsearch.search.untried import MOST, Untried
 from hpsearch.store.optuna_storage.view import HistoryStorage
@@ -43,29 +40,43 @@ def test_a_configuration_is_that_of_its_active_parameters_on_their_grid() -> Non
     known, history = untried(SPACE)
     add(history, {"c": "a", "x": 3 * 0.1})
     known.refresh()
-    assert known.knows({"c": "a", "x": 0.3}), "3 * 0.1 is 0.30000000000000004"
-    assert known.knows({"c": "a", "x": 0.3, "k": 1}), "which is not active"
-    assert not known.knows({"c": "a", "x": 0.2})
-    assert not known.knows({"c": "b", "k": 1})
+    assert known.was_tried({"c": "a", "x": 0.3}), "3 * 0.1 is 0.30000000000000004"
+    assert known.was_tried({"c": "a", "x": 0.3, "k": 1}), "which is not active"
+    assert not known.was_tried({"c": "a", "x": 0.2})
+    assert not known.was_tried({"c": "b", "k": 1})
 
 
 def test_numbers_without_a_grid_are_the_same_to_full_precision_only() -> None:
     known, history = untried({"x": {"type": "float", "low": 1e-5, "high": 1.0, "log": True}})
     add(history, {"x": 0.1})
     known.refresh()
-    assert known.knows({"x": 0.1})
-    assert not known.knows({"x": 0.1 + 1e-16})
+    assert known.was_tried({"x": 0.1})
+    assert not known.was_tried({"x": 0.1 + 1e-16})
 
 
-def test_a_space_that_few_of_very_many_configurations_fit_is_not_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(listing, "MOST_LOOKS", 20_000)
+def test_a_space_that_few_of_very_many_configurations_fit_is_listed_in_slices() -> None:
     wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "abcde"}
     known, history = untried(wide, ["a + b + c + d + e < 9"])
     add(history, dict.fromkeys("abcde", 1))
-    known.refresh()
     assert not known.exhausted
+    assert known._slices == 2, "one for each trial, and one"
+
+
+def test_the_only_configuration_of_very_many_is_found() -> None:
+    wide = {name: {"type": "int", "low": 1, "high": 10_000} for name in "xab"}
+    known, history = untried(wide, ["a + b == 2", "x == 7"])
+    assert known.anywhere(0) == {"x": 7, "a": 1, "b": 1}
+    add(history, {"x": 7, "a": 1, "b": 1})
+    assert not known.exhausted, "it is not known yet that there is no other one"
+
+
+def test_a_space_is_used_up_once_all_its_slices_are_listed() -> None:
+    square = {name: {"type": "int", "low": 1, "high": 150} for name in "ab"}
+    known, history = untried(square, ["a * b == 4"])
+    for seed in range(3):
+        assert not known.exhausted
+        add(history, known.anywhere(seed))
+    assert known.exhausted
 
 
 def test_all_that_is_left_is_drawn_once_and_then_the_space_is_used_up() -> None:
@@ -111,11 +122,11 @@ def test_a_failure_counts_unless_the_workers_were_lost(kind: ErrorKind, counts: 
     known, history = untried(SPACE)
     trial = add(history, {"c": None})
     known.refresh()
-    assert known.knows({"c": None}), "it runs"
+    assert known.was_tried({"c": None}), "it runs"
     trial.state, trial.error_kind = State.FAILED, kind
     history.touch(trial)
     known.refresh()
-    assert known.knows({"c": None}) is counts
+    assert known.was_tried({"c": None}) is counts
 
 
 def test_a_configuration_that_was_lost_twice_is_left_alone() -> None:
@@ -123,7 +134,7 @@ def test_a_configuration_that_was_lost_twice_is_left_alone() -> None:
     for _ in range(2):
         add(history, {"c": None}, error_kind=ErrorKind.LOST).state = State.FAILED
     known.refresh()
-    assert known.knows({"c": None})
+    assert known.was_tried({"c": None})
 
 
 def test_repeats_and_trials_outside_the_space_do_not_count() -> None:

@@ -1,7 +1,5 @@
 """What is believed of a space, as a density: it is one, it is followed, and it fades."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

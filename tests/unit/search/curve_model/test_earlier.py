@@ -1,7 +1,5 @@
 """Earlier studies as evidence: what they tell, and how far a study agrees with them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -143,10 +141,7 @@ def test_of_many_trials_the_best_half_and_some_of_all_others_are_told() -> None:
 # ----------------------------------------------------------------------------------- the covariance
 
 
-@given(
-    st.integers(0, 1000),
-    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4),
-)
+@given(st.integers(0, 1000), st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4))
 def test_every_covariance_between_studies_is_positive_definite(
     seed: int, agreements: list[float]
 ) -> None:

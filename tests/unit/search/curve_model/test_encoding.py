@@ -1,7 +1,5 @@
 """Configurations as points and features, over spaces of every kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is expected of trials in full."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

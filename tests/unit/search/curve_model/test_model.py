@@ -1,7 +1,5 @@
 """The Gaussian process over learning curves: its arithmetic against what it must be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What comes of a configuration when it is trained again: the mean, and where one more ends."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which trials have learnt something, and which of the complete ones may be the best."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.domain.facts import Role
@@ -45,11 +43,7 @@ def test_where_nobody_learns_there_is_no_leader() -> None:
 
 @pytest.mark.parametrize(
     "firsts",
-    [
-        (0.90, 0.91, 0.92, 0.93, 0.94),
-        (0.95, 0.95, 0.95, 0.60, 0.70),
-        (0.95, 0.95),
-    ],
+    [(0.90, 0.91, 0.92, 0.93, 0.94), (0.95, 0.95, 0.95, 0.60, 0.70), (0.95, 0.95)],
     ids=["all differ", "many begin worse", "too few"],
 )
 def test_a_value_that_was_learnt_is_not_taken_for_a_guess(firsts: tuple[float, ...]) -> None:

@@ -1,7 +1,5 @@
 """Parameters that make no difference, and equal reports that mean nothing."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,14 +1,13 @@
 """What repeats say of means: the pooled spread, and who is behind."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtr, stdtrit
 
-from hpsearch.search.ranking.repeats import Repeats
+from hpsearch.search.ranking.repeats import Repeats, t_below, t_quantile
 
 
 def test_one_run_alone_puts_nobody_behind() -> None:
@@ -60,3 +59,12 @@ def test_the_first_is_never_behind_and_chances_add_up(
             assert repeats.chance(number, other) + repeats.chance(other, number) == pytest.approx(
                 1.0
             )
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 8, 31, 200])
+def test_students_distribution_is_scipys(freedom: int) -> None:
+    for t in (-30.0, -1.7, -0.1, 0.0, 0.4, 2.0, 80.0):
+        assert t_below(freedom, t) == pytest.approx(stdtr(freedom, t), abs=1e-13)
+    for probability in (0.5, 0.6, 0.95, 0.999):
+        wanted = stdtrit(freedom, probability)
+        assert t_quantile(freedom, probability) == pytest.approx(wanted, rel=1e-10, abs=1e-12)

@@ -1,7 +1,5 @@
 """Ranking: who counts, who is first, and who cannot be told from the first."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Trial
-from hpsearch.search.ranking.ranges import range_of
+from hpsearch.search.ranking.metric_bounds import bounds_of
 from hpsearch.search.ranking.selection import leading, rank, standing
 
 
@@ -259,7 +257,7 @@ def test_the_side_that_faces_the_best_one_decides() -> None:
 def test_a_metric_lies_in_what_its_name_and_its_values_say(
     metric: str, seen: list[float], low: float, high: float
 ) -> None:
-    assert range_of(metric, seen) == (low, high)
+    assert bounds_of(metric, seen) == (low, high)
 
 
 def test_the_interval_of_repeats_lies_within_what_the_metric_can_be() -> None:

@@ -1,7 +1,5 @@
 """What is said of rungs: correlations and their intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
@@ -25,11 +23,7 @@ LEVELS = (1.0, 3.0, 9.0)
 
 
 def curve(
-    number: int,
-    scores: Mapping[float, float],
-    *,
-    state: State = State.COMPLETE,
-    rung: int = 1,
+    number: int, scores: Mapping[float, float], *, state: State = State.COMPLETE, rung: int = 1
 ) -> TrialCurve:
     return TrialCurve(number, state, rung, scores)
 

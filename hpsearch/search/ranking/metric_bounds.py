@@ -1,6 +1,4 @@
-"""The values that a metric can have, by its name and its values so far."""
-
-from __future__ import annotations
+"""The bounds of a metric, by its name and its values so far."""
 
 import math
 import re
@@ -20,16 +18,18 @@ KNOWN = (
 """Words in names, each with the lowest and the highest value of a metric that is called so."""
 
 
-def range_of(metric: str, seen: Iterable[float]) -> tuple[float, float]:
+def bounds_of(metric: str, seen: Iterable[float]) -> tuple[float, float]:
     """The lowest and the highest value that a metric can have; infinite where they are unknown.
 
-    A range does not count if a finite value lies outside: a loss may be negative. A metric that has
-    no range by its name, and was never negative, is assumed never to be.
+    Bounds do not count if a finite value lies outside: a loss may be negative. A metric that has
+    no bounds by its name, and was never negative, is assumed never to be.
     """
     values = [value for value in seen if math.isfinite(value)]
-    lowest, highest = min(values, default=0.0), max(values, default=0.0)
+    lowest = min(values, default=0.0)
+    highest = max(values, default=0.0)
     words = frozenset(re.split(r"[^a-z0-9]+", metric.lower()))
     for names, low, high in KNOWN:
-        if words & names and low <= lowest and highest <= high:
+        is_inside = low <= lowest and highest <= high
+        if words & names and is_inside:
             return low, high
     return (0.0 if lowest >= 0 else -math.inf), math.inf
