@@ -79,6 +79,9 @@ CASES = [
     Case("name like an option", named("--help"), *NAME),
     Case("name empty", named('""'), *NAME),
     # values; other mistakes are in tests/unit/study_file/test_checks.py
+    Case("unknown key", changed(("seed", "sede")), "study.yaml:2: sede:", "did you mean seed?"),
+    Case("kind misspelt", changed(("text_classification", "text_clasification")), "study.yaml:4: task.kind:", "did you"),
+    Case("number that YAML reads as text", changed(("low: 1.0e-5", "low: 1e-5")), "study.yaml:13:", "write 1.0e-5"),
     Case("seed of 5,000 digits", changed(("7", "9" * 5000)), "study.yaml:2: seed:", "put it in quotes"),
     Case("seed of 30 digits", changed(("7", "9" * 30)), "study.yaml:2: seed:", "must be below"),
     Case("seed below zero", changed(("7", "-1")), "study.yaml:2: seed:", "at least 0"),

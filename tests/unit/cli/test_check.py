@@ -454,5 +454,5 @@ def test_a_worker_of_several_processes_takes_as_many_times_the_room():
 
 def test_the_step_that_is_tried_is_the_share_of_one_process():
     processes = GOOD.replace("gpu: 0.5", "gpu: 1, processes: 3")
-    assert first_step._heaviest(parse(GOOD, base=Path()))["batch_size"] == 64
-    assert first_step._heaviest(parse(processes, base=Path()))["batch_size"] == 22
+    assert first_step.heaviest(parse(GOOD, base=Path()))["batch_size"] == 64
+    assert first_step.heaviest(parse(processes, base=Path()))["batch_size"] == 22
