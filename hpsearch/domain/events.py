@@ -5,8 +5,6 @@ longer current can be recognised and dropped. Commands go to the executor after 
 decided them has committed; `(trial, attempt)` names each, and repeating one does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,8 +23,7 @@ class SlotUp:
     node: str
     device: str
     gpus: float
-    place: str = ""
-    """The id of its node; empty where work cannot be kept from it."""
+    place: str = ""  # the id of its node; empty where work cannot be kept from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +63,9 @@ class Reported:
     metrics: Mapping[str, float]
     step: int | None = None
     elapsed: float | None = None
-    checkpoint: str | None = None
-    """The newest whole checkpoint."""
-    best: str | None = None
-    """The whole checkpoint of the best report."""
-    held: Held | None = None
-    """The size of the checkpoints on the disk, if it is known."""
+    checkpoint: str | None = None  # the newest whole checkpoint
+    best: str | None = None  # the whole checkpoint of the best report
+    held: Held | None = None  # the size of the checkpoints on the disk, if it is known
     saved_at: float | None = None
     """The resource at `checkpoint`; None where it is that of the first report that names it."""
 
@@ -110,12 +104,10 @@ class Finished:
     trial: int
     attempt: int
     why: str = "budget used"
-    checkpoint: str | None = None
-    """Its best checkpoint, where it keeps one."""
+    checkpoint: str | None = None  # its best checkpoint, where it keeps one
     findings: tuple[Finding, ...] = ()
     held: Held | None = None
-    pruned: bool = False
-    """True if it gave itself up, as not worth more training."""
+    pruned: bool = False  # true if it gave itself up, as not worth more training
     held_s: float | None = field(default=None, compare=False)
     """The seconds from the attempt's order to its end; None where its worker has not said it."""
 
@@ -129,8 +121,7 @@ class Stopped:
     resource: float | None = None
     checkpoint: str | None = None
     findings: tuple[Finding, ...] = ()
-    why: str | None = None
-    """Set if the request was not this study's."""
+    why: str | None = None  # set if the request was not this study's
     best: str | None = None
     held: Held | None = None
     signalled: bool = False
@@ -147,8 +138,7 @@ class Failed:
     attempt: int
     kind: ErrorKind
     text: str
-    details: str = ""
-    """The traceback, where it was an exception."""
+    details: str = ""  # the traceback, where it was an exception
     findings: tuple[Finding, ...] = ()
     held_s: float | None = field(default=None, compare=False)
     """The seconds from the attempt's order to its end; None where its worker has not said it."""
@@ -180,8 +170,7 @@ class Launch:
     seed: int
     until: float
     resume_from: str | None = None
-    time_limit_s: float | None = None
-    """The attempt fails as a timeout past this many seconds."""
+    time_limit_s: float | None = None  # the attempt fails as a timeout past this many seconds
     arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
     """The arithmetic of the trial so far; None before it began."""
 
@@ -193,8 +182,7 @@ class Advance:
     trial: int
     attempt: int
     until: float
-    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Values by name."""
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values by name
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ At the end of each tick `History.drain` hands everything that was touched to the
 it in one transaction. Loading a study from the database gives the same history back.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields

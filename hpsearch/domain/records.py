@@ -31,14 +31,10 @@ if TYPE_CHECKING:  # Optuna takes longer to import than most commands take to an
 class StudyState(enum.StrEnum):
     """The state of a study."""
 
-    RUNNING = "running"
-    """A driver works on it, or died working on it: the lease tells which."""
-    INTERRUPTED = "interrupted"
-    """Stopped before its end; `hpsearch resume` continues."""
-    FINISHED = "finished"
-    """Its budget is used, or nothing is left to try."""
-    FAILED = "failed"
-    """Its trials all failed the same way."""
+    RUNNING = "running"  # a driver works on it, or died working on it: the lease tells which
+    INTERRUPTED = "interrupted"  # stopped before its end; `hpsearch resume` continues
+    FINISHED = "finished"  # its budget is used, or nothing is left to try
+    FAILED = "failed"  # its trials all failed the same way
 
 
 class Outcome(enum.StrEnum):
@@ -59,8 +55,7 @@ SHOWN = {"shown": True}
 in `--where`."""
 MOMENT = {"shown": True, "moment": True}
 """The same of a time, which `--where` also compares with dates."""
-BIG = {"shown": True, "big": True}
-"""The same of a whole number that may need 64 bits."""
+BIG = {"shown": True, "big": True}  # the same of a whole number that may need 64 bits
 NAME = {"is_name": True}
 """Metadata of a text that names files, too, and so has to be one component of a path."""
 ELSEWHERE = {"elsewhere": True}
@@ -93,8 +88,7 @@ class StudyRecord:
     directions: tuple[str, ...] = ("minimize",)
     """Minimize or maximize, for each objective (`sign_of`)."""
     state: StudyState = StudyState.RUNNING
-    reason: str | None = None
-    """The reason for its end, for people."""
+    reason: str | None = None  # the reason for its end, for people
     created: float = 0.0
     ended: float | None = None
     active_seconds: float = 0.0
@@ -105,16 +99,14 @@ class StudyRecord:
     """Unique among the studies of all databases; None if nothing has its mark."""
     base: str | None = None
     """The folder of the study file, where relative paths start; None for studies of Optuna."""
-    checkpoints: str | None = None
-    """The study's own folder of checkpoints."""
+    checkpoints: str | None = None  # the study's own folder of checkpoints
     former_checkpoints: list[str] = field(default_factory=list)
     """Folders that it kept checkpoints in before."""
     step_scale: float = 1.0
     """The factor that turns resources into Optuna's steps, which are whole numbers."""
     enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
-    race: Race | None = None
-    """The race of its leading configurations; None before there is one."""
+    race: Race | None = None  # the race of its leading configurations; None before there is one
     warm_start: list[EarlierStudy] = field(default_factory=list)
     """The evidence of earlier studies, fixed at its creation."""
 
@@ -125,14 +117,11 @@ class ReportRecord:
 
     trial: int
     resource: float
-    value: float | None
-    """The objective's metric; None when it was not a number."""
+    value: float | None  # the objective's metric; None when it was not a number
     metrics: dict[str, float]
     attempt: int | None = None
-    step: int | None = field(default=None, metadata=BIG)
-    """Optimizer steps taken."""
-    elapsed: float | None = None
-    """Seconds the trial has trained, over all its attempts."""
+    step: int | None = field(default=None, metadata=BIG)  # optimizer steps taken
+    elapsed: float | None = None  # seconds the trial has trained, over all its attempts
     created: float = 0.0
 
 
@@ -153,11 +142,9 @@ class Attempt:
     node: str | None = None
     device: str | None = None
     ended: float | None = None
-    outcome: Outcome | None = None
-    """None while it is live."""
+    outcome: Outcome | None = None  # none while it is live
     gpu_seconds: float = 0.0
-    note: str | None = None
-    """The last message of a lost or failed attempt."""
+    note: str | None = None  # the last message of a lost or failed attempt
     arithmetic: dict[str, Any] | None = None
     """The arithmetic that it computed in (`trials.running.arithmetic.Arithmetic`)."""
     slowest_pace: float | None = None
@@ -167,8 +154,7 @@ class Attempt:
 
 
 _NO_ATTRS: dict[str, Any] = {}
-_NO_FINDINGS: list[Finding] = []
-"""Shared by all trials that have none: there may be very many."""
+_NO_FINDINGS: list[Finding] = []  # shared by all trials that have none: there may be very many
 
 
 @dataclass(slots=True)
@@ -187,8 +173,7 @@ class Trial:
     expected_low: float | None = field(default=None, metadata=SHOWN)
     """Its true value lies between this and `expected_high` nine times in ten."""
     expected_high: float | None = field(default=None, metadata=SHOWN)
-    resource: float = field(default=0.0, metadata=SHOWN)
-    """The resource that it has trained for."""
+    resource: float = field(default=0.0, metadata=SHOWN)  # the resource that it has trained for
     rung: int | None = field(default=None, metadata=SHOWN)
     """The index of the highest rung it has reached."""
     seed: int = field(default=0, metadata=BIG)
@@ -200,8 +185,7 @@ class Trial:
     error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
     """The cause of its failure; None if it did not fail."""
     error_text: str | None = field(default=None, metadata=SHOWN)
-    checkpoint: str | None = field(default=None, metadata=SHOWN)
-    """The folder it can continue from."""
+    checkpoint: str | None = field(default=None, metadata=SHOWN)  # the folder it can continue from
     checkpoint_resource: float | None = None
     """The resource that it had trained for at that checkpoint; None without one."""
     created: float = field(default=0.0, metadata=MOMENT)
@@ -221,8 +205,7 @@ class Trial:
     """All objectives, where there are several."""
     findings: list[Finding] = field(default_factory=lambda: _NO_FINDINGS)
     """Findings of its latest attempt about its health; replaced, never changed in place."""
-    left_as: State | None = None
-    """The state in which it waited when its study ended without it."""
+    left_as: State | None = None  # the state in which it waited when its study ended without it
     forgiven: int = 0
     """The number of its first attempts that do not count: its study gave up after them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
@@ -311,15 +294,12 @@ class Request:
     content: dict[str, Any]
     """Of `stop`: trial. Of `propose`: params and why. Of `budget`: the new limits, as the study
     file writes them. Of `interrupt`: nothing."""
-    origin: str
-    """The sender, for people."""
+    origin: str  # the sender, for people
     created: float
     handled: float | None = None
     """The time at which the driver did or refused it; None while it waits."""
-    refused: str | None = None
-    """The reason for a refusal; None if it was not refused."""
-    trial: int | None = None
-    """The trial that it led to or changed."""
+    refused: str | None = None  # the reason for a refusal; None if it was not refused
+    trial: int | None = None  # the trial that it led to or changed
 
 
 @dataclass(slots=True)

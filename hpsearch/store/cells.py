@@ -61,7 +61,6 @@ def _distributions_of(text: str) -> dict[str, BaseDistribution]:
 
 
 def _number(value: float | None) -> float | None:
-    """NULL for NaN, which SQLite does not have."""
     return None if value is None or math.isnan(value) else float(value)
 
 

@@ -4,8 +4,6 @@ field of a record is the column of its name.
 All functions work in a transaction of the caller's.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import math
@@ -147,10 +145,8 @@ _COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
 class Writers:
     """What writes records into a database."""
 
-    records: Mapping[Table, Prepared]
-    """By table, the statement that writes its records."""
-    tally: Any
-    """The statement that adds to tallies."""
+    records: Mapping[Table, Prepared]  # by table, the statement that writes its records
+    tally: Any  # the statement that adds to tallies
 
 
 def writers(dialect: Dialect) -> Writers:
@@ -323,7 +319,6 @@ def rank_all(connection: Connection) -> None:
 
 
 def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:
-    """Let readers find the trials that have only a new attempt or report."""
     parts: list[Attempt | ReportRecord] = [*changes.attempts, *changes.reports]
     parents = {part.trial for part in parts}
     written = {trial.number for trial in changes.trials}

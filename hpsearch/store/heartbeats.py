@@ -5,8 +5,6 @@ one transaction. A row here keeps an attempt to its process, which renews it. Al
 database's clock. All functions work in a transaction of the caller's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 

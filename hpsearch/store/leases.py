@@ -8,8 +8,6 @@ Leases end by the clock of the database: the server's or, for a file, the writin
 other clock decides who may write. All functions work in a transaction of the caller's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ of values that need none, was a quarter of a commit's processor time. Here the t
 and the processors of its values are found once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter

@@ -9,8 +9,6 @@ A change here needs a new `VERSION` and a migration (`hpsearch.store.version.MIG
 holds the two together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import Field, fields
 from types import NoneType

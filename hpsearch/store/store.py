@@ -5,12 +5,10 @@ transaction; a write to a study passes the fence of `hpsearch.store.leases` firs
 commit completely or not at all.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -43,13 +41,13 @@ class Store:
         self._writers = contents.writers(database.dialect)
 
     @classmethod
-    def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
+    def unchecked(cls, url: str, patience_s: float | None = None) -> Self:
         """The database at a URL that was opened before. The first call connects to it; `patience_s`
         is the wait for other writers, None for the environment's."""
         return cls(Database(parse_url(url), patience_s, create=False))
 
     @classmethod
-    def open(cls, url: str, *, create: bool = True) -> Store:
+    def open(cls, url: str, *, create: bool = True) -> Self:
         """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, or
         `postgresql://...`), at the schema version of this program. The tables, and the file, are
         made if they do not exist, unless `create` is false. Raises UserError, StoreUnreachable or

@@ -3,8 +3,6 @@
 With them `ls` and `status` read a few rows of a study, however many trials it has.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -15,8 +13,7 @@ from hpsearch.domain.records import Trial
 from hpsearch.store.prepared import run
 from hpsearch.store.schema import tallies, trials
 
-MOST = 10_000
-"""The most trials that one query names, below the limits of both databases."""
+MOST = 10_000  # the most trials that one query names, below the limits of both databases
 
 PARTS = 2**16
 """Times and costs are counted in so many parts of a second or of a unit of money: floats add these

@@ -1,7 +1,5 @@
 """The schema version of a database, and its upgrade to this program's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from sqlalchemy import (

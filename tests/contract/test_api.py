@@ -1,7 +1,5 @@
 """A study in Python: frames of it, and the same study as Optuna's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing

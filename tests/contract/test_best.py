@@ -1,8 +1,6 @@
 """The database ranks trials as `hpsearch.search.ranking` does, and keeps tallies of what they
 took."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Values that the program never writes: a reader of one learns its column; `db check`, too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """What a broken, silent or locked database does to its users: it is told, nothing is lost, nothing
 is written twice."""
 
-from __future__ import annotations
-
 import socket
 import sqlite3
 import threading

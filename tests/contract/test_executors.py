@@ -4,8 +4,6 @@ Executors: the simulated one, real workers in threads of this process, and real 
 local Ray.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

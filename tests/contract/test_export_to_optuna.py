@@ -1,8 +1,6 @@
 """A copy of a study in a stock Optuna storage: what Optuna, its command line and its dashboard read
 there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """`hpsearch db check` finds nothing in what the program writes, and names whatever is done to it by
 hand."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -119,12 +117,7 @@ def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: 
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        "standing = standing + 0.1",
-        "violation = 0.5",
-        "standing = NULL",
-    ],
+    "change", ["standing = standing + 0.1", "violation = 0.5", "standing = NULL"]
 )
 def test_a_rank_that_does_not_follow_from_its_trial_is_found(
     store: Store, study: str, check: CHECK, change: str

@@ -1,7 +1,5 @@
 """A study of any size is read a few trials at a time: the objects that live at once are counted."""
 
-from __future__ import annotations
-
 import gc
 import json
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Optuna's own tools on our studies: plots, the dashboard, pruners; and the studies that a driver
 owns."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator

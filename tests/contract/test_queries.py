@@ -1,7 +1,5 @@
 """What people read of a database is what is in it: the same on SQLite and on PostgreSQL."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import time
@@ -318,9 +316,7 @@ def conditions() -> st.SearchStrategy[str]:
 
 
 names_taken = itertools.count()
-on_real_databases = settings(
-    max_examples=examples(60),
-)
+on_real_databases = settings(max_examples=examples(60))
 
 
 @on_real_databases
@@ -508,9 +504,7 @@ def test_best_tells_a_tie_with_a_trial_that_stands_behind_some_that_cannot_be_co
 
 @pytest.mark.thorough
 @given(st.data())
-@settings(
-    max_examples=examples(30),
-)
+@settings(max_examples=examples(30))
 def test_best_is_the_first_of_any_number_of_the_best_however_many_are_tied(
     store: Store, data: st.DataObject
 ) -> None:

@@ -1,8 +1,6 @@
 """What every database must do for a study: keep all of it, whole or not at all, for one driver at a
 time."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import threading

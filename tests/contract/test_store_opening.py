@@ -1,7 +1,5 @@
 """Opening a database: new, ours, older, newer, somebody else's, out of reach."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Whatever a driver does to a study over any number of ticks, loading gives back what was
 committed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`hpsearch db tidy`: old studies lose reports, and say the same as before."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Databases of every version are upgraded and queried; a failed migration changes nothing."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ For `hpsearch db check`, and for tests that kill things. They hold at every mome
 drivers work: read them in one transaction. `hpsearch.store.audit.checkpoints` looks at files.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +20,7 @@ from hpsearch.store.study_texts import budget_in
 from hpsearch.store.tallies import PARTS, whole_parts
 from hpsearch.study_file.models import StudyBudget
 
-SAME_SECONDS = 1e-6
-"""Relative error allowed between two sums of the same numbers."""
+SAME_SECONDS = 1e-6  # relative error allowed between two sums of the same numbers
 
 LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
     # A trial that failed has its turn again where its study gave up and is resumed.
@@ -226,7 +223,6 @@ def _wrong_tallies(
 def _stale_ranks(
     connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
 ) -> Iterator[Violation]:
-    """The ranks that are kept beside trials must follow from them."""
     ranks = select(schema.trials.c.number, schema.trials.c.violation, schema.trials.c.standing)
     for number, *kept in connection.execute(ranks.where(schema.trials.c.study_id == study_id)):
         right = list(contents.ranked_by(trials[number]))

@@ -10,8 +10,6 @@ its reports end. Optuna's steps are whole numbers and our resources are not: a s
 factor to multiply them by.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import threading
@@ -33,8 +31,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store import codec
 from hpsearch.study_file.space import in_optuna, value_of
 
-KEPT = 2_000
-"""The number of frozen trials that are kept where nothing reads all of them."""
+KEPT = 2_000  # the number of frozen trials that are kept where nothing reads all of them
 TO_OPTUNA = {
     State.QUEUED: TrialState.WAITING,
     State.RUNNING: TrialState.RUNNING,
@@ -273,7 +270,6 @@ def _curve(study: StudyRecord, trial: Trial) -> dict[int, float]:
 
 
 def _system_attrs(trial: Trial) -> dict[str, Any]:
-    """The system attributes of a trial, with the failure that samplers must know."""
     if trial.error_kind is None or not trial.error_kind.of_configuration:
         return dict(trial.system_attrs)
     return {**trial.system_attrs, FAILED: trial.error_kind.value}
@@ -286,7 +282,6 @@ def _values(trial: Trial) -> list[float] | None:
 
 
 def _ended(trial: Trial) -> float | None:
-    """The end of a finished trial; of a paused one, its last report."""
     if trial.ended is not None or not trial.reports:
         return trial.ended if trial.ended is not None else trial.started
     return trial.reports[max(trial.reports)].created

@@ -1,7 +1,5 @@
 """The objectives of a study, and its best trials, of which only those that are shown are read."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -83,8 +81,7 @@ def goals_of(study: StudyHead) -> list[GoalColumns]:
     ]
 
 
-NOTHING_KNOWN = Seeds(Repeats({}, "minimize"), None)
-"""Of how far seeds move the values of a study."""
+NOTHING_KNOWN = Seeds(Repeats({}, "minimize"), None)  # of how far seeds move the values of a study
 
 COMPARED = 20
 """The trials that are compared at least, to find those that cannot be told from the best one."""
@@ -165,7 +162,6 @@ def _spread(connection: Connection, study: StudyHead) -> Spread | None:
 
 
 def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats:
-    """The repeats of the studies that this one started from."""
     statement = select(studies.c.warm_start).where(studies.c.id == study.id)
     names = [each.name for each in connection.scalar(statement) or ()]
     found = []
@@ -178,7 +174,6 @@ def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats
 
 
 def _repeats(connection: Connection, study: StudyHead) -> list[TrialRow]:
-    """All repeats of a study, and the trials that were repeated."""
     found = {}
     for statement in (_REPEATS, _REPEATED):
         of_study = statement.where(trials.c.study_id == study.id)

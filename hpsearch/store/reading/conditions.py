@@ -1,8 +1,6 @@
 """From the tree of a --where or --sort expression to SQL, for SQLite and PostgreSQL. Whatever the
 user typed reaches the database as a bound parameter."""
 
-from __future__ import annotations
-
 import operator
 from collections import defaultdict
 from collections.abc import Sequence
@@ -217,7 +215,6 @@ class _Compiler(Transformer[Token, Any]):
 def _within_one(
     side: ColumnElement[Any], ranges: Sequence[tuple[Bound, Bound]]
 ) -> ColumnElement[bool]:
-    """True where a number lies in one of these ranges."""
     if len(ranges) == 1:
         return side.between(*ranges[0])
     ends = [(least.value, most.value) for least, most in ranges]

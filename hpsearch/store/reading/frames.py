@@ -1,7 +1,5 @@
 """A study as tables: trials, reports and attempts, with a column for each parameter and metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Of many trials some are chosen. What is counted of all of them is read a few rows at a time.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from array import array
@@ -59,8 +57,7 @@ class HistoryFrames:
     epoch, and absent times are NaN."""
 
     goals: Sequence[GoalColumns]
-    count: int
-    """The number of all trials."""
+    count: int  # the number of all trials
     trials: pd.DataFrame
     """The chosen trials, by number: the columns `_TRIAL_COLUMNS`, and for each goal its two
     columns."""
@@ -75,10 +72,8 @@ class HistoryFrames:
     """All of them, in order of their start, with the state and role of their trials."""
     space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known
     environments: Sequence[Environment]  # those of its drivers, the oldest first
-    findings: Mapping[tuple[str, str], Found]
-    """By severity and name."""
-    last: float
-    """The time of its last record."""
+    findings: Mapping[tuple[str, str], Found]  # by severity and name
+    last: float  # the time of its last record
 
 
 def history_frames(
@@ -114,7 +109,6 @@ def history_frames(
 
 
 def _chosen(connection: Connection, study: StudyHead, count: int) -> Any:
-    """The condition that chooses trials."""
     if count <= MOST_TRIALS:
         return true()
     numbers = set(range(0, count, math.ceil(count / (MOST_TRIALS * 2 / 3))))
@@ -182,7 +176,6 @@ def _measured(goals: Sequence[GoalColumns]) -> list[Any]:
 
 
 def _values(row: Any, goals: Sequence[GoalColumns]) -> list[float]:
-    """The values of a report, by goal."""
     if len(goals) == 1:
         return [_finite(row.value)]
     return [_finite(row.metrics.get(goal.metric)) for goal in goals]
@@ -191,7 +184,6 @@ def _values(row: Any, goals: Sequence[GoalColumns]) -> list[float]:
 def _bests(
     connection: Connection, study: StudyHead, goals: Sequence[GoalColumns], *, has_reports: bool
 ) -> dict[str, list[Shown]]:
-    """By reports, or by the values of trials where there are no reports."""
     if has_reports:
         wanted = select(reports.c.trial, reports.c.created, *_measured(goals))
         shown = wanted.join_from(reports, trials)

@@ -1,7 +1,5 @@
 """The time for which slots had nothing to do, by the attempts on record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hpsearch.domain.facts import IDLE_KEPT_S

@@ -1,7 +1,5 @@
 """The files with the output of a trial's attempts."""
 
-from __future__ import annotations
-
 from hpsearch.store.reading.queries import StudyHead, TrialDetail
 from trials.checkpoints import folders
 

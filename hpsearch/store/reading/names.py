@@ -6,8 +6,6 @@ Each name is therefore read as an `Operand`: one expression for each kind of val
 value is of another kind, built so that no cast ever meets a value it cannot take.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -187,5 +185,4 @@ _MEMBERS = ((trials.c.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFI
 
 
 def _key_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The keys of a column of JSON, a row each, in SQLite."""
     return func.json_each(column).table_valued("key", joins_implicitly=True).c.key

@@ -1,7 +1,5 @@
 """The recorded environment that a trial was trained in."""
 
-from __future__ import annotations
-
 from sqlalchemy import Connection, and_, select
 
 from hpsearch.domain.records import Environment

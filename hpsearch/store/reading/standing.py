@@ -1,7 +1,5 @@
 """The standing of studies for `ls` and `status`, read without loading trials that are not shown."""
 
-from __future__ import annotations
-
 import enum
 import math
 from collections import Counter, defaultdict
@@ -308,7 +306,6 @@ def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    """The sum of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

@@ -3,8 +3,6 @@
 A study of several objectives has no single standing, and one without rungs has nothing to trust.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -39,8 +37,7 @@ class StudyTrust:
     rungs: list[RungTrust] = field(default_factory=list)
     """Lowest first; empty if there are none, and where nothing can be said: with several
     objectives, or without a study file that can be read."""
-    spec: StudySpec | None = None
-    """The study file; None if there is none, or it cannot be read."""
+    spec: StudySpec | None = None  # the study file; None if there is none, or it cannot be read
 
     @property
     def weakest(self) -> RungTrust | None:

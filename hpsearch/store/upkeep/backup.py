@@ -5,8 +5,6 @@ original, they go. So a copy keeps the revision of each study: until a study has
 copy, too, what is gone of its checkpoints is no damage.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ how its trials came out and in which rank, what its rungs told, what a model of 
 and the shape of each curve.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping
@@ -31,10 +29,8 @@ from hpsearch.study_file.models import StudySpec
 MOST_SPREAD = 20
 """The most reports of a trial that stay only because they are evenly spread along its curve. A
 trial with no more than that keeps all."""
-TRIALS_AT_ONCE = 20
-"""The trials of one transaction."""
-REST_S = 0.05
-"""The pause after each transaction, in which drivers write."""
+TRIALS_AT_ONCE = 20  # the trials of one transaction
+REST_S = 0.05  # the pause after each transaction, in which drivers write
 
 
 @dataclass(frozen=True)
@@ -42,14 +38,11 @@ class ThinnedStudy:
     """The reports of one study that stay."""
 
     study: StudyHead
-    revision: int
-    """The revision of the study that it was read at."""
+    revision: int  # the revision of the study that it was read at
     staying: Mapping[int, set[float]]
     """The resources of the reports of each trial that loses some, by its number."""
-    before: int
-    """The number of reports of the study."""
-    going: int
-    """The number of those that go."""
+    before: int  # the number of reports of the study
+    going: int  # the number of those that go
 
 
 def finished_before(connection: Connection, moment: float) -> list[StudyHead]:

@@ -1,7 +1,5 @@
 """The live state of a study: what was touched, for the store and for readers."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.domain.facts import DecisionKind

@@ -1,7 +1,5 @@
 """Numbers, durations and lines as people read them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What a row of `studies` says about the study: whether its trials have limits to keep."""
 
-from __future__ import annotations
-
 from hpsearch.domain.records import StudyState
 from hpsearch.store.reading.queries import StudyHead
 
