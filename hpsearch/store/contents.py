@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Connection,
     Dialect,
     Insert,
@@ -48,6 +47,13 @@ from hpsearch.search.ranking.selection import counts, standing
 from hpsearch.store import leases, schema, tallies
 from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (
+    ATTEMPT,
+    REPORT,
+    REQUEST,
+    STUDY,
+    TRIAL,
+    Condition,
+    Sql,
     attempts,
     decisions,
     environments,
@@ -83,43 +89,43 @@ REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
 REQUEST_COLUMNS = columns_in(schema.requests, Request)
 
 
-def _bare(columns: tuple[Column[Any], ...]) -> list[ColumnElement[Any]]:
+def _bare(columns: tuple[Column[Any], ...]) -> list[Sql]:
     """The columns with their cells as the database's driver gives them."""
     return [type_coerce(column, NullType()).label(column.name) for column in columns]
 
 
-_OF_STUDY = studies.c.id == bindparam("of_study")
-_STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
-_CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_NUMBERED = (trials.c.study_id == bindparam("of_study")) & trials.c.number.in_(
+_OF_STUDY = STUDY.id == bindparam("of_study")
+_STUDY = select(STUDY.revision, *STUDY_COLUMNS).where(_OF_STUDY)
+_CHANGED = (TRIAL.study_id == bindparam("of_study")) & (TRIAL.revision > bindparam("since"))
+_NUMBERED = (TRIAL.study_id == bindparam("of_study")) & TRIAL.number.in_(
     bindparam("numbers", expanding=True)
 )
-_NUMBERS = select(trials.c.number).where(_CHANGED).order_by(trials.c.number)
+_NUMBERS = select(TRIAL.number).where(_CHANGED).order_by(TRIAL.number)
 
 
 class _Reading:
     """The statements that read trials with their attempts and reports."""
 
-    def __init__(self, which: ColumnElement[bool]) -> None:
-        self.trials = select(*_bare(TRIAL_COLUMNS)).where(which).order_by(trials.c.number)
+    def __init__(self, which: Condition) -> None:
+        self.trials = select(*_bare(TRIAL_COLUMNS)).where(which).order_by(TRIAL.number)
         of_attempts = select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
-        self.attempts = of_attempts.order_by(attempts.c.trial, attempts.c.number)
+        self.attempts = of_attempts.order_by(ATTEMPT.trial, ATTEMPT.number)
         of_reports = select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
-        self.reports = of_reports.order_by(reports.c.trial, reports.c.resource)
+        self.reports = of_reports.order_by(REPORT.trial, REPORT.resource)
 
 
 _THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
 _SET_STUDY = update(studies).where(_OF_STUDY)
 _SET_TRIAL = update(trials).where(
-    trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial")
+    TRIAL.study_id == bindparam("of_study"), TRIAL.number == bindparam("of_trial")
 )
 _TOUCH = _SET_TRIAL.values(revision=bindparam("at"))
 _RANK = _SET_TRIAL.values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
-_ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
+_ANSWER = update(requests).where(REQUEST.id == bindparam("of_request"))
 _WAITING = (
     select(*REQUEST_COLUMNS)
-    .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
-    .order_by(requests.c.id)
+    .where(REQUEST.study_id == bindparam("of_study"), REQUEST.handled.is_(None))
+    .order_by(REQUEST.id)
 )
 
 _RECORDS: Mapping[Table, type] = {
@@ -307,7 +313,7 @@ def ranked_by(trial: Trial) -> tuple[float, float | None]:
 
 def rank_all(connection: Connection) -> None:
     """Write what all trials of a database are ranked by."""
-    ids = connection.scalars(select(studies.c.id)).all()
+    ids = connection.scalars(select(STUDY.id)).all()
     for study_id in ids:
         which = {"of_study": study_id, "since": -1}
         values = []
@@ -331,7 +337,7 @@ def _touch_parents(connection: Connection, study_id: int, changes: Changes, revi
 
 def not_found(connection: Connection, name: str) -> StudyNotFound:
     """The error that no study has a name, which names the nearest or some that there are."""
-    names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
+    names = list(connection.scalars(select(STUDY.name).order_by(STUDY.name)))
     if names:
         hint = f"{shorten(nearest(name, names), LONGEST_HINT)} (all: hpsearch ls)"
     else:

@@ -8,11 +8,11 @@ database's clock. All functions work in a transaction of the caller's.
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Double, delete, insert, literal, select, update
+from sqlalchemy import Connection, Double, delete, insert, literal, select, update
 
 from hpsearch.store.leases import Now
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.schema import heartbeats, studies
+from hpsearch.store.schema import STUDY, Sql, heartbeats, studies
 
 MOST_NAMED = 3  # processes that a message names
 
@@ -38,7 +38,7 @@ _CELL = heartbeats.c
 _IS_LIVE = (_CELL.expires > Now()).label("live")
 
 
-def _until(ttl_s: float) -> ColumnElement[Any]:
+def _until(ttl_s: float) -> Sql:
     return Now() + literal(ttl_s, Double)
 
 
@@ -70,7 +70,7 @@ def named(owners: Sequence[str]) -> str:
 
 def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
     """The time by the database's clock, and the time at which the study was last worked on."""
-    clocks = select(Now(), studies.c.alive_at).where(studies.c.id == study_id)
+    clocks = select(Now(), STUDY.alive_at).where(STUDY.id == study_id)
     now, alive_at = connection.execute(clocks).one()
     return float(now), alive_at
 
@@ -104,4 +104,4 @@ def seen(connection: Connection, study_id: int, at: float, *, forgets_stop: bool
     values: dict[str, Any] = {"alive_at": at}
     if forgets_stop:
         values["stop_requested"] = False
-    connection.execute(update(studies).where(studies.c.id == study_id).values(values))
+    connection.execute(update(studies).where(STUDY.id == study_id).values(values))

@@ -30,7 +30,7 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
 from hpsearch.store.prepared import run
-from hpsearch.store.schema import requests, studies
+from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
 
 class Now(FunctionElement[float]):
@@ -74,31 +74,27 @@ class Entry(NamedTuple):
     has_requests: bool  # true if requests wait for the study's driver
 
 
-_OF_STUDY = studies.c.id == bindparam("of_study")
-_MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
-    studies.c.lease_owner == bindparam("owner")
-)
-_FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
-# Not of `studies.c.id`: where an update returns it, columns are named without their tables, and
+_OF_STUDY = STUDY.id == bindparam("of_study")
+_MINE = (STUDY.lease_epoch == bindparam("epoch")) & (STUDY.lease_owner == bindparam("owner"))
+_FREE = STUDY.lease_owner.is_(None) | (STUDY.lease_expires <= Now())
+# Not of `STUDY.id`: where an update returns it, columns are named without their tables, and
 # `id` would be the request's own.
-_HAS_REQUESTS = exists().where(
-    requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None)
-)
-_ENTRY = (studies.c.stop_requested, studies.c.revision, _HAS_REQUESTS)
+_HAS_REQUESTS = exists().where(REQUEST.study_id == bindparam("of_study"), REQUEST.handled.is_(None))
+_ENTRY = (STUDY.stop_requested, STUDY.revision, _HAS_REQUESTS)
 
-LIVE = func.coalesce(
-    studies.c.lease_owner.is_not(None) & (studies.c.lease_expires > Now()), False
-).label("live")
+LIVE = func.coalesce(STUDY.lease_owner.is_not(None) & (STUDY.lease_expires > Now()), False).label(
+    "live"
+)
 """True if somebody's lease on a study keeps others out."""
 
 _LEASE = (
-    studies.c.id,
-    studies.c.lease_owner,
-    studies.c.lease_epoch,
-    studies.c.lease_since,
-    studies.c.lease_expires,
+    STUDY.id,
+    STUDY.lease_owner,
+    STUDY.lease_epoch,
+    STUDY.lease_since,
+    STUDY.lease_expires,
     LIVE,
-    studies.c.alive_at,
+    STUDY.alive_at,
 )
 """The fields of a `Lease`, in order."""
 
@@ -106,19 +102,17 @@ _RENEW = (
     update(studies)
     .where(_OF_STUDY, _MINE)
     .values(
-        lease_expires=func.coalesce(
-            Now() + bindparam("ttl_s", type_=Double), studies.c.lease_expires
-        ),
-        alive_at=func.coalesce(bindparam("alive_at", type_=Double), studies.c.alive_at),
+        lease_expires=func.coalesce(Now() + bindparam("ttl_s", type_=Double), STUDY.lease_expires),
+        alive_at=func.coalesce(bindparam("alive_at", type_=Double), STUDY.alive_at),
     )
     .returning(*_ENTRY)
 )
-_ENTER = _RENEW.values(revision=studies.c.revision + 1)
+_ENTER = _RENEW.values(revision=STUDY.revision + 1)
 _ENTER_FREE = (
     update(studies)
     .where(_OF_STUDY, _FREE)
     # A driver whose lease has run out must not come back and overwrite this.
-    .values(revision=studies.c.revision + 1, lease_owner=None)
+    .values(revision=STUDY.revision + 1, lease_owner=None)
     .returning(*_ENTRY)
 )
 _ACQUIRE = (
@@ -126,7 +120,7 @@ _ACQUIRE = (
     .where(_OF_STUDY, _FREE)
     .values(
         lease_owner=bindparam("owner"),
-        lease_epoch=studies.c.lease_epoch + 1,
+        lease_epoch=STUDY.lease_epoch + 1,
         stop_requested=False,  # one made earlier was meant for the owner before
         lease_since=Now(),
         lease_expires=Now() + bindparam("ttl_s", type_=Double),
@@ -137,15 +131,15 @@ FORGOTTEN = "the driver that was to stop had ended"
 _FORGET = (
     update(requests)
     .where(
-        requests.c.study_id == bindparam("of_study"),
-        requests.c.kind == RequestKind.INTERRUPT.value,
-        requests.c.handled.is_(None),
+        REQUEST.study_id == bindparam("of_study"),
+        REQUEST.kind == RequestKind.INTERRUPT.value,
+        REQUEST.handled.is_(None),
     )
     .values(handled=Now(), refused=FORGOTTEN)
 )
 """As `stop_requested`: it was meant for the owner before."""
 _RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
-_PRESENT = select(studies.c.name, *_LEASE)
+_PRESENT = select(STUDY.name, *_LEASE)
 
 
 def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
@@ -188,7 +182,7 @@ def release(connection: Connection, lease: Lease) -> None:
 
 def holder(connection: Connection, name: str) -> Lease | None:
     """The lease on the study of a name, live or expired; None if it was given back."""
-    row = connection.execute(select(*_LEASE).where(studies.c.name == name)).one_or_none()
+    row = connection.execute(select(*_LEASE).where(STUDY.name == name)).one_or_none()
     if row is None or row.lease_owner is None:
         return None
     return Lease(*row)
@@ -242,7 +236,7 @@ def _held(connection: Connection, study_id: int) -> StudyHeld | StudyNotFound:
 
 
 def _present(connection: Connection, study_id: int) -> RowMapping | None:
-    found = connection.execute(_PRESENT.where(studies.c.id == study_id))
+    found = connection.execute(_PRESENT.where(STUDY.id == study_id))
     return found.mappings().one_or_none()
 
 

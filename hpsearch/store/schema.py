@@ -12,7 +12,7 @@ holds the two together.
 from collections.abc import Collection
 from dataclasses import Field, fields
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 from sqlalchemy import (
     Column,
@@ -41,6 +41,9 @@ from hpsearch.domain.records import (
     Trial,
 )
 from hpsearch.store.cells import Cell, StoredDistribution
+
+Sql: TypeAlias = ColumnElement[Any]
+Condition: TypeAlias = ColumnElement[bool]
 
 VERSION = "hpsearch_0011"
 """The schema version that this program reads and writes. All of ours begin so."""
@@ -135,7 +138,7 @@ def _of_a_trial(table: str, columns: list[Column[Any]], *, is_key: bool) -> list
     return [study_id, *columns, trial]
 
 
-def _partial_index(where: ColumnElement[bool], *columns: Column[Any]) -> None:
+def _partial_index(where: Condition, *columns: Column[Any]) -> None:
     """An index of the rows that a condition is true of. SQLAlchemy's own words for that name a
     dialect, and import it: PostgreSQL's takes long."""
     Index(None, *columns, info={"where": where})
@@ -191,7 +194,7 @@ RANKED = trials.c.standing.is_not(None)
 _partial_index(RANKED, trials.c.study_id, trials.c.violation, trials.c.standing)
 
 
-def special(of: FromClause = trials) -> ColumnElement[bool]:
+def special(of: FromClause = trials) -> Condition:
     """True of repeats, the default settings and configurations that were asked for: these are few
     and have an index of their own."""
     return of.c.role != literal_column(f"'{Role.SEARCH}'")
@@ -278,3 +281,7 @@ record has it.
 
 `heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both
 by the database's clock."""
+
+STUDY, TRIAL, ATTEMPT, REPORT = studies.c, trials.c, attempts.c, reports.c
+DECISION, ENVIRONMENT, REQUEST = decisions.c, environments.c, requests.c
+"""The columns of the tables."""

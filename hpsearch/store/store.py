@@ -24,7 +24,7 @@ from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.hints import for_database
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
 from hpsearch.store.leases import Entry, Lease
-from hpsearch.store.schema import requests, studies
+from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
 
 class Store:
@@ -143,7 +143,7 @@ class Store:
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
         """Add a study, with the changes that `History.drain` gave; sets the id of `record`. Raises
         StudyExists if the name is taken."""
-        statement = insert(studies).returning(studies.c.id)
+        statement = insert(studies).returning(STUDY.id)
         try:
             with self._database.transaction("write") as connection:
                 record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
@@ -159,23 +159,23 @@ class Store:
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
         with self.reading() as connection:
-            statement = select(*contents.STUDY_COLUMNS).order_by(studies.c.id)
+            statement = select(*contents.STUDY_COLUMNS).order_by(STUDY.id)
             return [StudyRecord(*row) for row in connection.execute(statement)]
 
     def study_names(self) -> list[str]:
         """The names of all studies, oldest first."""
         with self.reading() as connection:
-            return list(connection.scalars(select(studies.c.name).order_by(studies.c.id)))
+            return list(connection.scalars(select(STUDY.name).order_by(STUDY.id)))
 
     def refuse_read_only(self) -> None:
         """Raise StoreUnreachable if the database cannot be written to."""
         with self.writing() as connection:
-            connection.execute(update(studies).where(false()).values(name=studies.c.name))
+            connection.execute(update(studies).where(false()).values(name=STUDY.name))
 
     def find_study(self, name: str) -> StudyRecord:
         """The study with a name."""
         with self.reading() as connection:
-            named = select(*contents.STUDY_COLUMNS).where(studies.c.name == name)
+            named = select(*contents.STUDY_COLUMNS).where(STUDY.name == name)
             row = connection.execute(named).one_or_none()
             if row is None:
                 raise contents.not_found(connection, name)
@@ -184,7 +184,7 @@ class Store:
     def delete_study(self, study_id: int) -> None:
         """Remove a study with all its contents."""
         with self._database.transaction("write") as connection:
-            of_id = delete(studies).where(studies.c.id == study_id)
+            of_id = delete(studies).where(STUDY.id == study_id)
             deleted = connection.execute(of_id)
             if not deleted.rowcount:
                 raise leases.gone(study_id)
@@ -222,7 +222,7 @@ class Store:
     def revision(self, study_id: int) -> int:
         """The revision of a study: one more with every commit."""
         with self.reading() as connection:
-            statement = select(studies.c.revision).where(studies.c.id == study_id)
+            statement = select(STUDY.revision).where(STUDY.id == study_id)
             revision = connection.scalar(statement)
         if revision is None:
             raise leases.gone(study_id)
@@ -262,7 +262,7 @@ class Store:
         asked = Request(0, RequestKind.INTERRUPT, {}, origin, time.time())
         study = self.find_study(name)
         with self._database.transaction("write") as connection:
-            statement = update(studies).where(studies.c.id == study.id).values(stop_requested=True)
+            statement = update(studies).where(STUDY.id == study.id).values(stop_requested=True)
             connection.execute(statement)
             self._add_request(connection, study.id, asked)
 
@@ -278,7 +278,7 @@ class Store:
 
     def _add_request(self, connection: Connection, study_id: int, request: Request) -> int:
         values = contents.new_values(request, study_id=study_id)
-        added = insert(requests).values(values).returning(requests.c.id)
+        added = insert(requests).values(values).returning(REQUEST.id)
         return int(connection.execute(added).scalar_one())
 
     def waiting(self, study_id: int) -> list[Request]:
@@ -289,7 +289,7 @@ class Store:
     def find_request(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
-            found = select(*contents.REQUEST_COLUMNS).where(requests.c.id == request_id)
+            found = select(*contents.REQUEST_COLUMNS).where(REQUEST.id == request_id)
             return Request(*connection.execute(found).one())
 
     # -------------------------------------------------------------------------------------- writing

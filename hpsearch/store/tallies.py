@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, func, insert, select
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.prepared import run
-from hpsearch.store.schema import tallies, trials
+from hpsearch.store.schema import TRIAL, tallies
 
 MOST = 10_000  # the most trials that one query names, below the limits of both databases
 
@@ -73,9 +73,9 @@ def whole_parts(value: float) -> float:
 
 def count_all(connection: Connection) -> None:
     """Tally all trials of a database that has none of the tallies."""
-    keys = [trials.c[name] for name in _KEYS]
+    keys = [TRIAL[name] for name in _KEYS]
     sums = []
-    for column in (trials.c[name] for name in _SUMS):
+    for column in (TRIAL[name] for name in _SUMS):
         is_float = column.name != "checkpoint_bytes"
         counted = func.round(column * PARTS) / PARTS if is_float else column
         sums.append(func.sum(counted, type_=column.type))

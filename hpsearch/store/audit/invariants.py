@@ -15,7 +15,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import IN_FULL, Outcome, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
-from hpsearch.store.schema import studies, tallies
+from hpsearch.store.schema import STUDY, tallies
 from hpsearch.store.study_texts import budget_in
 from hpsearch.store.tallies import PARTS, whole_parts
 from hpsearch.study_file.models import StudyBudget
@@ -181,12 +181,12 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
     """Everything that is wrong with one study, or with all of them. Of a study with cells that
     cannot be read, the first of them."""
     found: list[Violation] = []
-    heads = select(studies.c.id, studies.c.name, studies.c.spec).order_by(studies.c.id)
+    heads = select(STUDY.id, STUDY.name, STUDY.spec).order_by(STUDY.id)
     if study_id is not None:
-        heads = heads.where(studies.c.id == study_id)
+        heads = heads.where(STUDY.id == study_id)
     for number, name, spec in connection.execute(heads).all():
         try:
-            of_study = select(*contents.STUDY_COLUMNS).where(studies.c.id == number)
+            of_study = select(*contents.STUDY_COLUMNS).where(STUDY.id == number)
             connection.execute(of_study).one()  # raises if a cell is damaged
             trials = contents.trials_since(connection, number, -1)
             study = StudyTrials(trials, budget_in(spec))

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     FromClause,
     Select,
@@ -46,7 +45,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trials_of,
 )
-from hpsearch.store.schema import RANKED, special, studies, trials
+from hpsearch.store.schema import RANKED, STUDY, TRIAL, Condition, Sql, special, studies, trials
 from hpsearch.store.study_texts import metrics_in
 
 
@@ -108,7 +107,7 @@ def best_trials(
     known = _ranking(connection, study, compared)
     ranked = rank(compared, study.direction, study.metric, known)[: top or 1]
     numbers = [each.trial.number for each in ranked]
-    whole = rows_of(connection, trials_of(study).where(trials.c.number.in_(numbers)))
+    whole = rows_of(connection, trials_of(study).where(TRIAL.number.in_(numbers)))
     by_number = {row.number: row for row in whole}
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
 
@@ -147,8 +146,8 @@ def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow])
 
 def _spread(connection: Connection, study: StudyHead) -> Spread | None:
     sign = sign_of(study.direction)
-    ranked = and_(trials.c.study_id == study.id, RANKED, trials.c.violation == 0)
-    standing = trials.c.standing
+    ranked = and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
+    standing = TRIAL.standing
     is_maximised = study.direction == "maximize"
     furthest = func.min(standing) if is_maximised else func.max(standing)
     count, worst = connection.execute(select(func.count(), furthest).where(ranked)).one()
@@ -162,7 +161,7 @@ def _spread(connection: Connection, study: StudyHead) -> Spread | None:
 
 
 def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats:
-    statement = select(studies.c.warm_start).where(studies.c.id == study.id)
+    statement = select(STUDY.warm_start).where(STUDY.id == study.id)
     names = [each.name for each in connection.scalar(statement) or ()]
     found = []
     for head in study_heads(connection) if names else ():
@@ -176,7 +175,7 @@ def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats
 def _repeats(connection: Connection, study: StudyHead) -> list[TrialRow]:
     found = {}
     for statement in (_REPEATS, _REPEATED):
-        of_study = statement.where(trials.c.study_id == study.id)
+        of_study = statement.where(TRIAL.study_id == study.id)
         found.update({row.number: row for _, row in _rows_by_study(connection, of_study)})
     return list(found.values())
 
@@ -190,8 +189,8 @@ def _compared(
     Of trials that were not repeated, no repeat changes the order (`ranking.selection`), so that
     the first of all are among these.
     """
-    columns = [trials.c[name] for name in _RANKED_BY]
-    of_study = select(*columns).where(trials.c.study_id == study.id)
+    columns = [TRIAL[name] for name in _RANKED_BY]
+    of_study = select(*columns).where(TRIAL.study_id == study.id)
     repeats = connection.execute(of_study.where(_is_repeat())).all()
     repeated = {row.repeats for row in repeats if row.repeats is not None}
     chosen = of_study.where(RANKED)
@@ -200,12 +199,12 @@ def _compared(
         chosen = chosen.select_from(WITH_LATEST).where(condition)
     limit = most + len(repeated)
     others = chosen.order_by(*_order(study.direction)).limit(limit)
-    first = connection.execute(others.where(trials.c.violation == 0)).all()
+    first = connection.execute(others.where(TRIAL.violation == 0)).all()
     rows = [*repeats, *first]
     if len(first) < limit:
-        rows += connection.execute(others.where(trials.c.violation > 0))
+        rows += connection.execute(others.where(TRIAL.violation > 0))
     if repeated:
-        rows += connection.execute(chosen.where(trials.c.number.in_(repeated)))
+        rows += connection.execute(chosen.where(TRIAL.number.in_(repeated)))
     found = {row.number: row for row in rows}
     return [TrialRow(params={}, **row._mapping) for row in found.values()]
 
@@ -213,17 +212,17 @@ def _compared(
 def waiting_trials(connection: Connection, study: StudyHead) -> list[TrialRow]:
     """The trials that wait with a checkpoint, at a rung or cut short, or did when the study ended
     without them: `brain.retention` bounds their number."""
-    state, waiting = trials.c.state, (State.PAUSED.value, State.QUEUED.value)
-    left = and_(state == State.PRUNED.value, trials.c.left_as.in_(waiting))
+    state, waiting = TRIAL.state, (State.PAUSED.value, State.QUEUED.value)
+    left = and_(state == State.PRUNED.value, TRIAL.left_as.in_(waiting))
     waits = or_(state.in_(waiting), left)
-    return rows_of(connection, trials_of(study).where(waits, trials.c.checkpoint.is_not(None)))
+    return rows_of(connection, trials_of(study).where(waits, TRIAL.checkpoint.is_not(None)))
 
 
-def _is_repeat(of: FromClause = trials) -> ColumnElement[bool]:
+def _is_repeat(of: FromClause = trials) -> Condition:
     return and_(special(of), of.c.role == Role.CONFIRM.value)
 
 
-def _order(direction: str, of: FromClause = trials) -> list[ColumnElement[Any]]:
+def _order(direction: str, of: FromClause = trials) -> list[Sql]:
     """The order of trials that were not repeated, as `ranking.selection` has it. Those of one
     violation are read in the order of an index, whichever the direction."""
     standing = of.c.standing.desc() if direction == "maximize" else of.c.standing.asc()
@@ -273,14 +272,14 @@ _RANKED_BY = (
     *("number", "state", "role", "repeats", "resource", "value"),
     *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
-_EACH = select(trials.c.study_id, *(trials.c[name] for name in _RANKED_BY))
+_EACH = select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))
 _REPEATS = _EACH.where(_is_repeat())
 _repeat = trials.alias("repeat")
-_repeated = select(trials.c.study_id, trials.c.repeats).where(_is_repeat()).distinct().subquery()
+_repeated = select(TRIAL.study_id, TRIAL.repeats).where(_is_repeat()).distinct().subquery()
 _REPEATED = _EACH.join_from(
     _repeated,
     trials,
-    and_(trials.c.study_id == _repeated.c.study_id, trials.c.number == _repeated.c.repeats),
+    and_(TRIAL.study_id == _repeated.c.study_id, TRIAL.number == _repeated.c.repeats),
 )
 
 
@@ -290,12 +289,12 @@ def _firsts(direction: str) -> Select[Any]:
     repeats = and_(_repeat.c.study_id == other.c.study_id, _repeat.c.repeats == other.c.number)
     number = (
         select(other.c.number)
-        .where(other.c.study_id == studies.c.id, other.c.standing.is_not(None))
+        .where(other.c.study_id == STUDY.id, other.c.standing.is_not(None))
         .where(other.c.violation == 0, ~exists().where(_is_repeat(_repeat), repeats))
         .order_by(*_order(direction, other))
         .limit(1)
         .scalar_subquery()
     )
-    is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
+    is_first = and_(TRIAL.study_id == STUDY.id, TRIAL.number == number)
     in_order = _EACH.join_from(studies, trials, is_first, isouter=True)
-    return in_order.where(cast(studies.c.directions, Text).contains(direction))
+    return in_order.where(cast(STUDY.directions, Text).contains(direction))

@@ -14,7 +14,6 @@ from sqlalchemy import (
     BigInteger,
     BindParameter,
     Column,
-    ColumnElement,
     Double,
     Integer,
     Text,
@@ -33,6 +32,7 @@ from hpsearch.errors import FilterError
 from hpsearch.store.cells import Cell
 from hpsearch.store.codec import clean
 from hpsearch.store.reading.names import Names, Operand
+from hpsearch.store.schema import Condition, Sql
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from hpsearch.study_file.expressions.meaning import equals_of, nested_in
 from trials.settings import nearest
@@ -82,32 +82,32 @@ class _Compiler(Transformer[Token, Any]):
         self._text = text
         self._names = names
 
-    def where(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    def where(self, condition: Condition) -> Condition:
         return condition
 
-    def any(self, *parts: ColumnElement[bool]) -> ColumnElement[bool]:
+    def any(self, *parts: Condition) -> Condition:
         return or_(*parts)
 
-    def all(self, *parts: ColumnElement[bool]) -> ColumnElement[bool]:
+    def all(self, *parts: Condition) -> Condition:
         return and_(*parts)
 
-    def opposite(self, _not: Token, of: ColumnElement[bool]) -> ColumnElement[bool]:
+    def opposite(self, _not: Token, of: Condition) -> Condition:
         return not_(of)
 
-    def compared(self, named: _Named, sign: Token, value: Token) -> ColumnElement[bool]:
+    def compared(self, named: _Named, sign: Token, value: Token) -> Condition:
         if sign in _ORDERS:
             return self._ordered(named, sign, value)
         return self.among(named, None if sign in _EQUAL else sign, value)
 
-    def absent(self, named: _Named, negated: Token | None) -> ColumnElement[bool]:
+    def absent(self, named: _Named, negated: Token | None) -> Condition:
         present = named.operand.present
         return not_(present) if negated is None else present
 
-    def among(self, named: _Named, negated: Token | None, *values: Token) -> ColumnElement[bool]:
+    def among(self, named: _Named, negated: Token | None, *values: Token) -> Condition:
         # Values of one kind in one list: databases take only so many conditions in a row.
-        exact: defaultdict[ColumnElement[Any], list[Bound]] = defaultdict(list)
+        exact: defaultdict[Sql, list[Bound]] = defaultdict(list)
         operand = named.operand
-        near: defaultdict[ColumnElement[Any], list[tuple[Bound, Bound]]] = defaultdict(list)
+        near: defaultdict[Sql, list[tuple[Bound, Bound]]] = defaultdict(list)
         for value in values:
             side, least, most = self._sides(named, value)
             nested = nested_in(least.value)
@@ -118,40 +118,38 @@ class _Compiler(Transformer[Token, Any]):
                 exact[side].append(least)
             else:
                 near[side].append((least, most))
-        equal: list[ColumnElement[bool]] = [side.in_(some) for side, some in exact.items()]
+        equal: list[Condition] = [side.in_(some) for side, some in exact.items()]
         equal += [_within_one(side, some) for side, some in near.items()]
         found = func.coalesce(or_(*equal), false())
         return found if negated is None else not_(found)
 
     def between(
         self, named: _Named, negated: Token | None, _between: Token, low: Token, high: Token
-    ) -> ColumnElement[bool]:
+    ) -> Condition:
         found = and_(self._ordered(named, ">=", low), self._ordered(named, "<=", high))
         return found if negated is None else not_(found)
 
-    def like(
-        self, named: _Named, negated: Token | None, _like: Token, pattern: Token
-    ) -> ColumnElement[bool]:
+    def like(self, named: _Named, negated: Token | None, _like: Token, pattern: Token) -> Condition:
         text = named.operand.text
         if text is None:
             raise self._wrong(pattern, f"'{named.name}' is a number, which is like no text")
         found = func.coalesce(text.ilike(clean(str(value_of(pattern)))), false())
         return found if negated is None else not_(found)
 
-    def _ordered(self, named: _Named, sign: str, value: Token) -> ColumnElement[bool]:
+    def _ordered(self, named: _Named, sign: str, value: Token) -> Condition:
         if value.type == "TRUTH":
             raise self._wrong(value, "true and false have no order", "write: = or !=")
         side, least, most = self._sides(named, value)
         bound = least if sign in ("<", ">=") else most
         return func.coalesce(_ORDERS[sign](side, bound), false())
 
-    def sort(self, *keys: list[ColumnElement[Any]]) -> list[ColumnElement[Any]]:
+    def sort(self, *keys: list[Sql]) -> list[Sql]:
         return [column for key in keys for column in key]
 
-    def key(self, named: _Named, order: Token | None) -> list[ColumnElement[Any]]:
+    def key(self, named: _Named, order: Token | None) -> list[Sql]:
         operand = named.operand
         is_descending = order is not None and order.type == "DESC"
-        columns: list[ColumnElement[Any]] = []
+        columns: list[Sql] = []
         for column in (operand.number, operand.text, operand.nested, operand.truth):
             if column is not None:
                 ordered = column.desc() if is_descending else column.asc()
@@ -169,7 +167,7 @@ class _Compiler(Transformer[Token, Any]):
     def value(self, token: Token) -> Token:
         return token
 
-    def _sides(self, named: _Named, value: Token) -> tuple[ColumnElement[Any], Bound, Bound]:
+    def _sides(self, named: _Named, value: Token) -> tuple[Sql, Bound, Bound]:
         """The operand, of the value's kind, and the least and the most that count as equal to the
         value: the same, but for numbers."""
         operand = named.operand
@@ -212,9 +210,7 @@ class _Compiler(Transformer[Token, Any]):
         return ExpressionError(what, self._text, token.start_pos or 0, hint)
 
 
-def _within_one(
-    side: ColumnElement[Any], ranges: Sequence[tuple[Bound, Bound]]
-) -> ColumnElement[bool]:
+def _within_one(side: Sql, ranges: Sequence[tuple[Bound, Bound]]) -> Condition:
     if len(ranges) == 1:
         return side.between(*ranges[0])
     ends = [(least.value, most.value) for least, most in ranges]
@@ -222,13 +218,11 @@ def _within_one(
     return exists(select(1).where(side.between(listed.c.least, listed.c.most)))
 
 
-def _exactly(column: ColumnElement[Any], bound: Bound) -> tuple[ColumnElement[Any], Bound, Bound]:
+def _exactly(column: Sql, bound: Bound) -> tuple[Sql, Bound, Bound]:
     return column, bound, bound
 
 
-def _number(
-    column: ColumnElement[Any], given: float, *, is_time: bool
-) -> tuple[ColumnElement[Any], Bound, Bound]:
+def _number(column: Sql, given: float, *, is_time: bool) -> tuple[Sql, Bound, Bound]:
     """Counts and times are compared exactly, others as expressions of a study file do."""
     is_whole = isinstance(column.type, Cell) and column.type.of is int
     if isinstance(given, int) and is_whole:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from hpsearch.store.reading.names import METRIC_PREFIX, PARAMETER_PREFIX, SHOWN
 from hpsearch.store.reading.queries import Rows, StudyHead, TrialRow, each_row, each_trial
-from hpsearch.store.schema import attempts, reports, trials
+from hpsearch.store.schema import ATTEMPT, REPORT, TRIAL, reports, trials
 
 _TRIAL_COLUMNS = [*(name for name in SHOWN if name != "params"), "violation"]
 
@@ -96,10 +96,10 @@ def _cells_of(row: TrialRow) -> Cells:
 
 def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each report, by trial and resource: recorded curves."""
-    plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    joined = select(*plain, reports.c.metrics, trials.c.params).join_from(reports, trials)
-    statement = joined.where(reports.c.study_id == study.id)
-    in_order = statement.order_by(reports.c.trial, reports.c.resource)
+    plain = [column for column in REPORT if column.name not in ("study_id", "metrics")]
+    joined = select(*plain, REPORT.metrics, TRIAL.params).join_from(reports, trials)
+    statement = joined.where(REPORT.study_id == study.id)
+    in_order = statement.order_by(REPORT.trial, REPORT.resource)
 
     def read() -> Iterator[Cells]:
         for row in each_row(connection, in_order):
@@ -111,9 +111,9 @@ def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
 
 def attempts_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each attempt, by trial and number."""
-    plain = [column for column in attempts.c if column.name != "study_id"]
-    of_study = select(*plain).where(attempts.c.study_id == study.id)
-    in_order = of_study.order_by(attempts.c.trial, attempts.c.number)
+    plain = [column for column in ATTEMPT if column.name != "study_id"]
+    of_study = select(*plain).where(ATTEMPT.study_id == study.id)
+    in_order = of_study.order_by(ATTEMPT.trial, ATTEMPT.number)
 
     def read() -> Iterator[Cells]:
         for row in each_row(connection, in_order):

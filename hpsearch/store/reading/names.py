@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
     Connection,
     Double,
     FromClause,
@@ -31,7 +30,16 @@ from sqlalchemy import (
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.codec import clean, decode
-from hpsearch.store.schema import cell_of, column_name, reports, trials
+from hpsearch.store.schema import (
+    REPORT,
+    TRIAL,
+    Condition,
+    Sql,
+    cell_of,
+    column_name,
+    reports,
+    trials,
+)
 from hpsearch.study_file.types import same
 
 PARAMETER_PREFIX = "params."
@@ -42,11 +50,11 @@ latest = reports.alias("latest")
 WITH_LATEST: FromClause = trials.outerjoin(
     latest,
     and_(
-        latest.c.study_id == trials.c.study_id,
-        latest.c.trial == trials.c.number,
+        latest.c.study_id == TRIAL.study_id,
+        latest.c.trial == TRIAL.number,
         latest.c.resource
-        == select(func.max(reports.c.resource))
-        .where(reports.c.study_id == trials.c.study_id, reports.c.trial == trials.c.number)
+        == select(func.max(REPORT.resource))
+        .where(REPORT.study_id == TRIAL.study_id, REPORT.trial == TRIAL.number)
         .scalar_subquery(),
     ),
 )
@@ -56,7 +64,7 @@ _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 
 SHOWN = tuple(field.name for field in _FIELDS)  # fields of trials that readings show
 
-_SCALARS = [field for field in _FIELDS if not cell_of(trials.c[column_name(field)]).is_json]
+_SCALARS = [field for field in _FIELDS if not cell_of(TRIAL[column_name(field)]).is_json]
 
 FILTERED = tuple(field.name for field in _SCALARS)
 """Fields of trials that a --where or --sort can name; those of one value."""
@@ -68,12 +76,12 @@ _TIMES = frozenset(field.name for field in _SCALARS if "moment" in field.metadat
 class Operand:
     """A name as SQL: its value by kind; None for a kind it never has."""
 
-    number: ColumnElement[Any] | None
-    text: ColumnElement[Any] | None
-    truth: ColumnElement[Any] | None
-    present: ColumnElement[bool]
+    number: Sql | None
+    text: Sql | None
+    truth: Sql | None
+    present: Condition
     choices: tuple[str, ...] | None = None  # the only texts it can be, where they are known
-    nested: ColumnElement[Any] | None = None  # JSON of lists and mappings, without blanks
+    nested: Sql | None = None  # JSON of lists and mappings, without blanks
     is_time: bool = False  # true if it is a point in time, in seconds since the epoch
 
 
@@ -91,7 +99,7 @@ class Names:
         if name in FILTERED:
             return self._column(name)
         if name == "violation":
-            exceeded = trials.c.violation
+            exceeded = TRIAL.violation
             return Operand(exceeded, None, None, exceeded.is_not(None))
         for column, prefix in _MEMBERS:
             for key in dict.fromkeys((name, name.removeprefix(prefix))):
@@ -99,10 +107,10 @@ class Names:
                     return self._member(column, key)
         return None
 
-    def written_as(self, nested: ColumnElement[Any], value: Any) -> list[str]:
+    def written_as(self, nested: Sql, value: Any) -> list[str]:
         """The JSON of the lists or mappings in trials that are the same as a value."""
         found = select(nested).distinct().select_from(WITH_LATEST)
-        found = found.where(trials.c.study_id == self.study_id, nested.is_not(None))
+        found = found.where(TRIAL.study_id == self.study_id, nested.is_not(None))
         return [text for text in self.connection.scalars(found) if same(decode(text), value)]
 
     def known(self) -> list[str]:
@@ -118,17 +126,17 @@ class Names:
     def _has(self, column: Column[Any], typed: str) -> bool:
         key = clean(typed)
         read = trials if column.table is trials else WITH_LATEST
-        one = select(literal(1)).select_from(read).where(trials.c.study_id == self.study_id)
+        one = select(literal(1)).select_from(read).where(TRIAL.study_id == self.study_id)
         if self.is_postgresql:
             one = one.where(func.json_extract_path(column, key).is_not(None))
         else:
             one = one.where(_key_of(column) == key)
-        return self.connection.scalar(one.order_by(trials.c.number).limit(1)) is not None
+        return self.connection.scalar(one.order_by(TRIAL.number).limit(1)) is not None
 
-    def _keys_in(self, column: ColumnElement[Any]) -> set[str]:
+    def _keys_in(self, column: Sql) -> set[str]:
         key = func.json_object_keys(column) if self.is_postgresql else _key_of(column)
         keys = select(key).distinct().select_from(WITH_LATEST)
-        return set(self.connection.scalars(keys.where(trials.c.study_id == self.study_id)))
+        return set(self.connection.scalars(keys.where(TRIAL.study_id == self.study_id)))
 
     def _column(self, name: str) -> Operand:
         column = _COLUMNS[name]
@@ -141,11 +149,11 @@ class Names:
             choices = tuple(member.value for member in cell.of)
         return Operand(None, self._by_code_point(column), None, present, choices=choices)
 
-    def _by_code_point(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+    def _by_code_point(self, text: Sql) -> Sql:
         """Text in the order of its characters' code points, as SQLite has it."""
         return text.collate("C") if self.is_postgresql else text
 
-    def _member(self, column: ColumnElement[Any], key: str) -> Operand:
+    def _member(self, column: Sql, key: str) -> Operand:
         if self.is_postgresql:
             kind = func.json_typeof(func.json_extract_path(column, key))
             written = func.json_extract_path_text(column, key, type_=Text)
@@ -175,14 +183,12 @@ class Names:
         )
 
 
-_COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    field.name: trials.c[column_name(field)] for field in _SCALARS
-}
+_COLUMNS: Mapping[str, Sql] = {field.name: TRIAL[column_name(field)] for field in _SCALARS}
 
 
-_MEMBERS = ((trials.c.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
+_MEMBERS = ((TRIAL.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
 """The columns whose members have names."""
 
 
-def _key_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+def _key_of(column: Sql) -> Sql:
     return func.json_each(column).table_valued("key", joins_implicitly=True).c.key

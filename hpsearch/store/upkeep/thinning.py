@@ -22,7 +22,7 @@ from hpsearch.search.worth import Scoring
 from hpsearch.store import leases
 from hpsearch.store.reading.queries import StudyHead, study_heads
 from hpsearch.store.reading.trust import spec_of, trusted_levels
-from hpsearch.store.schema import reports, trials
+from hpsearch.store.schema import REPORT, TRIAL, reports, trials
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 
@@ -92,10 +92,10 @@ def thin(store: Store, thinning: ThinnedStudy) -> None:
 
 def _thin(connection: Connection, thinning: ThinnedStudy, number: int, revision: int) -> None:
     staying = thinning.staying[number]
-    of_trial = (reports.c.study_id == thinning.study.id) & (reports.c.trial == number)
-    connection.execute(delete(reports).where(of_trial, reports.c.resource.not_in(staying)))
-    same = (trials.c.study_id == thinning.study.id) & (trials.c.number == number)
-    attributes = connection.execute(select(trials.c.system_attrs).where(same)).scalar_one()
+    of_trial = (REPORT.study_id == thinning.study.id) & (REPORT.trial == number)
+    connection.execute(delete(reports).where(of_trial, REPORT.resource.not_in(staying)))
+    same = (TRIAL.study_id == thinning.study.id) & (TRIAL.number == number)
+    attributes = connection.execute(select(TRIAL.system_attrs).where(same)).scalar_one()
     marked = {**attributes, THINNED: len(staying)}
     touched = update(trials).where(same).values(system_attrs=marked, revision=revision)
     connection.execute(touched)
