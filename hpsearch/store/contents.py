@@ -16,19 +16,7 @@ from operator import attrgetter
 from textwrap import shorten
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Dialect,
-    Insert,
-    Select,
-    Table,
-    bindparam,
-    insert,
-    select,
-    type_coerce,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.types import NullType
 
 from hpsearch.domain.history import Changes, History
@@ -77,7 +65,7 @@ def column_names(record: type) -> Mapping[str, str]:
     return {field.name: schema.column_name(field) for field in stored}
 
 
-def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
+def columns_in(table: sa.Table, record: type) -> tuple[sa.Column[Any], ...]:
     """The columns that a record is built from."""
     return tuple(table.c[name] for name in column_names(record).values())
 
@@ -89,46 +77,48 @@ REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
 REQUEST_COLUMNS = columns_in(schema.requests, Request)
 
 
-def _bare(columns: tuple[Column[Any], ...]) -> list[Sql]:
+def _bare(columns: tuple[sa.Column[Any], ...]) -> list[Sql]:
     """The columns with their cells as the database's driver gives them."""
-    return [type_coerce(column, NullType()).label(column.name) for column in columns]
+    return [sa.type_coerce(column, NullType()).label(column.name) for column in columns]
 
 
-_OF_STUDY = STUDY.id == bindparam("of_study")
-_STUDY = select(STUDY.revision, *STUDY_COLUMNS).where(_OF_STUDY)
-_CHANGED = (TRIAL.study_id == bindparam("of_study")) & (TRIAL.revision > bindparam("since"))
-_NUMBERED = (TRIAL.study_id == bindparam("of_study")) & TRIAL.number.in_(
-    bindparam("numbers", expanding=True)
+_OF_STUDY = STUDY.id == sa.bindparam("of_study")
+_STUDY = sa.select(STUDY.revision, *STUDY_COLUMNS).where(_OF_STUDY)
+_CHANGED = (TRIAL.study_id == sa.bindparam("of_study")) & (TRIAL.revision > sa.bindparam("since"))
+_NUMBERED = (TRIAL.study_id == sa.bindparam("of_study")) & TRIAL.number.in_(
+    sa.bindparam("numbers", expanding=True)
 )
-_NUMBERS = select(TRIAL.number).where(_CHANGED).order_by(TRIAL.number)
+_NUMBERS = sa.select(TRIAL.number).where(_CHANGED).order_by(TRIAL.number)
 
 
 class _Reading:
     """The statements that read trials with their attempts and reports."""
 
     def __init__(self, which: Condition) -> None:
-        self.trials = select(*_bare(TRIAL_COLUMNS)).where(which).order_by(TRIAL.number)
-        of_attempts = select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
+        self.trials = sa.select(*_bare(TRIAL_COLUMNS)).where(which).order_by(TRIAL.number)
+        of_attempts = sa.select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
         self.attempts = of_attempts.order_by(ATTEMPT.trial, ATTEMPT.number)
-        of_reports = select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
+        of_reports = sa.select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
         self.reports = of_reports.order_by(REPORT.trial, REPORT.resource)
 
 
 _THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
-_SET_STUDY = update(studies).where(_OF_STUDY)
-_SET_TRIAL = update(trials).where(
-    TRIAL.study_id == bindparam("of_study"), TRIAL.number == bindparam("of_trial")
+_SET_STUDY = sa.update(studies).where(_OF_STUDY)
+_SET_TRIAL = sa.update(trials).where(
+    TRIAL.study_id == sa.bindparam("of_study"), TRIAL.number == sa.bindparam("of_trial")
 )
-_TOUCH = _SET_TRIAL.values(revision=bindparam("at"))
-_RANK = _SET_TRIAL.values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
-_ANSWER = update(requests).where(REQUEST.id == bindparam("of_request"))
+_TOUCH = _SET_TRIAL.values(revision=sa.bindparam("at"))
+_RANK = _SET_TRIAL.values(
+    violation=sa.bindparam("at_violation"), standing=sa.bindparam("at_standing")
+)
+_ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
 _WAITING = (
-    select(*REQUEST_COLUMNS)
-    .where(REQUEST.study_id == bindparam("of_study"), REQUEST.handled.is_(None))
+    sa.select(*REQUEST_COLUMNS)
+    .where(REQUEST.study_id == sa.bindparam("of_study"), REQUEST.handled.is_(None))
     .order_by(REQUEST.id)
 )
 
-_RECORDS: Mapping[Table, type] = {
+_RECORDS: Mapping[sa.Table, type] = {
     trials: Trial,
     attempts: Attempt,
     reports: ReportRecord,
@@ -141,7 +131,7 @@ def _standing(trial: Trial) -> float | None:
     return standing(trial) if counts(trial) else None
 
 
-_COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
+_COMPUTED: Mapping[sa.Table, Mapping[str, Callable[[Any], Any]]] = {
     trials: {"violation": attrgetter("violation"), "standing": _standing}
 }
 """The columns that trials are ranked by, which the database keeps beside them."""
@@ -151,18 +141,18 @@ _COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
 class Writers:
     """What writes records into a database."""
 
-    records: Mapping[Table, Prepared]  # by table, the statement that writes its records
+    records: Mapping[sa.Table, Prepared]  # by table, the statement that writes its records
     tally: Any  # the statement that adds to tallies
 
 
-def writers(dialect: Dialect) -> Writers:
+def writers(dialect: sa.Dialect) -> Writers:
     """The statements that write records in the dialect of a database; trials, attempts and reports
     replace a row with the same key."""
     # Named, because importing the dialect of another database takes long.
     insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
     found = {}
     for table, record in _RECORDS.items():
-        statement: Insert = insert(table)
+        statement: sa.Insert = sa.insert(table)
         if table in (trials, attempts, reports):
             upsert = insert_into(table)
             given = upsert.excluded
@@ -191,7 +181,7 @@ def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
     return values
 
 
-def read(connection: Connection, history: History, since_revision: int) -> int:
+def read(connection: sa.Connection, history: History, since_revision: int) -> int:
     """Replace in a history its study and every trial that was touched after a revision. Returns the
     revision read."""
     study_id = history.study.id
@@ -207,19 +197,19 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
     return int(found.revision)
 
 
-def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
+def trials_since(connection: sa.Connection, study_id: int, revision: int) -> dict[int, Trial]:
     """The trials of a study that were touched after a revision, by number, with attempts and
     reports."""
     return _read_trials(connection, _THE_CHANGED, {"of_study": study_id, "since": revision})
 
 
-def numbers_since(connection: Connection, study_id: int, revision: int) -> Sequence[int]:
+def numbers_since(connection: sa.Connection, study_id: int, revision: int) -> Sequence[int]:
     """The numbers of the trials of a study that were touched after a revision, ascending."""
     return connection.scalars(_NUMBERS, {"of_study": study_id, "since": revision}).all()
 
 
 def trials_numbered(
-    connection: Connection, study_id: int, numbers: Sequence[int]
+    connection: sa.Connection, study_id: int, numbers: Sequence[int]
 ) -> dict[int, Trial]:
     """Some trials of a study, by number, with attempts and reports."""
     return _read_trials(connection, _THE_NUMBERED, {"of_study": study_id, "numbers": numbers})
@@ -239,7 +229,7 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _read_trials(
-    connection: Connection, reading: _Reading, which: Mapping[str, Any]
+    connection: sa.Connection, reading: _Reading, which: Mapping[str, Any]
 ) -> dict[int, Trial]:
     found: dict[int, Trial] = {}
     with _no_garbage():
@@ -257,11 +247,11 @@ def _read_trials(
 
 
 def _records(
-    connection: Connection,
-    statement: Select[Any],
+    connection: sa.Connection,
+    statement: sa.Select[Any],
     which: Mapping[str, Any],
     record: type[Of],
-    columns: Sequence[Column[Any]],
+    columns: Sequence[sa.Column[Any]],
 ) -> Iterator[Of]:
     """The records of a statement's rows, of which it selects the bare cells."""
     streamed = {"stream_results": True}
@@ -274,7 +264,7 @@ def _records(
 
 
 def write(
-    connection: Connection, writers: Writers, study_id: int, changes: Changes, revision: int
+    connection: sa.Connection, writers: Writers, study_id: int, changes: Changes, revision: int
 ) -> None:
     """Write the rows of a commit, each table's in one batch, parents before children."""
     if changes.study is not None:
@@ -294,7 +284,7 @@ def write(
     _touch_parents(connection, study_id, changes, revision)
 
 
-def waiting(connection: Connection, study_id: int) -> list[Request]:
+def waiting(connection: sa.Connection, study_id: int) -> list[Request]:
     """The requests to a study that have not been answered, the oldest first."""
     found = connection.execute(_WAITING, {"of_study": study_id})
     return [Request(*row) for row in found]
@@ -311,9 +301,9 @@ def ranked_by(trial: Trial) -> tuple[float, float | None]:
     return trial.violation, None if standing is None or math.isnan(standing) else standing
 
 
-def rank_all(connection: Connection) -> None:
+def rank_all(connection: sa.Connection) -> None:
     """Write what all trials of a database are ranked by."""
-    ids = connection.scalars(select(STUDY.id)).all()
+    ids = connection.scalars(sa.select(STUDY.id)).all()
     for study_id in ids:
         which = {"of_study": study_id, "since": -1}
         values = []
@@ -324,7 +314,9 @@ def rank_all(connection: Connection) -> None:
             connection.execute(_RANK, values)
 
 
-def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:
+def _touch_parents(
+    connection: sa.Connection, study_id: int, changes: Changes, revision: int
+) -> None:
     parts: list[Attempt | ReportRecord] = [*changes.attempts, *changes.reports]
     parents = {part.trial for part in parts}
     written = {trial.number for trial in changes.trials}
@@ -335,9 +327,9 @@ def _touch_parents(connection: Connection, study_id: int, changes: Changes, revi
         connection.execute(_TOUCH, values)
 
 
-def not_found(connection: Connection, name: str) -> StudyNotFound:
+def not_found(connection: sa.Connection, name: str) -> StudyNotFound:
     """The error that no study has a name, which names the nearest or some that there are."""
-    names = list(connection.scalars(select(STUDY.name).order_by(STUDY.name)))
+    names = list(connection.scalars(sa.select(STUDY.name).order_by(STUDY.name)))
     if names:
         hint = f"{shorten(nearest(name, names), LONGEST_HINT)} (all: hpsearch ls)"
     else:

@@ -12,17 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    Double,
-    RowMapping,
-    Update,
-    bindparam,
-    exists,
-    func,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -36,7 +26,7 @@ from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 class Now(FunctionElement[float]):
     """The time in seconds since the epoch, by the database's own clock."""
 
-    type = Double()
+    type = sa.Double()
     inherit_cache = True
 
 
@@ -74,17 +64,19 @@ class Entry(NamedTuple):
     has_requests: bool  # true if requests wait for the study's driver
 
 
-_OF_STUDY = STUDY.id == bindparam("of_study")
-_MINE = (STUDY.lease_epoch == bindparam("epoch")) & (STUDY.lease_owner == bindparam("owner"))
+_OF_STUDY = STUDY.id == sa.bindparam("of_study")
+_MINE = (STUDY.lease_epoch == sa.bindparam("epoch")) & (STUDY.lease_owner == sa.bindparam("owner"))
 _FREE = STUDY.lease_owner.is_(None) | (STUDY.lease_expires <= Now())
 # Not of `STUDY.id`: where an update returns it, columns are named without their tables, and
 # `id` would be the request's own.
-_HAS_REQUESTS = exists().where(REQUEST.study_id == bindparam("of_study"), REQUEST.handled.is_(None))
+_HAS_REQUESTS = sa.exists().where(
+    REQUEST.study_id == sa.bindparam("of_study"), REQUEST.handled.is_(None)
+)
 _ENTRY = (STUDY.stop_requested, STUDY.revision, _HAS_REQUESTS)
 
-LIVE = func.coalesce(STUDY.lease_owner.is_not(None) & (STUDY.lease_expires > Now()), False).label(
-    "live"
-)
+LIVE = sa.func.coalesce(
+    STUDY.lease_owner.is_not(None) & (STUDY.lease_expires > Now()), False
+).label("live")
 """True if somebody's lease on a study keeps others out."""
 
 _LEASE = (
@@ -99,50 +91,52 @@ _LEASE = (
 """The fields of a `Lease`, in order."""
 
 _RENEW = (
-    update(studies)
+    sa.update(studies)
     .where(_OF_STUDY, _MINE)
     .values(
-        lease_expires=func.coalesce(Now() + bindparam("ttl_s", type_=Double), STUDY.lease_expires),
-        alive_at=func.coalesce(bindparam("alive_at", type_=Double), STUDY.alive_at),
+        lease_expires=sa.func.coalesce(
+            Now() + sa.bindparam("ttl_s", type_=sa.Double), STUDY.lease_expires
+        ),
+        alive_at=sa.func.coalesce(sa.bindparam("alive_at", type_=sa.Double), STUDY.alive_at),
     )
     .returning(*_ENTRY)
 )
 _ENTER = _RENEW.values(revision=STUDY.revision + 1)
 _ENTER_FREE = (
-    update(studies)
+    sa.update(studies)
     .where(_OF_STUDY, _FREE)
     # A driver whose lease has run out must not come back and overwrite this.
     .values(revision=STUDY.revision + 1, lease_owner=None)
     .returning(*_ENTRY)
 )
 _ACQUIRE = (
-    update(studies)
+    sa.update(studies)
     .where(_OF_STUDY, _FREE)
     .values(
-        lease_owner=bindparam("owner"),
+        lease_owner=sa.bindparam("owner"),
         lease_epoch=STUDY.lease_epoch + 1,
         stop_requested=False,  # one made earlier was meant for the owner before
         lease_since=Now(),
-        lease_expires=Now() + bindparam("ttl_s", type_=Double),
+        lease_expires=Now() + sa.bindparam("ttl_s", type_=sa.Double),
     )
     .returning(*_LEASE)
 )
 FORGOTTEN = "the driver that was to stop had ended"
 _FORGET = (
-    update(requests)
+    sa.update(requests)
     .where(
-        REQUEST.study_id == bindparam("of_study"),
+        REQUEST.study_id == sa.bindparam("of_study"),
         REQUEST.kind == RequestKind.INTERRUPT.value,
         REQUEST.handled.is_(None),
     )
     .values(handled=Now(), refused=FORGOTTEN)
 )
 """As `stop_requested`: it was meant for the owner before."""
-_RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
-_PRESENT = select(STUDY.name, *_LEASE)
+_RELEASE = sa.update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
+_PRESENT = sa.select(STUDY.name, *_LEASE)
 
 
-def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
+def acquire(connection: sa.Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
     """Give a study to an owner, unless a live lease keeps it. The owner's own lease keeps it too:
     the owner may be driving the study already."""
     which = {"of_study": study_id, "owner": owner, "ttl_s": ttl_s}
@@ -153,19 +147,19 @@ def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> 
     return Lease(*row)
 
 
-def renew(connection: Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
+def renew(connection: sa.Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
     """Pass the fence only to say that the owner is alive; the revision stays."""
     return _pass(connection, _RENEW, lease, ttl_s, alive_at)
 
 
 def enter(
-    connection: Connection, lease: Lease, ttl_s: float | None, alive_at: float | None
+    connection: sa.Connection, lease: Lease, ttl_s: float | None, alive_at: float | None
 ) -> Entry:
     """Pass the fence to write, with a lease, and renew it where `ttl_s` is given."""
     return _pass(connection, _ENTER, lease, ttl_s, alive_at)
 
 
-def enter_free(connection: Connection, study_id: int) -> Entry:
+def enter_free(connection: sa.Connection, study_id: int) -> Entry:
     """Pass the fence to write without a lease, to a study that nobody holds."""
     row = connection.execute(_ENTER_FREE, {"of_study": study_id}).one_or_none()
     if row is None:
@@ -173,16 +167,16 @@ def enter_free(connection: Connection, study_id: int) -> Entry:
     return Entry(*row)
 
 
-def release(connection: Connection, lease: Lease) -> None:
+def release(connection: sa.Connection, lease: Lease) -> None:
     """End a lease; `lease_expires` keeps the time. Does nothing if it was lost already."""
     connection.execute(
         _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     )
 
 
-def holder(connection: Connection, name: str) -> Lease | None:
+def holder(connection: sa.Connection, name: str) -> Lease | None:
     """The lease on the study of a name, live or expired; None if it was given back."""
-    row = connection.execute(select(*_LEASE).where(STUDY.name == name)).one_or_none()
+    row = connection.execute(sa.select(*_LEASE).where(STUDY.name == name)).one_or_none()
     if row is None or row.lease_owner is None:
         return None
     return Lease(*row)
@@ -197,8 +191,8 @@ def gone(study_id: int) -> StudyNotFound:
 
 
 def _pass(
-    connection: Connection,
-    statement: Update,
+    connection: sa.Connection,
+    statement: sa.Update,
     lease: Lease,
     ttl_s: float | None,
     alive_at: float | None,
@@ -221,7 +215,7 @@ def _pass(
     )
 
 
-def _held(connection: Connection, study_id: int) -> StudyHeld | StudyNotFound:
+def _held(connection: sa.Connection, study_id: int) -> StudyHeld | StudyNotFound:
     present = _present(connection, study_id)
     if present is None:
         return gone(study_id)
@@ -235,7 +229,7 @@ def _held(connection: Connection, study_id: int) -> StudyHeld | StudyNotFound:
     )
 
 
-def _present(connection: Connection, study_id: int) -> RowMapping | None:
+def _present(connection: sa.Connection, study_id: int) -> sa.RowMapping | None:
     found = connection.execute(_PRESENT.where(STUDY.id == study_id))
     return found.mappings().one_or_none()
 

@@ -12,21 +12,7 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Double,
-    FromClause,
-    Text,
-    and_,
-    case,
-    cast,
-    false,
-    func,
-    literal,
-    null,
-    select,
-)
+import sqlalchemy as sa
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.codec import clean, decode
@@ -47,13 +33,13 @@ METRIC_PREFIX = "metrics."
 
 latest = reports.alias("latest")
 
-WITH_LATEST: FromClause = trials.outerjoin(
+WITH_LATEST: sa.FromClause = trials.outerjoin(
     latest,
-    and_(
+    sa.and_(
         latest.c.study_id == TRIAL.study_id,
         latest.c.trial == TRIAL.number,
         latest.c.resource
-        == select(func.max(REPORT.resource))
+        == sa.select(sa.func.max(REPORT.resource))
         .where(REPORT.study_id == TRIAL.study_id, REPORT.trial == TRIAL.number)
         .scalar_subquery(),
     ),
@@ -91,7 +77,7 @@ class Names:
     match, columns win over parameters over metrics. A name is looked up when it is used: that reads
     trials up to the first one that has it."""
 
-    connection: Connection
+    connection: sa.Connection
     study_id: int
 
     def operand(self, name: str) -> Operand | None:
@@ -109,7 +95,7 @@ class Names:
 
     def written_as(self, nested: Sql, value: Any) -> list[str]:
         """The JSON of the lists or mappings in trials that are the same as a value."""
-        found = select(nested).distinct().select_from(WITH_LATEST)
+        found = sa.select(nested).distinct().select_from(WITH_LATEST)
         found = found.where(TRIAL.study_id == self.study_id, nested.is_not(None))
         return [text for text in self.connection.scalars(found) if same(decode(text), value)]
 
@@ -123,19 +109,19 @@ class Names:
         """True in a database of PostgreSQL."""
         return self.connection.dialect.name == "postgresql"
 
-    def _has(self, column: Column[Any], typed: str) -> bool:
+    def _has(self, column: sa.Column[Any], typed: str) -> bool:
         key = clean(typed)
         read = trials if column.table is trials else WITH_LATEST
-        one = select(literal(1)).select_from(read).where(TRIAL.study_id == self.study_id)
+        one = sa.select(sa.literal(1)).select_from(read).where(TRIAL.study_id == self.study_id)
         if self.is_postgresql:
-            one = one.where(func.json_extract_path(column, key).is_not(None))
+            one = one.where(sa.func.json_extract_path(column, key).is_not(None))
         else:
             one = one.where(_key_of(column) == key)
         return self.connection.scalar(one.order_by(TRIAL.number).limit(1)) is not None
 
     def _keys_in(self, column: Sql) -> set[str]:
-        key = func.json_object_keys(column) if self.is_postgresql else _key_of(column)
-        keys = select(key).distinct().select_from(WITH_LATEST)
+        key = sa.func.json_object_keys(column) if self.is_postgresql else _key_of(column)
+        keys = sa.select(key).distinct().select_from(WITH_LATEST)
         return set(self.connection.scalars(keys.where(TRIAL.study_id == self.study_id)))
 
     def _column(self, name: str) -> Operand:
@@ -155,31 +141,31 @@ class Names:
 
     def _member(self, column: Sql, key: str) -> Operand:
         if self.is_postgresql:
-            kind = func.json_typeof(func.json_extract_path(column, key))
-            written = func.json_extract_path_text(column, key, type_=Text)
-            unusual = func.json_extract_path_text(column, key, "$float")
-            truth = case((kind == "boolean", case((written == "true", 1), else_=0)))
+            kind = sa.func.json_typeof(sa.func.json_extract_path(column, key))
+            written = sa.func.json_extract_path_text(column, key, type_=sa.Text)
+            unusual = sa.func.json_extract_path_text(column, key, "$float")
+            truth = sa.case((kind == "boolean", sa.case((written == "true", 1), else_=0)))
         else:
             path = f'$."{key}"'
-            kind = func.json_type(column, path)
-            written = func.json_extract(column, path, type_=Text)
-            unusual = func.json_extract(column, f'{path}."$float"')
-            truth = case((kind == "true", 1), (kind == "false", 0))
-        number = case(
-            (kind.in_(["number", "integer", "real"]), cast(written, Double)),
-            (unusual == "inf", literal(float("inf"), Double)),
-            (unusual == "-inf", literal(float("-inf"), Double)),
-            else_=null(),
+            kind = sa.func.json_type(column, path)
+            written = sa.func.json_extract(column, path, type_=sa.Text)
+            unusual = sa.func.json_extract(column, f'{path}."$float"')
+            truth = sa.case((kind == "true", 1), (kind == "false", 0))
+        number = sa.case(
+            (kind.in_(["number", "integer", "real"]), sa.cast(written, sa.Double)),
+            (unusual == "inf", sa.literal(float("inf"), sa.Double)),
+            (unusual == "-inf", sa.literal(float("-inf"), sa.Double)),
+            else_=sa.null(),
         )
-        text = case((kind.in_(["string", "text"]), written))
-        is_nested = and_(kind.in_(["array", "object"]), unusual.is_(None))
-        is_value = and_(kind != "null", func.coalesce(unusual, "") != "nan")
+        text = sa.case((kind.in_(["string", "text"]), written))
+        is_nested = sa.and_(kind.in_(["array", "object"]), unusual.is_(None))
+        is_value = sa.and_(kind != "null", sa.func.coalesce(unusual, "") != "nan")
         return Operand(
             number=number,
             text=self._by_code_point(text),
             truth=truth,
-            nested=self._by_code_point(case((is_nested, written))),
-            present=func.coalesce(is_value, false()),
+            nested=self._by_code_point(sa.case((is_nested, written))),
+            present=sa.func.coalesce(is_value, sa.false()),
         )
 
 
@@ -191,4 +177,4 @@ _MEMBERS = ((TRIAL.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
 
 
 def _key_of(column: Sql) -> Sql:
-    return func.json_each(column).table_valued("key", joins_implicitly=True).c.key
+    return sa.func.json_each(column).table_valued("key", joins_implicitly=True).c.key
