@@ -658,7 +658,7 @@ def test_the_status_of_a_study_tells_its_trials_budget_work_and_failures(store: 
     assert status.summary.state == "running"
     assert status.summary.driver == "me@here:17"
     assert status.summary.trials == {State.COMPLETE: 2, State.FAILED: 2, State.RUNNING: 1}
-    assert {(b.name, b.used, b.most) for b in status.budget} == {
+    assert {(b.name, b.used, b.most) for b in status.summary.budget} == {
         ("trials", 4, 10),
         ("gpu_seconds", 40.0, 1800.0),
         ("wall_clock_seconds", 3600.0, 5400.0),

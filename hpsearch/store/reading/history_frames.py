@@ -20,8 +20,8 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
 from hpsearch.search.ranking.selection import standing
+from hpsearch.store.reading.attempts import environments_of
 from hpsearch.store.reading.best import GoalColumns, best_trials, goals_of
-from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, each_row, rows_of, trials_of
 from hpsearch.store.schema import ATTEMPT, REPORT, TRIAL, attempts, reports, trials
 from hpsearch.study_file.models import StudySpec

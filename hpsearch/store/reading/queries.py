@@ -166,53 +166,50 @@ _NEWEST_FIRST = _HEAD.order_by(STUDY.created.desc(), STUDY.id.desc())
 
 def study_heads(connection: Connection) -> list[StudyHead]:
     """All studies, the newest first."""
-    asking = heartbeats.askers(connection)
-    rows = connection.execute(_NEWEST_FIRST)
-    return [_head(row, asking) for row in rows]
+    return _heads(connection, _NEWEST_FIRST)
 
 
 def find_study(connection: Connection, name: str) -> StudyHead:
     """The study with a name. Raises StudyNotFound, which names the nearest."""
-    row = connection.execute(_HEAD.where(STUDY.name == name)).one_or_none()
-    if row is None:
+    found = _heads(connection, _HEAD.where(STUDY.name == name))
+    if not found:
         raise not_found(connection, name)
-    return _head(row, heartbeats.askers(connection, row.id))
+    return found[0]
 
 
 def study_of_id(connection: Connection, study_id: int) -> StudyHead:
     """The study with an id. Raises StudyNotFound if it is not there."""
-    row = connection.execute(_HEAD.where(STUDY.id == study_id)).one_or_none()
-    if row is None:
+    found = _heads(connection, _HEAD.where(STUDY.id == study_id))
+    if not found:
         raise StudyNotFound("this study is not in the database", "it may have been deleted")
-    return _head(row, heartbeats.askers(connection, row.id))
+    return found[0]
 
 
 def only_study(connection: Connection) -> StudyHead:
     """The only study of a database. Raises StudyNotFound if it has none, UserError if several."""
-    rows = connection.execute(_NEWEST_FIRST.limit(2)).all()
-    if not rows:
+    found = _heads(connection, _NEWEST_FIRST.limit(2))
+    if not found:
         hint = "`hpsearch run STUDY.yaml` makes one"
         raise StudyNotFound("the database has no studies yet", hint)
-    if len(rows) > 1:
+    if len(found) > 1:
         raise UserError("the database has several studies; name one", "see them: hpsearch ls")
-    return _head(rows[0], heartbeats.askers(connection, rows[0].id))
+    return found[0]
 
 
-def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
-    cells = dict(row._mapping)
-    for name in ("lease_owner", "live"):
-        del cells[name]
-    askers = asking.get(row.id)
-    driver = _driver(row) or (heartbeats.named(askers) if askers else None)
-    return StudyHead(**cells, driver=driver)
-
-
-def _driver(row: Row[Any]) -> str | None:
-    """The driver of a study; None if nobody drives it, or it was a process of this machine that has
-    died."""
-    if not row.live or is_dead(row.lease_owner):
-        return None
-    return shown(row.lease_owner)
+def _heads(connection: Connection, statement: Select[Any]) -> list[StudyHead]:
+    rows = connection.execute(statement).all()
+    asking = heartbeats.askers(connection, rows[0].id if len(rows) == 1 else None)
+    heads = []
+    for row in rows:
+        cells = dict(row._mapping)
+        owner, live = cells.pop("lease_owner"), cells.pop("live")
+        driver = None
+        if live and not is_dead(owner):
+            driver = shown(owner)
+        elif row.id in asking:
+            driver = heartbeats.named(asking[row.id])
+        heads.append(StudyHead(**cells, driver=driver))
+    return heads
 
 
 def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:

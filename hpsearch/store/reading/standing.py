@@ -15,8 +15,8 @@ from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Tria
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
 from hpsearch.store.contents import columns_in
+from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import best_of_each, best_trials
-from hpsearch.store.reading.idle import idle_seconds
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
@@ -82,7 +82,7 @@ class StudySummary:
     gpu_seconds: float
     best: Ranked[TrialRow] | None
     budget: Sequence[BudgetLine] = ()  # what is used of each limit
-    checkpoint_bytes: int | None = None
+    checkpoint_bytes: int | None = None  # of all trials; none if that was never reported
 
     @property
     def ended(self) -> int:
@@ -135,15 +135,12 @@ class StudyStatus:
     """The standing of one study."""
 
     summary: StudySummary
-    budget: list[BudgetLine]
     reserved_gpu_seconds: float  # held back for the attempts that are running
     trials_per_hour: float | None
     """Trials that ended, over the hours that drivers worked on the study; None before the first
     has."""
     running: list[RunningAttempt]
     failures: list[Failures]
-    checkpoint_bytes: int | None = None
-    """The bytes of the checkpoints of all trials; None if that was never reported."""
     requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first
     time_left: TimeLeft | None = None
     """Says how long it will still take; None where no driver works on it."""
@@ -196,12 +193,10 @@ def study_status(
     )
     return StudyStatus(
         summary=summary,
-        budget=list(summary.budget),
         reserved_gpu_seconds=connection.scalar(reserved) or 0.0,
         trials_per_hour=_trials_per_hour(summary),
         running=_running(connection, study),
         failures=_failures(connection, study),
-        checkpoint_bytes=summary.checkpoint_bytes,
         requests=study_requests(connection, study),
         time_left=_time_left(connection, summary),
         held=_held(connection, study),
