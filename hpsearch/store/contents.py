@@ -35,13 +35,10 @@ from hpsearch.search.ranking.selection import counts, standing
 from hpsearch.store import leases, schema, tallies
 from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (
-    ATTEMPT,
-    REPORT,
     REQUEST,
     STUDY,
     TRIAL,
     Condition,
-    Sql,
     attempts,
     decisions,
     environments,
@@ -58,6 +55,18 @@ FETCHED = 1_000  # rows at a time
 Of = TypeVar("Of")
 
 
+TABLES: dict[Any, sa.Table] = {
+    StudyRecord: studies,
+    Trial: trials,
+    Attempt: attempts,
+    ReportRecord: reports,
+    Decision: decisions,
+    Environment: environments,
+    Request: requests,
+}
+"""The table of each record."""
+
+
 @cache
 def column_names(record: type) -> Mapping[str, str]:
     """The column of each field that is one, in their order."""
@@ -65,45 +74,20 @@ def column_names(record: type) -> Mapping[str, str]:
     return {field.name: schema.column_name(field) for field in stored}
 
 
-def columns_in(table: sa.Table, record: type) -> tuple[sa.Column[Any], ...]:
+@cache
+def columns_of(record: Any) -> tuple[sa.Column[Any], ...]:
     """The columns that a record is built from."""
+    table = TABLES[record]
     return tuple(table.c[name] for name in column_names(record).values())
 
 
-STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
-TRIAL_COLUMNS = columns_in(schema.trials, Trial)
-ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
-REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
-REQUEST_COLUMNS = columns_in(schema.requests, Request)
+def records(connection: sa.Connection, record: Callable[..., Of], *which: Condition) -> list[Of]:
+    """The records of a class that conditions select, in the order of their table's primary key."""
+    statement = sa.select(*columns_of(record)).where(*which)
+    rows = connection.execute(statement.order_by(*TABLES[record].primary_key))
+    return [record(*row) for row in rows]
 
 
-def _bare(columns: tuple[sa.Column[Any], ...]) -> list[Sql]:
-    """The columns with their cells as the database's driver gives them."""
-    return [sa.type_coerce(column, NullType()).label(column.name) for column in columns]
-
-
-_OF_STUDY = STUDY.id == sa.bindparam("of_study")
-_STUDY = sa.select(STUDY.revision, *STUDY_COLUMNS).where(_OF_STUDY)
-_CHANGED = (TRIAL.study_id == sa.bindparam("of_study")) & (TRIAL.revision > sa.bindparam("since"))
-_NUMBERED = (TRIAL.study_id == sa.bindparam("of_study")) & TRIAL.number.in_(
-    sa.bindparam("numbers", expanding=True)
-)
-_NUMBERS = sa.select(TRIAL.number).where(_CHANGED).order_by(TRIAL.number)
-
-
-class _Reading:
-    """The statements that read trials with their attempts and reports."""
-
-    def __init__(self, which: Condition) -> None:
-        self.trials = sa.select(*_bare(TRIAL_COLUMNS)).where(which).order_by(TRIAL.number)
-        of_attempts = sa.select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
-        self.attempts = of_attempts.order_by(ATTEMPT.trial, ATTEMPT.number)
-        of_reports = sa.select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
-        self.reports = of_reports.order_by(REPORT.trial, REPORT.resource)
-
-
-_THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
-_SET_STUDY = sa.update(studies).where(_OF_STUDY)
 _SET_TRIAL = sa.update(trials).where(
     TRIAL.study_id == sa.bindparam("of_study"), TRIAL.number == sa.bindparam("of_trial")
 )
@@ -112,19 +96,9 @@ _RANK = _SET_TRIAL.values(
     violation=sa.bindparam("at_violation"), standing=sa.bindparam("at_standing")
 )
 _ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
-_WAITING = (
-    sa.select(*REQUEST_COLUMNS)
-    .where(REQUEST.study_id == sa.bindparam("of_study"), REQUEST.handled.is_(None))
-    .order_by(REQUEST.id)
-)
 
-_RECORDS: Mapping[sa.Table, type] = {
-    trials: Trial,
-    attempts: Attempt,
-    reports: ReportRecord,
-    decisions: Decision,
-    environments: Environment,
-}
+_WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
+"""What a commit adds, parents before children."""
 
 
 def _standing(trial: Trial) -> float | None:
@@ -151,7 +125,8 @@ def writers(dialect: sa.Dialect) -> Writers:
     # Named, because importing the dialect of another database takes long.
     insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
     found = {}
-    for table, record in _RECORDS.items():
+    for record in _WRITTEN:
+        table = TABLES[record]
         statement: sa.Insert = sa.insert(table)
         if table in (trials, attempts, reports):
             upsert = insert_into(table)
@@ -185,8 +160,8 @@ def read(connection: sa.Connection, history: History, since_revision: int) -> in
     """Replace in a history its study and every trial that was touched after a revision. Returns the
     revision read."""
     study_id = history.study.id
-    which = {"of_study": study_id, "since": since_revision}
-    found = connection.execute(_STUDY, which).one_or_none()
+    statement = sa.select(STUDY.revision, *columns_of(StudyRecord))
+    found = connection.execute(statement.where(STUDY.id == study_id)).one_or_none()
     if found is None:
         raise leases.gone(study_id)
     history.study = StudyRecord(*found[1:])
@@ -200,19 +175,20 @@ def read(connection: sa.Connection, history: History, since_revision: int) -> in
 def trials_since(connection: sa.Connection, study_id: int, revision: int) -> dict[int, Trial]:
     """The trials of a study that were touched after a revision, by number, with attempts and
     reports."""
-    return _read_trials(connection, _THE_CHANGED, {"of_study": study_id, "since": revision})
+    return _read_trials(connection, (TRIAL.study_id == study_id) & (TRIAL.revision > revision))
 
 
 def numbers_since(connection: sa.Connection, study_id: int, revision: int) -> Sequence[int]:
     """The numbers of the trials of a study that were touched after a revision, ascending."""
-    return connection.scalars(_NUMBERS, {"of_study": study_id, "since": revision}).all()
+    numbers = sa.select(TRIAL.number).where(TRIAL.study_id == study_id, TRIAL.revision > revision)
+    return connection.scalars(numbers.order_by(TRIAL.number)).all()
 
 
 def trials_numbered(
     connection: sa.Connection, study_id: int, numbers: Sequence[int]
 ) -> dict[int, Trial]:
     """Some trials of a study, by number, with attempts and reports."""
-    return _read_trials(connection, _THE_NUMBERED, {"of_study": study_id, "numbers": numbers})
+    return _read_trials(connection, (TRIAL.study_id == study_id) & TRIAL.number.in_(numbers))
 
 
 @contextmanager
@@ -228,17 +204,15 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _read_trials(
-    connection: sa.Connection, reading: _Reading, which: Mapping[str, Any]
-) -> dict[int, Trial]:
+def _read_trials(connection: sa.Connection, which: Condition) -> dict[int, Trial]:
     found: dict[int, Trial] = {}
     with _no_garbage():
-        for trial in _records(connection, reading.trials, which, Trial, TRIAL_COLUMNS):
+        for trial in _streamed(connection, Trial, which):
             found[trial.number] = trial
-        for attempt in _records(connection, reading.attempts, which, Attempt, ATTEMPT_COLUMNS):
+        for attempt in _streamed(connection, Attempt, which):
             found[attempt.trial].attempts.append(attempt)
-        rows = _records(connection, reading.reports, which, ReportRecord, REPORT_COLUMNS)
-        for number, own in groupby(rows, attrgetter("trial")):
+        reports = _streamed(connection, ReportRecord, which)
+        for number, own in groupby(reports, attrgetter("trial")):
             trial = found[number]
             trial.reports = {report.resource: report for report in own}
             if trial.state.terminal:
@@ -246,19 +220,26 @@ def _read_trials(
     return found
 
 
-def _records(
-    connection: sa.Connection,
-    statement: sa.Select[Any],
-    which: Mapping[str, Any],
-    record: type[Of],
-    columns: Sequence[sa.Column[Any]],
+@cache
+def _bare_rows(record: Any) -> sa.Select[Any]:
+    """The rows of trials, or of their attempts or reports, as the database's driver gives them."""
+    table = TABLES[record]
+    bare: list[Sql] = [
+        sa.type_coerce(each, NullType()).label(each.name) for each in columns_of(record)
+    ]
+    rows = sa.select(*bare).select_from(trials if table is trials else trials.join(table))
+    return rows.order_by(*table.primary_key)
+
+
+def _streamed(
+    connection: sa.Connection, record: Callable[..., Of], which: Condition
 ) -> Iterator[Of]:
-    """The records of a statement's rows, of which it selects the bare cells."""
-    streamed = {"stream_results": True}
-    types = [schema.cell_of(column) for column in columns]
-    with connection.execute(statement, which, execution_options=streamed) as result:
+    """Trials that a condition selects, or their attempts or reports, a part at a time."""
+    types = [schema.cell_of(column) for column in columns_of(record)]
+    statement = _bare_rows(record).where(which)
+    with connection.execute(statement, execution_options={"stream_results": True}) as result:
         for rows in result.partitions(FETCHED):
-            cells = zip(*rows, strict=True)  # by column
+            cells = zip(*rows, strict=True)
             read = (of.read_all(some) for of, some in zip(types, cells, strict=True))
             yield from map(record, *read)
 
@@ -266,19 +247,14 @@ def _records(
 def write(
     connection: sa.Connection, writers: Writers, study_id: int, changes: Changes, revision: int
 ) -> None:
-    """Write the rows of a commit, each table's in one batch, parents before children."""
+    """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
-        values = new_values(changes.study)
-        connection.execute(_SET_STUDY, {**values, "of_study": study_id})
-    writer = writers.records
-    of_study = {"study_id": study_id}
-    at_revision = {"study_id": study_id, "revision": revision}
+        changed = sa.update(studies).where(STUDY.id == study_id)
+        connection.execute(changed.values(new_values(changes.study)))
     tallies.tally(connection, writers.tally, study_id, changes.trials)
-    writer[trials].write(connection, changes.trials, at_revision)
-    writer[attempts].write(connection, changes.attempts, of_study)
-    writer[reports].write(connection, changes.reports, of_study)
-    writer[decisions].write(connection, changes.decisions, of_study)
-    writer[environments].write(connection, changes.environments, of_study)
+    beside = {"study_id": study_id, "revision": revision}
+    for table, writer in writers.records.items():
+        writer.write(connection, getattr(changes, table.name), beside)
     if changes.requests:
         connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
@@ -286,8 +262,7 @@ def write(
 
 def waiting(connection: sa.Connection, study_id: int) -> list[Request]:
     """The requests to a study that have not been answered, the oldest first."""
-    found = connection.execute(_WAITING, {"of_study": study_id})
-    return [Request(*row) for row in found]
+    return records(connection, Request, REQUEST.study_id == study_id, REQUEST.handled.is_(None))
 
 
 def _answer(request: Request) -> dict[str, Any]:
@@ -305,9 +280,8 @@ def rank_all(connection: sa.Connection) -> None:
     """Write what all trials of a database are ranked by."""
     ids = connection.scalars(sa.select(STUDY.id)).all()
     for study_id in ids:
-        which = {"of_study": study_id, "since": -1}
         values = []
-        for trial in _records(connection, _THE_CHANGED.trials, which, Trial, TRIAL_COLUMNS):
+        for trial in _streamed(connection, Trial, TRIAL.study_id == study_id):
             order = dict(zip(("at_violation", "at_standing"), ranked_by(trial), strict=True))
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:

@@ -159,8 +159,7 @@ class Store:
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
         with self.reading() as connection:
-            statement = select(*contents.STUDY_COLUMNS).order_by(STUDY.id)
-            return [StudyRecord(*row) for row in connection.execute(statement)]
+            return contents.records(connection, StudyRecord)
 
     def study_names(self) -> list[str]:
         """The names of all studies, oldest first."""
@@ -175,11 +174,10 @@ class Store:
     def find_study(self, name: str) -> StudyRecord:
         """The study with a name."""
         with self.reading() as connection:
-            named = select(*contents.STUDY_COLUMNS).where(STUDY.name == name)
-            row = connection.execute(named).one_or_none()
-            if row is None:
+            found = contents.records(connection, StudyRecord, STUDY.name == name)
+            if not found:
                 raise contents.not_found(connection, name)
-            return StudyRecord(*row)
+            return found[0]
 
     def delete_study(self, study_id: int) -> None:
         """Remove a study with all its contents."""
@@ -289,8 +287,8 @@ class Store:
     def find_request(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
-            found = select(*contents.REQUEST_COLUMNS).where(REQUEST.id == request_id)
-            return Request(*connection.execute(found).one())
+            (found,) = contents.records(connection, Request, REQUEST.id == request_id)
+            return found
 
     # -------------------------------------------------------------------------------------- writing
 

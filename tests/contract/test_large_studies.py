@@ -15,7 +15,7 @@ from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
-from hpsearch.store import contents
+from hpsearch.store import contents, schema
 from hpsearch.store.reading import history_frames, queries, standing
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
@@ -184,6 +184,7 @@ def test_whole_trials_are_read_a_few_at_a_time(
 ) -> None:
     many(store)
     trials = counted(monkeypatch, contents, "Trial")
+    monkeypatch.setitem(contents.TABLES, trials, schema.trials)
     study = store.find_study("many")
     found = []
     for trial in store.each_trial(study.id):

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import IN_FULL, Outcome, Trial
+from hpsearch.domain.records import IN_FULL, Outcome, StudyRecord, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
 from hpsearch.store.schema import STUDY, tallies
@@ -186,8 +186,7 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
         heads = heads.where(STUDY.id == study_id)
     for number, name, spec in connection.execute(heads).all():
         try:
-            of_study = select(*contents.STUDY_COLUMNS).where(STUDY.id == number)
-            connection.execute(of_study).one()  # raises if a cell is damaged
+            contents.records(connection, StudyRecord, STUDY.id == number)  # raises Damaged
             trials = contents.trials_since(connection, number, -1)
             study = StudyTrials(trials, budget_in(spec))
         except Damaged as damage:

@@ -16,7 +16,7 @@ from hpsearch.domain.records import Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store import heartbeats
-from hpsearch.store.contents import FETCHED, REQUEST_COLUMNS, not_found
+from hpsearch.store.contents import FETCHED, not_found, records
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
@@ -221,9 +221,7 @@ def names_checkpoints(connection: Connection, study_id: int, folder: str) -> boo
 
 def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
     """All requests to a study, the oldest first."""
-    of_study = REQUEST.study_id == study.id
-    found = connection.execute(select(*REQUEST_COLUMNS).where(of_study).order_by(REQUEST.id))
-    return [Request(*row) for row in found]
+    return records(connection, Request, REQUEST.study_id == study.id)
 
 
 # ------------------------------------------------------------------------------------------- trials

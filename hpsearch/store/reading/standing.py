@@ -14,7 +14,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
-from hpsearch.store.contents import columns_in
+from hpsearch.store.contents import columns_of
 from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import best_of_each, best_trials
 from hpsearch.store.reading.names import WITH_LATEST, latest
@@ -27,7 +27,6 @@ from hpsearch.store.schema import (
     LIVE_ATTEMPT,
     TRIAL,
     attempts,
-    decisions,
     special,
     tallies,
     trials,
@@ -356,7 +355,7 @@ def recent_decisions(
 ) -> list[Decision]:
     """The latest decisions of these kinds, the newest last."""
     of_kinds = (
-        select(*columns_in(decisions, Decision))
+        select(*columns_of(Decision))
         .where(DECISION.study_id == study.id, DECISION.kind.in_(kinds))
         .order_by(DECISION.id.desc())
         .limit(most)
