@@ -39,6 +39,7 @@ from hpsearch.store.schema import (
     STUDY,
     TRIAL,
     Condition,
+    Sql,
     attempts,
     decisions,
     environments,
