@@ -2,16 +2,14 @@
 
 import gc
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
 
+from contract.conftest import Run
 from hpsearch.bridges.tables import write
-from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
@@ -65,12 +63,6 @@ def _few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "FETCHED", FETCHED)
 
 
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with closing(Store.open(database_url)) as opened:
-        yield opened
-
-
 def many(store: Store, directions: tuple[str, ...] = ("maximize",)) -> None:
     """A study of many trials; the parameter `late` and the metric `loss` come with the last."""
     record = StudyRecord(0, "many", SPEC, directions)
@@ -108,14 +100,12 @@ def test_a_cursor_of_the_server_is_open_while_trials_are_read(store: Store) -> N
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("format_", ["table", "json", "yaml", "csv"])
 def test_trials_are_printed_a_few_at_a_time(
-    store: Store, format_: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, format_: str, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     many(store)
     rows = counted(monkeypatch, queries, "TrialRow")
-    with pytest.raises(SystemExit) as ended:
-        main(["trials", "many", "--format", format_, "--storage", store.url])
-    assert not ended.value.code
-    out = capsys.readouterr().out
+    code, out, _ = run("trials", "many", "--format", format_, "--storage", store.url)
+    assert code == 0
     assert 0 < rows.most <= 3 * FETCHED
     if format_ == "json":
         found = json.loads(out)

@@ -3,7 +3,6 @@ owns."""
 
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import optuna
@@ -18,22 +17,9 @@ from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.store.optuna_storage.view import FROM_OPTUNA, HistoryStorage
 from hpsearch.store.store import Store
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
+
 SPACE: dict[str, BaseDistribution] = {"x": FloatDistribution(-1.0, 1.0)}
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    opened = Store.open(database_url)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def objective(trial: optuna.Trial) -> float:

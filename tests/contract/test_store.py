@@ -5,7 +5,6 @@ import math
 import pickle
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -33,13 +32,6 @@ from support.running.leases import let_pass
 
 NASTY = "naïve ☃ 𝄞 NUL:\0 half:\ud800 quote:'\" percent:%s %(x)s \\u0000"
 TTL_S = 6000.0
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    opened = Store.open(database_url)
-    yield opened
-    opened.close()
 
 
 def new_study(store: Store, name: str = "a-study") -> History:
@@ -215,13 +207,6 @@ def test_a_name_is_given_once(store: Store) -> None:
     with pytest.raises(StudyExists, match="hpsearch resume a-study"):
         new_study(store)
     assert store.study_names() == ["a-study"]
-
-
-def test_an_unknown_name_gets_the_nearest_known_one(store: Store) -> None:
-    new_study(store, "banking-intents")
-    new_study(store, "vision")
-    with pytest.raises(StudyNotFound, match="did you mean banking-intents"):
-        store.load("baking-intents")
 
 
 def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(
@@ -522,31 +507,3 @@ def test_processes_that_open_a_new_database_at_once_agree(database_url: str) -> 
 def test_a_store_travels_to_another_process_by_its_url(store: Store) -> None:
     new_study(store)
     assert pickle.loads(pickle.dumps(store)).study_names() == ["a-study"]
-
-
-def test_people_can_query_the_tables_by_hand(store: Store) -> None:
-    history = new_study(store)
-    for number, value in enumerate([0.3, 0.1]):
-        history.add_trial(
-            Trial(number=number, state=State.COMPLETE, params={"lr": value}, value=value)
-        )
-    save(store, history)
-    query = text("SELECT number, value, params ->> 'lr' FROM trials ORDER BY value")
-    with store.reading() as connection:
-        assert [(n, v, float(lr)) for n, v, lr in connection.execute(query)] == [
-            (1, 0.1, 0.1),
-            (0, 0.3, 0.3),
-        ]
-
-
-def test_a_commit_of_many_rows_at_once(store: Store) -> None:
-    history = new_study(store)
-    for number in range(500):
-        history.add_trial(Trial(number=number, state=State.QUEUED, params={"x": number / 7}))
-    save(store, history)
-    for trial in history.trials:
-        history.add_report(
-            ReportRecord(trial=trial.number, resource=1.0, value=0.5, metrics={"loss": 0.5})
-        )
-    save(store, history)
-    assert_same(store.load("a-study"), history)

@@ -89,15 +89,6 @@ def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url: st
         assert tables(database_url) == set()
 
 
-def test_an_older_database_is_refused_with_the_command_that_upgrades_it(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_a_study(database_url)
-    monkeypatch.setattr(schema, "VERSION", "hpsearch_9998")
-    with pytest.raises(Unreachable, match=r"older hpsearch.*\n.*hpsearch db upgrade --storage "):
-        Store.open(database_url)
-
-
 def test_a_newer_database_is_refused(database_url: str) -> None:
     with_a_study(database_url)
     execute(database_url, "UPDATE alembic_version SET version_num = 'hpsearch_9999'")

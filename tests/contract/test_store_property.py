@@ -3,10 +3,8 @@ committed."""
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from optuna.distributions import (
@@ -130,13 +128,6 @@ class Ticks:
                 self._draw(st.sampled_from(Outcome)),
             )
             self._history.touch_attempt(attempt)
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    opened = Store.open(database_url)
-    yield opened
-    opened.close()
 
 
 study_numbers = itertools.count()
