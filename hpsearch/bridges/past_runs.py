@@ -208,9 +208,6 @@ def _last_values(run: PastRun) -> Iterable[float]:
     return run.curve[max(run.curve)].values() if run.curve else ()
 
 
-# ----------------------------------------------------------------------------------- as a study
-
-
 def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
     """The space that runs searched.
 

@@ -129,9 +129,6 @@ def _has_value(cell: Any) -> bool:
     return bool(pd.notna(cell)) and str(cell).strip() != ""
 
 
-# ------------------------------------------------------------------------------- tables of a study
-
-
 def write(table: StudyTable, to: Path, suffix: str) -> int:
     """Write a table, part by part, into a file whose name will end with this suffix, .csv
     or .parquet. Returns the number of rows."""

@@ -12,8 +12,6 @@ from typing import Any
 from hpsearch.domain.facts import ErrorKind
 from trials.contract import Finding, Held
 
-# ------------------------------------------------------------------------------------------- events
-
 
 @dataclass(frozen=True, slots=True)
 class SlotUp:
@@ -155,8 +153,6 @@ class Lost:
 
 AttemptEvent = Began | Reported | Asked | Noted | Finished | Stopped | Failed | Lost
 Event = SlotUp | SlotDown | Answered | AttemptEvent
-
-# ----------------------------------------------------------------------------------------- commands
 
 
 @dataclass(frozen=True, slots=True)

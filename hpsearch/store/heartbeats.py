@@ -78,8 +78,7 @@ def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
 def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: float) -> None:
     """Note that an attempt begins in the process `owner`, which counts as dead after `ttl_s` of
     silence."""
-    trial, attempt = key
-    which = {"study_id": study_id, "trial": trial, "attempt": attempt, "owner": owner}
+    which = dict(zip(("trial", "attempt"), key, strict=True), study_id=study_id, owner=owner)
     begun = insert(heartbeats).values(**which, heard=Now(), expires=_until(ttl_s))
     connection.execute(begun)
 

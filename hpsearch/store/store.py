@@ -7,7 +7,7 @@ commit completely or not at all.
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
 from typing import Any, Self
 
 from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
@@ -29,11 +29,8 @@ from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`, and then has had no effect,
-    unless the connection broke at the very moment of a commit: a `commit` that is named by its
-    revision may be repeated to be sure. The next call connects again. A missing study raises
-    `StudyNotFound`."""
-
-    # -------------------------------------------------------------------------------------- opening
+    unless the connection broke in the middle of a commit: a `commit` with its revision may be
+    repeated. The next call connects again. A missing study raises `StudyNotFound`."""
 
     def __init__(self, database: Database) -> None:
         """Use `Store.open`; this alone neither connects nor checks anything."""
@@ -74,7 +71,7 @@ class Store:
             if file is not None:
                 set_journal(connection, file)
         if found is None:
-            with self._database.transaction("write") as connection:
+            with self.writing() as connection:
                 version.migrate(connection, url)
 
     def _missing(self) -> StoreUnreachable:
@@ -124,28 +121,22 @@ class Store:
         )
         return Store.open, (self.url,)
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """A connection for queries, which see one moment of the database throughout the block.
         Raises Damaged, which names the column, for a cell that cannot be read."""
-        with self._database.transaction("read") as connection:
-            yield connection
+        return self._database.transaction("read")
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """A connection in one transaction that writes, which is rolled back where the block raises.
-        For statements of other modules, such as `heartbeats`: they pass the fence themselves."""
-        with self._database.transaction("write") as connection:
-            yield connection
-
-    # -------------------------------------------------------------------------------- whole studies
+        Statements of other modules, such as `heartbeats`, pass the fence themselves."""
+        return self._database.transaction("write")
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
         """Add a study, with the changes that `History.drain` gave; sets the id of `record`. Raises
         StudyExists if the name is taken."""
         statement = insert(studies).returning(STUDY.id)
         try:
-            with self._database.transaction("write") as connection:
+            with self.writing() as connection:
                 record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._writers, record.id, whole, revision=0)
@@ -181,13 +172,10 @@ class Store:
 
     def delete_study(self, study_id: int) -> None:
         """Remove a study with all its contents."""
-        with self._database.transaction("write") as connection:
-            of_id = delete(studies).where(STUDY.id == study_id)
-            deleted = connection.execute(of_id)
+        with self.writing() as connection:
+            deleted = connection.execute(delete(studies).where(STUDY.id == study_id))
             if not deleted.rowcount:
                 raise leases.gone(study_id)
-
-    # -------------------------------------------------------------------------------------- loading
 
     def load(self, name: str) -> History:
         """A study with trials, attempts and reports; without decisions and environments."""
@@ -208,11 +196,9 @@ class Store:
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with the commits of others since the revision that the last
-        refresh returned (-1 for all): its study, and every trial touched since. For readers:
-        changes of the history itself in those places are lost. Returns the revision of the history
-        now."""
-        wants_all = since_revision < 0
-        if not wants_all and self.revision(history.study.id) == since_revision:
+        refresh returned (-1 for all): its study, and every trial touched since. Changes of the
+        history itself in those places are lost. Returns its revision now."""
+        if since_revision >= 0 and self.revision(history.study.id) == since_revision:
             return since_revision
         with self.reading() as connection:
             return contents.read(connection, history, since_revision)
@@ -226,26 +212,24 @@ class Store:
             raise leases.gone(study_id)
         return int(revision)
 
-    # --------------------------------------------------------------------------------------- leases
-
     def acquire(self, study_id: int, owner: str, ttl_s: float) -> Lease:
         """Take a study over, for `ttl_s` seconds by the database's clock unless it is renewed: from
         now on its last owner can write nothing more. The owner is one of `hpsearch.store.owners`.
         Raises StudyHeld if a lease on it has not expired."""
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
     def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
         """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock:
         its successor charges what ran until then. Raises LeaseLost if another driver has taken the
         study over."""
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             return leases.renew(connection, lease, ttl_s, alive_at)
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
         already."""
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             leases.release(connection, lease)
 
     def holder(self, name: str) -> Lease | None:
@@ -259,19 +243,17 @@ class Store:
         driver that takes the study over later is not meant. People see `origin`."""
         asked = Request(0, RequestKind.INTERRUPT, {}, origin, time.time())
         study = self.find_study(name)
-        with self._database.transaction("write") as connection:
-            statement = update(studies).where(STUDY.id == study.id).values(stop_requested=True)
-            connection.execute(statement)
+        with self.writing() as connection:
+            of_study = update(studies).where(STUDY.id == study.id)
+            connection.execute(of_study.values(stop_requested=True))
             self._add_request(connection, study.id, asked)
-
-    # ------------------------------------------------------------------------------------- requests
 
     def add_request(self, name: str, request: Request) -> int:
         """Ask something of a study. Its driver answers within a renewal of its lease; without a
         driver, the next one does. The id of the request is ignored; returns its id in the
         database."""
         study = self.find_study(name)
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             return self._add_request(connection, study.id, request)
 
     def _add_request(self, connection: Connection, study_id: int, request: Request) -> int:
@@ -289,8 +271,6 @@ class Store:
         with self._database.connected() as connection:
             (found,) = contents.records(connection, Request, REQUEST.id == request_id)
             return found
-
-    # -------------------------------------------------------------------------------------- writing
 
     def commit(
         self,
@@ -312,7 +292,7 @@ class Store:
         Unreachable, as the database is at an older state than the last commit made."""
         assert lease is None or lease.study_id == study_id
         try:
-            with self._database.transaction("write") as connection:
+            with self.writing() as connection:
                 if lease is None:
                     entry = leases.enter_free(connection, study_id)
                 else:
@@ -339,8 +319,5 @@ def upgrade(url: str) -> str | None:
     """Bring a database of an older version to this program's, in one transaction. Returns the
     version it was at; None if it was empty. Raises as `Store.open`."""
     database = Database(parse_url(url))
-    try:
-        with database.transaction("write") as connection:
-            return version.migrate(connection, database.url)
-    finally:
-        database.close()
+    with closing(database), database.transaction("write") as connection:
+        return version.migrate(connection, database.url)

@@ -49,12 +49,11 @@ def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[
     for trial in changed:
         sums = [getattr(trial, name) for name in _SUMS]
         _add(moved[trial.state.value, trial.role.value], sums, 1)
-    names = ("trials", *_SUMS)
+    names = (*_KEYS, "trials", *_SUMS)
     rows: list[Mapping[str, Any]] = []
     for (state, role), values in moved.items():
         if any(values):
-            key = {"study_id": study_id, "state": state, "role": role}
-            rows.append({**key, **dict(zip(names, values, strict=True))})
+            rows.append(dict(zip(names, (study_id, state, role, *values), strict=True)))
     if rows:
         run(connection, upsert, *rows)
 

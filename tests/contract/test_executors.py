@@ -187,9 +187,6 @@ def test_a_failing_attempt_says_how(make_executor: Make) -> None:
     assert failed.text
 
 
-# ------------------------------------------------------------------------------ what is on record
-
-
 class Saved:
     """The checkpoints of trial 0 on the disk of an executor, real or imagined."""
 
@@ -283,10 +280,6 @@ def test_a_lost_word_costs_disk_and_no_data(make_executor: Make, tmp_path: Path)
     named += trained(executor, to=7.0, attempt=2)
     assert named[0] not in saved()
     assert named[-1] in saved()
-
-
-# --------------------------------------------------------------------------------------------- real
-# workers alone
 
 
 def process_of(events: list[ev.Event]) -> int:

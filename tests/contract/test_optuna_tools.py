@@ -174,10 +174,6 @@ def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
     ]
 
 
-# ----------------------------------------------------------------------------------------- studies
-# with a driver
-
-
 def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: Store) -> None:
     history = driven(store)
     storage = HistoryStorage(history)

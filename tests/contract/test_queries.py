@@ -77,10 +77,6 @@ def numbers(store: Store, **choice: Any) -> list[int]:
         return [row.number for row in trial_rows(connection, only_study(connection), **choice)]
 
 
-# --------------------------------------------------------------------------------------- where and
-# sort by example
-
-
 def test_parameters_columns_and_metrics_can_be_compared(store: Store) -> None:
     trials = [
         trial(n, params={"lr": 10.0**-n, "opt": "adamw" if n % 2 else "lion"}, value=n / 10)
@@ -209,9 +205,6 @@ def test_nothing_typed_is_run_as_sql(store: Store, text: str) -> None:
     assert numbers(store, where=text) == []
     assert numbers(store) == [0]
 
-
-# --------------------------------------------------------------------------- where and sort against
-# a plain reading
 
 MIXED = st.sampled_from(
     [
@@ -442,10 +435,6 @@ def test_counts_and_times_are_compared_exactly(store: Store) -> None:
     assert numbers(store, where="started > 1700000000") == [1]
 
 
-# -----------------------------------------------------------------------------------------------
-# best and standing
-
-
 @pytest.mark.thorough
 def test_the_longest_expression_is_not_too_much_for_a_database(store: Store) -> None:
     save(store, [trial(0, params={"x": 1})])
@@ -642,10 +631,6 @@ def test_one_trial_with_everything_known_of_it(store: Store) -> None:
     assert detail.reports[0]["metrics"] == {"accuracy": 0.8, "loss": math.inf}
     assert detail.attempts[0]["outcome"] == "complete"
     assert detail.decisions[0]["against"] == [3, 4]
-
-
-# --------------------------------------------------------------------------------------------------
-# frames
 
 
 def test_frames_have_a_column_for_each_parameter_and_metric(store: Store) -> None:

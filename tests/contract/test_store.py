@@ -232,10 +232,6 @@ def test_a_deleted_study_is_gone_with_all_its_rows_and_its_id_is_not_used_again(
     assert new_study(store).study.id > history.study.id
 
 
-# --------------------------------------------------------------------------------------------------
-# leases
-
-
 def test_a_live_lease_keeps_others_out_and_tells_who_has_it(store: Store) -> None:
     study_id = new_study(store).study.id
     store.acquire(study_id, "host-1:17", TTL_S)
@@ -399,10 +395,6 @@ def test_a_request_to_stop_is_for_the_driver_that_owns_the_study_and_not_for_the
     store.request_stop("a-study")
     assert store.renew(second, TTL_S, 2.0).stop_requested is True
     assert len(store.waiting(study_id)) == 2
-
-
-# ---------------------------------------------------------------------------------------------
-# transactions
 
 
 def test_a_commit_that_fails_in_the_middle_leaves_nothing(store: Store) -> None:

@@ -164,8 +164,6 @@ def _length(tried: FirstTrial, remark: Callable[[str], None]) -> int:
     return max(1, length)
 
 
-# ------------------------------------------------------------------------- in the script's process
-
 _stated: dict[int, tuple[Any, dict[str, Any]]] = {}
 """By their ids: the samplers and pruners that the script has made, with their arguments."""
 

@@ -154,9 +154,6 @@ def _storage(source: str) -> tuple[BaseStorage, str]:
         raise UserError(what, "an older one needs: optuna storage upgrade") from None
 
 
-# ------------------------------------------------------------------------------------------ copies
-
-
 def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool) -> int:
     """Copy a study into an Optuna storage, under its own name. `to` is the URL of an SQLite or
     PostgreSQL database, new or with an Optuna storage in it. Returns the number of its trials.

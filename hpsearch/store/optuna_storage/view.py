@@ -72,8 +72,6 @@ class HistoryStorage(BaseStorage):
         self._known: dict[tuple[tuple[str, int], ...], dict[str, BaseDistribution]] = {}
         self._seen = 0
 
-    # ------------------------------------------------------------------------------------ the study
-
     def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:
         stored = as_stored(value)
         with self._lock:
@@ -116,8 +114,6 @@ class HistoryStorage(BaseStorage):
         if study_id != self.history.study.id:
             raise KeyError(f"No study with the id {study_id}.")
         return self.history.study
-
-    # --------------------------------------------------------------------------------------- trials
 
     def set_trial_param(
         self,
@@ -212,9 +208,6 @@ def as_stored(value: Any) -> Any:
     """A copy of an attribute's value as the database returns it: tuples as lists, say. Raises
     TypeError if JSON does not have it."""
     return codec.decode(codec.encode(value))
-
-
-# ---------------------------------------------------------------------------- in terms of Optuna
 
 
 def trial_id(study_id: int, number: int) -> int:

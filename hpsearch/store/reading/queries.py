@@ -155,8 +155,6 @@ class TrialDetail:
     findings: list[Finding]  # what its latest attempt showed of its health, the most severe first
 
 
-# ------------------------------------------------------------------------------------------ studies
-
 _HEAD: Select[Any] = select(
     *(STUDY[each.name] for each in fields(StudyHead) if each.name != "driver"),
     *(STUDY.lease_owner, LIVE),
@@ -222,9 +220,6 @@ def names_checkpoints(connection: Connection, study_id: int, folder: str) -> boo
 def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
     """All requests to a study, the oldest first."""
     return records(connection, Request, REQUEST.study_id == study.id)
-
-
-# ------------------------------------------------------------------------------------------- trials
 
 
 def trial_rows(
