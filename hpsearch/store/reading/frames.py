@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, select
 
 from hpsearch.store.reading.names import METRIC_PREFIX, PARAMETER_PREFIX, SHOWN
 from hpsearch.store.reading.queries import Rows, StudyHead, TrialRow, each_row, each_trial
-from hpsearch.store.schema import ATTEMPT, REPORT, TRIAL, reports, trials
+from hpsearch.store.schema import REPORT, TRIAL, attempts, reports, trials
 
 _TRIAL_COLUMNS = [*(name for name in SHOWN if name != "params"), "violation"]
 
@@ -83,10 +83,11 @@ def trials_table(connection: Connection, study: StudyHead, **choice: Any) -> Stu
 def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
     """Trials as `trials_table`, with more columns."""
     more = more or {}
-    beside = [dict(zip(more, cells, strict=True)) for cells in zip(*more.values(), strict=True)]
-    cells = []
-    for place, (own, params, metrics) in enumerate(map(_cells_of, rows)):
-        cells.append(({**own, **(beside[place] if more else {})}, params, metrics))
+    cells: list[Cells] = []
+    for place, row in enumerate(rows):
+        own, params, metrics = _cells_of(row)
+        beside = {name: column[place] for name, column in more.items()}
+        cells.append(({**own, **beside}, params, metrics))
     return StudyTable([*_TRIAL_COLUMNS, *more], Rows(lambda: iter(cells))).frame()
 
 
@@ -96,27 +97,25 @@ def _cells_of(row: TrialRow) -> Cells:
 
 def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each report, by trial and resource: recorded curves."""
-    plain = [column for column in REPORT if column.name not in ("study_id", "metrics")]
-    joined = select(*plain, REPORT.metrics, TRIAL.params).join_from(reports, trials)
-    statement = joined.where(REPORT.study_id == study.id)
-    in_order = statement.order_by(REPORT.trial, REPORT.resource)
-
-    def read() -> Iterator[Cells]:
-        for row in each_row(connection, in_order):
-            yield dict(row._mapping), row.params, row.metrics
-
-    names = [column.name for column in plain]
-    return StudyTable(names, Rows(read), metrics_first=True)
+    beside = {"params": TRIAL.params, "metrics": REPORT.metrics}
+    return _table_of(connection, study, reports, beside, metrics_first=True)
 
 
 def attempts_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each attempt, by trial and number."""
-    plain = [column for column in ATTEMPT if column.name != "study_id"]
-    of_study = select(*plain).where(ATTEMPT.study_id == study.id)
-    in_order = of_study.order_by(ATTEMPT.trial, ATTEMPT.number)
+    return _table_of(connection, study, attempts, {})
+
+
+def _table_of(
+    connection: Connection, study: StudyHead, table: Table, beside: Mapping[str, Any], **more: Any
+) -> StudyTable:
+    own = [column for column in table.c if column.name not in ("study_id", *beside)]
+    joined = select(*own, *beside.values()).join_from(table, trials)
+    in_order = joined.where(table.c.study_id == study.id).order_by(*table.primary_key)
 
     def read() -> Iterator[Cells]:
         for row in each_row(connection, in_order):
-            yield dict(row._mapping), {}, {}
+            cells = dict(row._mapping)
+            yield cells, cells.get("params", {}), cells.get("metrics", {})
 
-    return StudyTable([column.name for column in plain], Rows(read))
+    return StudyTable([column.name for column in own], Rows(read), **more)
