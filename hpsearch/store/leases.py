@@ -90,15 +90,13 @@ _LEASE = (
 )
 """The fields of a `Lease`, in order."""
 
+_UNTIL = Now() + sa.bindparam("ttl_s", type_=sa.Double)
+_ALIVE_AT = sa.bindparam("alive_at", type_=sa.Double)
 _RENEW = (
     sa.update(studies)
     .where(_OF_STUDY, _MINE)
-    .values(
-        lease_expires=sa.func.coalesce(
-            Now() + sa.bindparam("ttl_s", type_=sa.Double), STUDY.lease_expires
-        ),
-        alive_at=sa.func.coalesce(sa.bindparam("alive_at", type_=sa.Double), STUDY.alive_at),
-    )
+    .values(lease_expires=sa.func.coalesce(_UNTIL, STUDY.lease_expires))
+    .values(alive_at=sa.func.coalesce(_ALIVE_AT, STUDY.alive_at))
     .returning(*_ENTRY)
 )
 _ENTER = _RENEW.values(revision=STUDY.revision + 1)
@@ -117,7 +115,7 @@ _ACQUIRE = (
         lease_epoch=STUDY.lease_epoch + 1,
         stop_requested=False,  # one made earlier was meant for the owner before
         lease_since=Now(),
-        lease_expires=Now() + sa.bindparam("ttl_s", type_=sa.Double),
+        lease_expires=_UNTIL,
     )
     .returning(*_LEASE)
 )
@@ -147,16 +145,32 @@ def acquire(connection: sa.Connection, study_id: int, owner: str, ttl_s: float) 
     return Lease(*row)
 
 
-def renew(connection: sa.Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
-    """Pass the fence only to say that the owner is alive; the revision stays."""
-    return _pass(connection, _RENEW, lease, ttl_s, alive_at)
-
-
 def enter(
-    connection: sa.Connection, lease: Lease, ttl_s: float | None, alive_at: float | None
+    connection: sa.Connection,
+    lease: Lease,
+    ttl_s: float | None,
+    alive_at: float | None,
+    *,
+    writes: bool = True,
 ) -> Entry:
-    """Pass the fence to write, with a lease, and renew it where `ttl_s` is given."""
-    return _pass(connection, _ENTER, lease, ttl_s, alive_at)
+    """Pass the fence with a lease, and renew it where `ttl_s` is given. Where nothing is written,
+    the revision stays."""
+    which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
+    values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
+    row = run(connection, _ENTER if writes else _RENEW, values).one_or_none()
+    if row is not None:
+        stop_requested, revision, has_requests = tuple(row)
+        return Entry(bool(stop_requested), revision, bool(has_requests))  # SQLite has 0 and 1
+    present = _present(connection, lease.study_id)
+    if present is None:
+        raise gone(lease.study_id)
+    name = present["name"]
+    owner = present["lease_owner"]
+    why = f"{shown(owner)} took it" if owner else "its lease ended"
+    raise LeaseLost(
+        f"{shown(lease.owner)} does not own the study {name} any more: {why}",
+        f"nothing was written; see where it stands: hpsearch status {name}",
+    )
 
 
 def enter_free(connection: sa.Connection, study_id: int) -> Entry:
@@ -187,31 +201,6 @@ def gone(study_id: int) -> StudyNotFound:
     return StudyNotFound(
         f"there is no study with the id {study_id} any more",
         "it was deleted; `hpsearch ls` lists all",
-    )
-
-
-def _pass(
-    connection: sa.Connection,
-    statement: sa.Update,
-    lease: Lease,
-    ttl_s: float | None,
-    alive_at: float | None,
-) -> Entry:
-    which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
-    values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
-    row = run(connection, statement, values).one_or_none()
-    if row is not None:
-        stop_requested, revision, has_requests = tuple(row)
-        return Entry(bool(stop_requested), revision, bool(has_requests))  # SQLite has 0 and 1
-    present = _present(connection, lease.study_id)
-    if present is None:
-        raise gone(lease.study_id)
-    name = present["name"]
-    owner = present["lease_owner"]
-    why = f"{shown(owner)} took it" if owner else "its lease ended"
-    raise LeaseLost(
-        f"{shown(lease.owner)} does not own the study {name} any more: {why}",
-        f"nothing was written; see where it stands: hpsearch status {name}",
     )
 
 

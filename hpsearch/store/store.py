@@ -224,7 +224,7 @@ class Store:
         its successor charges what ran until then. Raises LeaseLost if another driver has taken the
         study over."""
         with self.writing() as connection:
-            return leases.renew(connection, lease, ttl_s, alive_at)
+            return leases.enter(connection, lease, ttl_s, alive_at, writes=False)
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, so that the next driver need not wait. Does nothing if it was lost

@@ -106,12 +106,6 @@ def counted(store: Store, table: str) -> int:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    with closing(Store.open(request.getfixturevalue(f"{request.param}_url"))) as opened:
-        yield opened
-
-
 def test_a_commit_that_is_repeated_writes_nothing_twice(store: Store) -> None:
     record = a_study(store)
     lease = store.acquire(record.id, "me", 60.0)
