@@ -47,8 +47,7 @@ class Began:
     attempt: int
     arithmetic: Mapping[str, Any] = field(hash=False)
     """The arithmetic that it computes in (`trials.running.arithmetic.Arithmetic`)."""
-    start_up_s: float | None = None
-    """Seconds from its order until it could train; None if it did not get so far."""
+    start_up_s: float | None = None  # from its order until it could train, if it got so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,7 @@ class Reported:
     checkpoint: str | None = None  # the newest whole checkpoint
     best: str | None = None  # the whole checkpoint of the best report
     held: Held | None = None  # the size of the checkpoints on the disk, if it is known
-    saved_at: float | None = None
-    """The resource at `checkpoint`; None where it is that of the first report that names it."""
+    saved_at: float | None = None  # the resource at `checkpoint`, if not at its first report
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +89,7 @@ class Noted:
     """By name, how far the trial exceeds a limit of its own; 0 or less if it keeps it."""
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Measured after the last report, to which they are added."""
-    kept: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """For the library that wrote it."""
+    kept: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for its library
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +103,7 @@ class Finished:
     findings: tuple[Finding, ...] = ()
     held: Held | None = None
     pruned: bool = False  # true if it gave itself up, as not worth more training
-    held_s: float | None = field(default=None, compare=False)
-    """The seconds from the attempt's order to its end; None where its worker has not said it."""
+    held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +118,8 @@ class Stopped:
     why: str | None = None  # set if the request was not this study's
     best: str | None = None
     held: Held | None = None
-    signalled: bool = False
-    """True if its worker got a SIGTERM, which training code may have sent itself."""
-    held_s: float | None = field(default=None, compare=False)
-    """The seconds from the attempt's order to its end; None where its worker has not said it."""
+    signalled: bool = False  # true if its worker got a SIGTERM, perhaps of its own code
+    held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +132,7 @@ class Failed:
     text: str
     details: str = ""  # the traceback, where it was an exception
     findings: tuple[Finding, ...] = ()
-    held_s: float | None = field(default=None, compare=False)
-    """The seconds from the attempt's order to its end; None where its worker has not said it."""
+    held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +160,7 @@ class Launch:
     until: float
     resume_from: str | None = None
     time_limit_s: float | None = None  # the attempt fails as a timeout past this many seconds
-    arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
-    """The arithmetic of the trial so far; None before it began."""
+    arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)  # of the trial so far
 
 
 @dataclass(frozen=True, slots=True)
