@@ -47,7 +47,7 @@ def optimized() -> optuna.Study:
 
 def stored(store: Store, theirs: optuna.Study) -> optuna.Study:
     """The same study in our database, as Optuna's tools read it."""
-    record = StudyRecord(id=0, name="by-optuna", spec="study: by-optuna", created=1.0)
+    record = StudyRecord(0, "by-optuna", "study: by-optuna", created=1.0)
     history = History(store.create_study(record))
     for trial in theirs.trials:
         add(history, trial)
@@ -75,9 +75,7 @@ def add(history: History, theirs: FrozenTrial) -> None:
 
 def driven(store: Store, trials: int = 1) -> History:
     """A study with running trials, as a driver makes it."""
-    history = History(
-        store.create_study(StudyRecord(id=0, name="driven", spec="study: driven", created=1.0))
-    )
+    history = History(store.create_study(StudyRecord(0, "driven", "study: driven", created=1.0)))
     for number in range(trials):
         history.add_trial(
             Trial(number, State.RUNNING, {"x": number / trials}, distributions=SPACE, started=2.0)
@@ -179,9 +177,7 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: St
     storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
     trial = history.trials[0]
-    history.add_report(
-        ReportRecord(trial=0, resource=3.0, value=0.5, metrics={"loss": 0.5}, created=1753900000.0)
-    )
+    history.add_report(ReportRecord(0, 3.0, 0.5, {"loss": 0.5}, created=1753900000.0))
     trial.state, trial.value = MOVES.move(trial.state, State.PAUSED), 0.5
     history.touch(trial)
     (paused,) = study.trials
@@ -236,7 +232,7 @@ def test_a_trial_is_frozen_again_only_when_it_has_changed(store: Store) -> None:
     history = driven(store, trials=2)
     study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     first, second = study.get_trials(deepcopy=False)
-    history.add_report(ReportRecord(trial=1, resource=1.0, value=None, metrics={}))
+    history.add_report(ReportRecord(1, 1.0, None, {}))
     first_again, second_again = study.get_trials(deepcopy=False)
     assert first_again is first
     assert second.intermediate_values == {}
@@ -258,7 +254,7 @@ def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
     history.study.step_scale = 1000
     history.touch_study()
     for resource in (0.333, 1.0, 2.5):
-        history.add_report(ReportRecord(trial=0, resource=resource, value=resource, metrics={}))
+        history.add_report(ReportRecord(0, resource, resource, {}))
     study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     assert study.trials[0].intermediate_values == {333: 0.333, 1000: 1.0, 2500: 2.5}
 

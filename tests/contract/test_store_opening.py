@@ -37,7 +37,7 @@ def tables(url: str) -> set[str]:
 
 def with_a_study(url: str) -> None:
     store = Store.open(url)
-    store.create_study(StudyRecord(id=0, name="a-study", spec=""))
+    store.create_study(StudyRecord(0, "a-study", ""))
     store.close()
 
 
@@ -160,7 +160,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_database_in_memory_works_for_as_long_as_it_is_open() -> None:
     store = Store.open("sqlite://")
-    store.create_study(StudyRecord(id=0, name="a-study", spec=""))
+    store.create_study(StudyRecord(0, "a-study", ""))
     assert store.study_names() == ["a-study"]
 
 
@@ -184,7 +184,7 @@ def test_a_connection_that_the_server_ends_is_told_and_the_next_call_connects_an
     postgresql_url: str,
 ) -> None:
     store = Store.open(postgresql_url)
-    study = store.create_study(StudyRecord(id=0, name="a-study", spec=""))
+    study = store.create_study(StudyRecord(0, "a-study", ""))
     with store.reading() as connection:
         backend = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
     with psycopg.connect(postgresql_url, autocommit=True) as administrator:
