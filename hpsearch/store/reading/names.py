@@ -7,7 +7,6 @@ value is of another kind, built so that no cast ever meets a value it cannot tak
 """
 
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
@@ -50,12 +49,12 @@ _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 
 SHOWN = tuple(field.name for field in _FIELDS)  # fields of trials that readings show
 
-_SCALARS = [field for field in _FIELDS if not cell_of(TRIAL[column_name(field)]).is_json]
+_COLUMNS = {field.name: TRIAL[column_name(field)] for field in _FIELDS}
 
-FILTERED = tuple(field.name for field in _SCALARS)
+FILTERED = tuple(name for name, column in _COLUMNS.items() if not cell_of(column).is_json)
 """Fields of trials that a --where or --sort can name; those of one value."""
 
-_TIMES = frozenset(field.name for field in _SCALARS if "moment" in field.metadata)
+_TIMES = frozenset(field.name for field in _FIELDS if "moment" in field.metadata)
 
 
 @dataclass(frozen=True)
@@ -167,9 +166,6 @@ class Names:
             nested=self._by_code_point(sa.case((is_nested, written))),
             present=sa.func.coalesce(is_value, sa.false()),
         )
-
-
-_COLUMNS: Mapping[str, Sql] = {field.name: TRIAL[column_name(field)] for field in _SCALARS}
 
 
 _MEMBERS = ((TRIAL.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
