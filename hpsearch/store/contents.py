@@ -89,6 +89,7 @@ def records(connection: sa.Connection, record: Callable[..., Of], *which: Condit
     return [record(*row) for row in rows]
 
 
+_SET_STUDY = sa.update(studies).where(STUDY.id == sa.bindparam("of_study"))
 _SET_TRIAL = sa.update(trials).where(
     TRIAL.study_id == sa.bindparam("of_study"), TRIAL.number == sa.bindparam("of_trial")
 )
@@ -250,8 +251,7 @@ def write(
 ) -> None:
     """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
-        changed = sa.update(studies).where(STUDY.id == study_id)
-        connection.execute(changed.values(new_values(changes.study)))
+        connection.execute(_SET_STUDY, {**new_values(changes.study), "of_study": study_id})
     tallies.tally(connection, writers.tally, study_id, changes.trials)
     beside = {"study_id": study_id, "revision": revision}
     for table, writer in writers.records.items():
