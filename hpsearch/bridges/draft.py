@@ -1,7 +1,5 @@
 """A study file in the making, from what another program searches by."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,8 +11,7 @@ from hpsearch.errors import UserError
 from hpsearch.study_file.reading import space_in
 
 USUAL_TRIALS = 20
-BLOCKS = ("task", "settings", "space", "budget")
-"""Sections with a line for each part."""
+BLOCKS = ("task", "settings", "space", "budget")  # sections with a line for each part
 
 
 @dataclass

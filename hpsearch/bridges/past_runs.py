@@ -4,8 +4,6 @@ that they searched, and how they are written as a study of their own.
 The space is inferred from the values of the runs, which go into the database in one transaction.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +32,7 @@ from hpsearch.study_file.reading import IMPORTED, space_in
 from hpsearch.study_file.space import Space, distribution_of, from_optuna
 from hpsearch.study_file.types import is_number, key_of
 
-MOST_SHOWN = 10
-"""Problems that are listed; the others are counted."""
+MOST_SHOWN = 10  # problems that are listed; the others are counted
 WIDE = 100.0
 """Positive numbers are taken to have been searched on a logarithmic scale where the largest is more
 than so many times the smallest."""
@@ -98,7 +95,6 @@ that one error can list all of them."""
 
 
 def _refuse(problems: Problems, source: str) -> None:
-    """Refuse a source if anything does not fit."""
     if not problems:
         return
     lines = [f"  {place}: {what}" for place, what in problems.items()]
@@ -207,13 +203,9 @@ def _end(run: PastRun) -> None:
 
 
 def _last_values(run: PastRun) -> Iterable[float]:
-    """The result of a run, or else what it has reported last."""
     if run.values is not None:
         return run.values
     return run.curve[max(run.curve)].values() if run.curve else ()
-
-
-# ----------------------------------------------------------------------------------- as a study
 
 
 def inferred(runs: Sequence[PastRun]) -> dict[str, Parameter]:
@@ -251,7 +243,6 @@ def _drawn(name: str, runs: Sequence[PastRun]) -> dict[str, Any] | None:
 
 
 def _seen(name: str, runs: Sequence[PastRun]) -> dict[str, Any]:
-    """A parameter by the values that runs have."""
     values = [run.params[name] for run in runs]
     if not all(map(is_number, values)):
         choices = list({(type(value), key_of(value)): value for value in values}.values())

@@ -1,7 +1,5 @@
 """The program that a source belongs to, and its past runs or study file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpsearch.bridges import tables

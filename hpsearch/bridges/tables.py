@@ -1,7 +1,5 @@
 """CSV and Parquet files: past runs, a row for each, and tables of a study."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -69,7 +67,6 @@ def _frame(path: Path) -> pd.DataFrame:
 
 
 def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:
-    """Make sure that the mapping goes together and that its columns are there."""
     if not mapped.params:
         what = f"it is not said which columns of {source} are parameters"
         known = f"columns are {', '.join(columns)}"
@@ -87,7 +84,6 @@ def _check_columns(source: str, columns: Sequence[str], mapped: Mapped) -> None:
 def _add_result(
     run: PastRun, cells: Mapping[Hashable, Any], mapped: Mapped, problems: Problems
 ) -> None:
-    """Add the name, state and metrics of a run from its row."""
     if mapped.run is not None:
         run.name = str(cells[mapped.run])
     if mapped.state is not None:
@@ -131,9 +127,6 @@ def _typed(column: pd.Series) -> dict[int, Any]:
 
 def _has_value(cell: Any) -> bool:
     return bool(pd.notna(cell)) and str(cell).strip() != ""
-
-
-# ------------------------------------------------------------------------------- tables of a study
 
 
 def write(table: StudyTable, to: Path, suffix: str) -> int:

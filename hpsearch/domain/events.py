@@ -5,16 +5,12 @@ longer current can be recognised and dropped. Commands go to the executor after 
 decided them has committed; `(trial, attempt)` names each, and repeating one does nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpsearch.domain.facts import ErrorKind
 from trials.contract import Finding, Held
-
-# ------------------------------------------------------------------------------------------- events
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +21,7 @@ class SlotUp:
     node: str
     device: str
     gpus: float
-    place: str = ""
-    """The id of its node; empty where work cannot be kept from it."""
+    place: str = ""  # the id of its node; empty where work cannot be kept from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +47,7 @@ class Began:
     attempt: int
     arithmetic: Mapping[str, Any] = field(hash=False)
     """The arithmetic that it computes in (`trials.running.arithmetic.Arithmetic`)."""
-    start_up_s: float | None = None
-    """Seconds from its order until it could train; None if it did not get so far."""
+    start_up_s: float | None = None  # from its order until it could train, if it got so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +60,10 @@ class Reported:
     metrics: Mapping[str, float]
     step: int | None = None
     elapsed: float | None = None
-    checkpoint: str | None = None
-    """The newest whole checkpoint."""
-    best: str | None = None
-    """The whole checkpoint of the best report."""
-    held: Held | None = None
-    """The size of the checkpoints on the disk, if it is known."""
-    saved_at: float | None = None
-    """The resource at `checkpoint`; None where it is that of the first report that names it."""
+    checkpoint: str | None = None  # the newest whole checkpoint
+    best: str | None = None  # the whole checkpoint of the best report
+    held: Held | None = None  # the size of the checkpoints on the disk, if it is known
+    saved_at: float | None = None  # the resource at `checkpoint`, if not at its first report
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +89,7 @@ class Noted:
     """By name, how far the trial exceeds a limit of its own; 0 or less if it keeps it."""
     metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Measured after the last report, to which they are added."""
-    kept: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """For the library that wrote it."""
+    kept: Mapping[str, Any] = field(default_factory=dict, hash=False)  # for its library
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +99,11 @@ class Finished:
     trial: int
     attempt: int
     why: str = "budget used"
-    checkpoint: str | None = None
-    """Its best checkpoint, where it keeps one."""
+    checkpoint: str | None = None  # its best checkpoint, where it keeps one
     findings: tuple[Finding, ...] = ()
     held: Held | None = None
-    pruned: bool = False
-    """True if it gave itself up, as not worth more training."""
-    held_s: float | None = field(default=None, compare=False)
-    """The seconds from the attempt's order to its end; None where its worker has not said it."""
+    pruned: bool = False  # true if it gave itself up, as not worth more training
+    held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +115,11 @@ class Stopped:
     resource: float | None = None
     checkpoint: str | None = None
     findings: tuple[Finding, ...] = ()
-    why: str | None = None
-    """Set if the request was not this study's."""
+    why: str | None = None  # set if the request was not this study's
     best: str | None = None
     held: Held | None = None
-    signalled: bool = False
-    """True if its worker got a SIGTERM, which training code may have sent itself."""
-    held_s: float | None = field(default=None, compare=False)
-    """The seconds from the attempt's order to its end; None where its worker has not said it."""
+    signalled: bool = False  # true if its worker got a SIGTERM, perhaps of its own code
+    held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +130,9 @@ class Failed:
     attempt: int
     kind: ErrorKind
     text: str
-    details: str = ""
-    """The traceback, where it was an exception."""
+    details: str = ""  # the traceback, where it was an exception
     findings: tuple[Finding, ...] = ()
-    held_s: float | None = field(default=None, compare=False)
-    """The seconds from the attempt's order to its end; None where its worker has not said it."""
+    held_s: float | None = field(default=None, compare=False)  # from its order to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +147,6 @@ class Lost:
 AttemptEvent = Began | Reported | Asked | Noted | Finished | Stopped | Failed | Lost
 Event = SlotUp | SlotDown | Answered | AttemptEvent
 
-# ----------------------------------------------------------------------------------------- commands
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -180,10 +159,8 @@ class Launch:
     seed: int
     until: float
     resume_from: str | None = None
-    time_limit_s: float | None = None
-    """The attempt fails as a timeout past this many seconds."""
-    arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)
-    """The arithmetic of the trial so far; None before it began."""
+    time_limit_s: float | None = None  # the attempt fails as a timeout past this many seconds
+    arithmetic: Mapping[str, Any] | None = field(default=None, hash=False)  # of the trial so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +170,7 @@ class Advance:
     trial: int
     attempt: int
     until: float
-    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Values by name."""
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values by name
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ Attributes belong to Optuna, its samplers and the users. Databases, JSON and the
 the values of enumerations.
 """
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,29 +18,20 @@ back to the cluster."""
 class Role(enum.StrEnum):
     """The origin of a trial."""
 
-    SEARCH = "search"
-    """The sampler drew it."""
-    DEFAULT = "default"
-    """The task's default settings."""
-    ENQUEUED = "enqueued"
-    """It was asked for."""
-    PROPOSED = "proposed"
-    """Somebody asked for it while its study ran."""
-    CONFIRM = "confirm"
-    """It repeats another trial in full, on a fresh seed."""
+    SEARCH = "search"  # the sampler drew it
+    DEFAULT = "default"  # the task's default settings
+    ENQUEUED = "enqueued"  # it was asked for
+    PROPOSED = "proposed"  # somebody asked for it while its study ran
+    CONFIRM = "confirm"  # it repeats another trial in full, on a fresh seed
 
 
 class RequestKind(enum.StrEnum):
     """The kinds of request to a running study."""
 
-    STOP = "stop"
-    """End one of its trials."""
-    PROPOSE = "propose"
-    """Try a configuration next."""
-    BUDGET = "budget"
-    """Raise a limit."""
-    INTERRUPT = "interrupt"
-    """Save everything and end its driver; it can be resumed."""
+    STOP = "stop"  # end one of its trials
+    PROPOSE = "propose"  # try a configuration next
+    BUDGET = "budget"  # raise a limit
+    INTERRUPT = "interrupt"  # save everything and end its driver; it can be resumed
 
 
 class ErrorKind(enum.StrEnum):
@@ -50,12 +39,10 @@ class ErrorKind(enum.StrEnum):
 
     DIVERGED = "diverged"
     OUT_OF_MEMORY = "out_of_memory"
-    DISK_FULL = "disk_full"
-    """A checkpoint could not be written; the trial goes back to the queue."""
+    DISK_FULL = "disk_full"  # a checkpoint could not be written; the trial goes back to the queue
     TIMEOUT = "timeout"
     ERROR = "error"
-    LOST = "lost"
-    """Too many workers died under it."""
+    LOST = "lost"  # too many workers died under it
 
     @property
     def of_configuration(self) -> bool:
@@ -66,8 +53,7 @@ class ErrorKind(enum.StrEnum):
 class DecisionKind(enum.StrEnum):
     """The kinds of decision about a trial."""
 
-    PROPOSE = "propose"
-    """Somebody asked for it."""
+    PROPOSE = "propose"  # somebody asked for it
     START = "start"
     CONTINUE = "continue"
     PAUSE = "pause"
@@ -76,10 +62,8 @@ class DecisionKind(enum.StrEnum):
     RETRY = "retry"
     FAIL = "fail"
     FINISH = "finish"
-    ASIDE = "aside"
-    """The node on which it failed is set aside for a while."""
-    DROP = "drop"
-    """Its checkpoints are removed to free space."""
+    ASIDE = "aside"  # the node on which it failed is set aside for a while
+    DROP = "drop"  # its checkpoints are removed to free space
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +73,7 @@ class Race:
     given: tuple[StrictFloat | None, ...]
     """The limits of the budget (trials, GPU-hours, cost, wall-clock seconds; None for no limit) and
     the number of configurations asked for, at the beginning of the race."""
-    first: StrictInt = 0
-    """The first trial whose repeats count against what this budget promises."""
+    first: StrictInt = 0  # the first trial whose repeats count against what this budget promises
     begun: StrictBool = False
     """True if the search waits for the race: nothing but repeats starts while any are due."""
 
@@ -99,8 +82,7 @@ class Race:
 class EarlierTrial:
     """The evidence of one trial of an earlier study."""
 
-    params: dict[str, Any]
-    """The parameters that both studies search."""
+    params: dict[str, Any]  # the parameters that both studies search
     standing: StrictFloat
     """The standing in its own study, stretched by `curves.Warp`: 0 is the best, 2.4 the middle."""
 
@@ -109,12 +91,9 @@ class EarlierTrial:
 class EarlierRung:
     """How well a rung of an earlier study told the end."""
 
-    share: StrictFloat
-    """Its level, as a share of the full budget."""
-    correlation: StrictFloat
-    """The rank correlation of the values there with those in full."""
-    trials: StrictInt
-    """The trials that it was measured on."""
+    share: StrictFloat  # its level, as a share of the full budget
+    correlation: StrictFloat  # the rank correlation of the values there with those in full
+    trials: StrictInt  # the trials that it was measured on
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +101,7 @@ class EarlierStudy:
     """The good configurations of an earlier study: evidence for a study that starts warm."""
 
     name: str
-    trials: list[EarlierTrial]
-    """The best first."""
+    trials: list[EarlierTrial]  # the best first
     rungs: list[EarlierRung] = field(default_factory=list)
     """Those of which it is known how well they told the end."""
 

@@ -4,8 +4,6 @@ At the end of each tick `History.drain` hands everything that was touched to the
 it in one transaction. Loading a study from the database gives the same history back.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -58,9 +56,8 @@ class History:
         self._touched_trials: dict[int, None] = {}
         self._touched_attempts: dict[tuple[int, int], None] = {}
         self._touched_reports: dict[tuple[int, float], None] = {}
-        self._decisions: list[Decision] = []
-        self._environments: list[Environment] = []
-        self._requests: list[Request] = []
+        self._once = Changes()
+        """Decisions, environments and requests, which are written once and not kept in memory."""
         self._clock = 0
         # By the number of a trial, the clock of its last change; the latest change last.
         self._changed: dict[int, int] = {}
@@ -109,21 +106,21 @@ class History:
         return report
 
     def add_decision(self, decision: Decision) -> None:
-        """Record a decision; it is written once and not kept in memory."""
-        self._decisions.append(decision)
+        """Record a decision."""
+        self._once.decisions.append(decision)
 
     @property
     def decided(self) -> Sequence[Decision]:
         """The decisions that were recorded since the last `drain`."""
-        return self._decisions
+        return self._once.decisions
 
     def add_environment(self, environment: Environment) -> None:
-        """Record the environment of this driver; it is written once and not kept in memory."""
-        self._environments.append(environment)
+        """Record the environment of this driver."""
+        self._once.environments.append(environment)
 
     def add_handled(self, request: Request) -> None:
-        """Record the result of a request; requests are not kept in memory."""
-        self._requests.append(request)
+        """Record the result of a request."""
+        self._once.requests.append(request)
 
     def touch(self, trial: Trial) -> None:
         """Mark a trial's row as changed; to be called after the change."""
@@ -182,19 +179,14 @@ class History:
 
     def drain(self) -> Changes:
         """Return the records touched since the last call, and start again with none."""
-        changes = Changes(
-            study=self.study if self._touched_study else None,
-            trials=[self.trials[n] for n in self._touched_trials],
-            attempts=[self.trials[t].attempts[n - 1] for t, n in self._touched_attempts],
-            reports=[self.trials[t].reports[r] for t, r in self._touched_reports],
-            decisions=self._decisions,
-            environments=self._environments,
-            requests=self._requests,
-        )
+        changes, self._once = self._once, Changes()
+        changes.study = self.study if self._touched_study else None
+        changes.trials = [self.trials[n] for n in self._touched_trials]
+        changes.attempts = [self.trials[t].attempts[n - 1] for t, n in self._touched_attempts]
+        changes.reports = [self.trials[t].reports[at] for t, at in self._touched_reports]
         for trial in changes.trials:
             if trial.state.terminal:  # there may be very many
                 trial.reports = packed(trial.reports)
         self._touched_study = False
         self._touched_trials, self._touched_attempts, self._touched_reports = {}, {}, {}
-        self._decisions, self._environments, self._requests = [], [], []
         return changes

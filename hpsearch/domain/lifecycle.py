@@ -1,7 +1,5 @@
 """The states of a trial, and the one table of moves between them."""
 
-from __future__ import annotations
-
 import enum
 
 from hpsearch.domain.moves import MoveTable

@@ -3,8 +3,6 @@
 The diagrams in docs/architecture.md are made from the tables.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass

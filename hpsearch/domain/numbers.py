@@ -1,7 +1,5 @@
 """Numbers, durations, moments and errors as people read them, and plain values as JSON has them."""
 
-from __future__ import annotations
-
 import enum
 import math
 from collections.abc import Mapping
@@ -11,12 +9,10 @@ from typing import Any
 
 from trials.settings import as_scalar
 
-NOTHING = "–"
-"""Stands where there is no value."""
+NOTHING = "–"  # stands where there is no value
 
 
-LARGE = 1e15
-"""From here on, numbers are written with an exponent."""
+LARGE = 1e15  # from here on, numbers are written with an exponent
 
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 """Units of a duration in seconds, largest first."""

@@ -5,8 +5,6 @@ expected to change as the mean pace of all trials does from that type to the oth
 none has trained yet is assumed to be like all others.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections import Counter

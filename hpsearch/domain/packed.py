@@ -1,7 +1,5 @@
 """The reports of a trial that has ended, in a third of the memory: a study keeps them all."""
 
-from __future__ import annotations
-
 import bisect
 import math
 from array import array
@@ -65,7 +63,6 @@ class PackedReports(Mapping[float, ReportRecord]):
 
     @property
     def _width(self) -> int:
-        """The cells of a report."""
         return FIXED + len(self._names)
 
 

@@ -1,7 +1,5 @@
 """The phases of a study that is driven, and the one table of moves between them."""
 
-from __future__ import annotations
-
 import enum
 
 from hpsearch.domain.moves import MoveTable
@@ -10,16 +8,13 @@ from hpsearch.domain.moves import MoveTable
 class Phase(enum.StrEnum):
     """The phase of a study."""
 
-    SEARCHING = "searching"
-    """New configurations are to come."""
+    SEARCHING = "searching"  # new configurations are to come
     FINISHING = "finishing"
     """No new configuration is to come; paused trials that may still win go on."""
     CONFIRMING = "confirming"
     """The leaders are repeated on fresh seeds, and the search waits for that."""
-    ENDING = "ending"
-    """Nothing starts any more; the study ends once nothing runs."""
-    INTERRUPTED = "interrupted"
-    """Nothing starts any more; the study can be resumed."""
+    ENDING = "ending"  # nothing starts any more; the study ends once nothing runs
+    INTERRUPTED = "interrupted"  # nothing starts any more; the study can be resumed
 
     @property
     def leaves(self) -> bool:

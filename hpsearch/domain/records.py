@@ -31,14 +31,10 @@ if TYPE_CHECKING:  # Optuna takes longer to import than most commands take to an
 class StudyState(enum.StrEnum):
     """The state of a study."""
 
-    RUNNING = "running"
-    """A driver works on it, or died working on it: the lease tells which."""
-    INTERRUPTED = "interrupted"
-    """Stopped before its end; `hpsearch resume` continues."""
-    FINISHED = "finished"
-    """Its budget is used, or nothing is left to try."""
-    FAILED = "failed"
-    """Its trials all failed the same way."""
+    RUNNING = "running"  # a driver works on it, or died working on it: the lease tells which
+    INTERRUPTED = "interrupted"  # stopped before its end; `hpsearch resume` continues
+    FINISHED = "finished"  # its budget is used, or nothing is left to try
+    FAILED = "failed"  # its trials all failed the same way
 
 
 class Outcome(enum.StrEnum):
@@ -59,8 +55,14 @@ SHOWN = {"shown": True}
 in `--where`."""
 MOMENT = {"shown": True, "moment": True}
 """The same of a time, which `--where` also compares with dates."""
-BIG = {"shown": True, "big": True}
-"""The same of a whole number that may need 64 bits."""
+BIG = {"shown": True, "big": True}  # the same of a whole number that may need 64 bits
+
+
+def shown(default: Any = None) -> Any:
+    """A field that readings show, with its default."""
+    return field(default=default, metadata=SHOWN)
+
+
 NAME = {"is_name": True}
 """Metadata of a text that names files, too, and so has to be one component of a path."""
 ELSEWHERE = {"elsewhere": True}
@@ -90,33 +92,24 @@ class StudyRecord:
     spec: str
     """The study file as it was when the study was created (YAML text; empty for studies made
     through Optuna)."""
-    directions: tuple[str, ...] = ("minimize",)
-    """Minimize or maximize, for each objective (`sign_of`)."""
+    directions: tuple[str, ...] = ("minimize",)  # minimize or maximize, for each objective
     state: StudyState = StudyState.RUNNING
-    reason: str | None = None
-    """The reason for its end, for people."""
+    reason: str | None = None  # the reason for its end, for people
     created: float = 0.0
     ended: float | None = None
-    active_seconds: float = 0.0
-    """Wall-clock seconds a driver has worked on it, over all its drivers."""
+    active_seconds: float = 0.0  # of wall-clock time, over all its drivers
     user_attrs: dict[str, Any] = field(default_factory=dict)
     system_attrs: dict[str, Any] = field(default_factory=dict)
     uid: str | None = field(default=None, metadata=NAME)
     """Unique among the studies of all databases; None if nothing has its mark."""
-    base: str | None = None
-    """The folder of the study file, where relative paths start; None for studies of Optuna."""
-    checkpoints: str | None = None
-    """The study's own folder of checkpoints."""
-    former_checkpoints: list[str] = field(default_factory=list)
-    """Folders that it kept checkpoints in before."""
-    step_scale: float = 1.0
-    """The factor that turns resources into Optuna's steps, which are whole numbers."""
+    base: str | None = None  # the folder of the study file, where relative paths start
+    checkpoints: str | None = None  # the study's own folder of checkpoints
+    former_checkpoints: list[str] = field(default_factory=list)  # earlier folders of them
+    step_scale: float = 1.0  # turns resources into Optuna's steps, which are whole numbers
     enqueued: list[dict[str, Any]] = field(default_factory=list)
     """Configurations asked for on the command line, in order, after those of the study file."""
-    race: Race | None = None
-    """The race of its leading configurations; None before there is one."""
-    warm_start: list[EarlierStudy] = field(default_factory=list)
-    """The evidence of earlier studies, fixed at its creation."""
+    race: Race | None = None  # the race of its leading configurations; None before there is one
+    warm_start: list[EarlierStudy] = field(default_factory=list)  # fixed at its creation
 
 
 @dataclass(slots=True)
@@ -125,14 +118,11 @@ class ReportRecord:
 
     trial: int
     resource: float
-    value: float | None
-    """The objective's metric; None when it was not a number."""
+    value: float | None  # the objective's metric; None when it was not a number
     metrics: dict[str, float]
     attempt: int | None = None
-    step: int | None = field(default=None, metadata=BIG)
-    """Optimizer steps taken."""
-    elapsed: float | None = None
-    """Seconds the trial has trained, over all its attempts."""
+    step: int | None = field(default=None, metadata=BIG)  # optimizer steps taken
+    elapsed: float | None = None  # seconds the trial has trained, over all its attempts
     created: float = 0.0
 
 
@@ -153,22 +143,16 @@ class Attempt:
     node: str | None = None
     device: str | None = None
     ended: float | None = None
-    outcome: Outcome | None = None
-    """None while it is live."""
+    outcome: Outcome | None = None  # none while it is live
     gpu_seconds: float = 0.0
-    note: str | None = None
-    """The last message of a lost or failed attempt."""
-    arithmetic: dict[str, Any] | None = None
-    """The arithmetic that it computed in (`trials.running.arithmetic.Arithmetic`)."""
-    slowest_pace: float | None = None
-    """The most seconds that it has taken for a unit of the trial budget, without its start-up."""
-    start_up_seconds: float | None = None
-    """The seconds that it held its slot before it trained; None where that is not known."""
+    note: str | None = None  # the last message of a lost or failed attempt
+    arithmetic: dict[str, Any] | None = None  # as `trials.running.arithmetic.Arithmetic`
+    slowest_pace: float | None = None  # most seconds for a unit of the budget, without start-up
+    start_up_seconds: float | None = None  # that it held its slot before it trained
 
 
 _NO_ATTRS: dict[str, Any] = {}
-_NO_FINDINGS: list[Finding] = []
-"""Shared by all trials that have none: there may be very many."""
+_NO_FINDINGS: list[Finding] = []  # shared by all trials that have none: there may be very many
 
 
 @dataclass(slots=True)
@@ -178,40 +162,29 @@ class Trial:
     number: int = field(metadata=SHOWN)
     state: State = field(metadata=SHOWN)
     params: dict[str, Any] = field(metadata=SHOWN)
-    value: float | None = field(default=None, metadata=SHOWN)
-    """The best value of the objective so far; of a complete trial, its result."""
-    expected: float | None = field(default=None, metadata=SHOWN)
+    value: float | None = shown()  # the best so far; of a complete trial, its result
+    expected: float | None = shown()
     """The value of the first objective that is expected of it in full, in the metric's own unit."""
-    expected_deviation: float | None = field(default=None, metadata=SHOWN)
-    """The standard deviation of that expectation, in the same unit."""
-    expected_low: float | None = field(default=None, metadata=SHOWN)
-    """Its true value lies between this and `expected_high` nine times in ten."""
-    expected_high: float | None = field(default=None, metadata=SHOWN)
-    resource: float = field(default=0.0, metadata=SHOWN)
-    """The resource that it has trained for."""
-    rung: int | None = field(default=None, metadata=SHOWN)
-    """The index of the highest rung it has reached."""
+    expected_deviation: float | None = shown()  # its standard deviation, in the same unit
+    expected_low: float | None = shown()  # this and the next hold its true value nine times in ten
+    expected_high: float | None = shown()
+    resource: float = shown(0.0)  # the resource that it has trained for
+    rung: int | None = shown()  # the index of the highest rung it has reached
     seed: int = field(default=0, metadata=BIG)
-    gpu_seconds: float = field(default=0.0, metadata=SHOWN)
-    cost: float | None = field(default=None, metadata=SHOWN)
-    """Money, where the study states a price."""
-    speed: float | None = field(default=None, metadata=SHOWN)
+    gpu_seconds: float = shown(0.0)
+    cost: float | None = shown()  # money, where the study states a price
+    speed: float | None = shown()
     """Resource trained per second, over the latest attempt and beyond its start-up."""
-    error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)
-    """The cause of its failure; None if it did not fail."""
-    error_text: str | None = field(default=None, metadata=SHOWN)
-    checkpoint: str | None = field(default=None, metadata=SHOWN)
-    """The folder it can continue from."""
-    checkpoint_resource: float | None = None
-    """The resource that it had trained for at that checkpoint; None without one."""
+    error_kind: ErrorKind | None = field(default=None, metadata=SHOWN)  # why it failed, if it did
+    error_text: str | None = shown()
+    checkpoint: str | None = shown()  # the folder it can continue from
+    checkpoint_resource: float | None = None  # that it had trained for at that checkpoint
     created: float = field(default=0.0, metadata=MOMENT)
     started: float | None = field(default=None, metadata=MOMENT)
     ended: float | None = field(default=None, metadata=MOMENT)
     role: Role = field(default=Role.SEARCH, metadata=SHOWN)
-    repeats: int | None = field(default=None, metadata=SHOWN)
-    """Of a confirmation, the number of the trial it repeats."""
-    best_checkpoint: str | None = field(default=None, metadata=SHOWN)
-    """The checkpoint of its best report; a trial that has ended for good keeps no other."""
+    repeats: int | None = shown()  # of a confirmation, the number of the trial it repeats
+    best_checkpoint: str | None = shown()  # of its best report; all that an ended trial keeps
     checkpoint_bytes: int | None = field(default=None, metadata=BIG)
     """The size of its checkpoints, once what it does not need any more is removed."""
     values: list[float] | None = field(
@@ -221,8 +194,7 @@ class Trial:
     """All objectives, where there are several."""
     findings: list[Finding] = field(default_factory=lambda: _NO_FINDINGS)
     """Findings of its latest attempt about its health; replaced, never changed in place."""
-    left_as: State | None = None
-    """The state in which it waited when its study ended without it."""
+    left_as: State | None = None  # the state in which it waited when its study ended without it
     forgiven: int = 0
     """The number of its first attempts that do not count: its study gave up after them."""
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
@@ -296,8 +268,7 @@ class Decision:
     kind: DecisionKind
     why: str
     resource: float = 0.0
-    against: list[int] = field(default_factory=list)
-    """Numbers of the trials it was compared with (at most the nearest few)."""
+    against: list[int] = field(default_factory=list)  # the nearest trials it was compared with
     created: float = 0.0
 
 
@@ -311,15 +282,11 @@ class Request:
     content: dict[str, Any]
     """Of `stop`: trial. Of `propose`: params and why. Of `budget`: the new limits, as the study
     file writes them. Of `interrupt`: nothing."""
-    origin: str
-    """The sender, for people."""
+    origin: str  # the sender, for people
     created: float
-    handled: float | None = None
-    """The time at which the driver did or refused it; None while it waits."""
-    refused: str | None = None
-    """The reason for a refusal; None if it was not refused."""
-    trial: int | None = None
-    """The trial that it led to or changed."""
+    handled: float | None = None  # when the driver did or refused it; None while it waits
+    refused: str | None = None  # the reason for a refusal; None if it was not refused
+    trial: int | None = None  # the trial that it led to or changed
 
 
 @dataclass(slots=True)

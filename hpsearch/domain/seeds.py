@@ -1,7 +1,5 @@
 """Seeds that are derived from their parts, so that a resumed study derives the same ones."""
 
-from __future__ import annotations
-
 import hashlib
 
 

@@ -2,15 +2,13 @@
 database by hand, so each cell is checked as it is read.
 """
 
-from __future__ import annotations
-
 import enum
 import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_origin
+from typing import Annotated, Any, get_origin
 
 from pydantic import PlainValidator, TypeAdapter, ValidationError
 from sqlalchemy import JSON, BigInteger, Boolean, Dialect, Double, Integer, Text, TypeDecorator
@@ -20,29 +18,14 @@ from hpsearch.errors import Damaged
 from hpsearch.store import codec
 from trials.checkpoints.disk.names import UnsafeName, component
 
-if TYPE_CHECKING:
-    from optuna.distributions import BaseDistribution
-
 FLOAT = frozenset({float})
 SHOWN_CHARACTERS = 60  # of a damaged cell
 
-_SCALARS: dict[type, type[TypeEngine[Any]]] = {
-    str: Text,
-    int: Integer,
-    float: Double,
-    bool: Boolean,
-}
+_SCALARS: dict[type, type[TypeEngine[Any]]]
+_SCALARS = {str: Text, int: Integer, float: Double, bool: Boolean}
 
 
-@lru_cache(maxsize=4096)
-def distribution_of(text: str) -> BaseDistribution:
-    """A distribution of Optuna's from its JSON, shared by all trials that have the same."""
-    from optuna.distributions import json_to_distribution  # slow to import
-
-    return json_to_distribution(text)
-
-
-StoredDistribution = Annotated[Any, PlainValidator(distribution_of)]
+StoredDistribution = Annotated[Any, PlainValidator(codec.distribution_of)]
 """A distribution of Optuna's, as a cell holds it."""
 Distributions = dict[str, StoredDistribution]
 
@@ -53,15 +36,12 @@ def _adapter_of(type_: Any) -> TypeAdapter[Any]:
 
 
 @lru_cache(maxsize=1024)
-def _distributions_of(text: str) -> dict[str, BaseDistribution]:
+def _distributions_of(text: str) -> Any:
     """The distributions of a trial, shared by all that have the same: nobody changes them."""
-    found: dict[str, BaseDistribution]
-    found = _adapter_of(Distributions).validate_python(codec.decode(text))
-    return found
+    return _adapter_of(Distributions).validate_python(codec.decode(text))
 
 
 def _number(value: float | None) -> float | None:
-    """NULL for NaN, which SQLite does not have."""
     return None if value is None or math.isnan(value) else float(value)
 
 

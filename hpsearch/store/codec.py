@@ -42,6 +42,14 @@ def clean(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
+def distribution_of(text: str) -> BaseDistribution:
+    """A distribution of Optuna's from its JSON, shared by all trials that have the same."""
+    from optuna.distributions import json_to_distribution  # slow to import
+
+    return json_to_distribution(text)
+
+
+@lru_cache(maxsize=4096)
 def _text_of(distribution: BaseDistribution) -> str:
     from optuna.distributions import distribution_to_json
 

@@ -4,8 +4,6 @@ field of a record is the column of its name.
 All functions work in a transaction of the caller's.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import math
@@ -18,20 +16,7 @@ from operator import attrgetter
 from textwrap import shorten
 from typing import Any, TypeVar
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Dialect,
-    Insert,
-    Select,
-    Table,
-    bindparam,
-    insert,
-    select,
-    type_coerce,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.types import NullType
 
 from hpsearch.domain.history import Changes, History
@@ -50,6 +35,11 @@ from hpsearch.search.ranking.selection import counts, standing
 from hpsearch.store import leases, schema, tallies
 from hpsearch.store.prepared import Prepared
 from hpsearch.store.schema import (
+    REQUEST,
+    STUDY,
+    TRIAL,
+    Condition,
+    Sql,
     attempts,
     decisions,
     environments,
@@ -66,6 +56,18 @@ FETCHED = 1_000  # rows at a time
 Of = TypeVar("Of")
 
 
+TABLES: dict[Any, sa.Table] = {
+    StudyRecord: studies,
+    Trial: trials,
+    Attempt: attempts,
+    ReportRecord: reports,
+    Decision: decisions,
+    Environment: environments,
+    Request: requests,
+}
+"""The table of each record."""
+
+
 @cache
 def column_names(record: type) -> Mapping[str, str]:
     """The column of each field that is one, in their order."""
@@ -73,71 +75,39 @@ def column_names(record: type) -> Mapping[str, str]:
     return {field.name: schema.column_name(field) for field in stored}
 
 
-def columns_in(table: Table, record: type) -> tuple[Column[Any], ...]:
+@cache
+def columns_of(record: Any) -> tuple[sa.Column[Any], ...]:
     """The columns that a record is built from."""
+    table = TABLES[record]
     return tuple(table.c[name] for name in column_names(record).values())
 
 
-STUDY_COLUMNS = columns_in(schema.studies, StudyRecord)
-TRIAL_COLUMNS = columns_in(schema.trials, Trial)
-ATTEMPT_COLUMNS = columns_in(schema.attempts, Attempt)
-REPORT_COLUMNS = columns_in(schema.reports, ReportRecord)
-REQUEST_COLUMNS = columns_in(schema.requests, Request)
+def records(connection: sa.Connection, record: Callable[..., Of], *which: Condition) -> list[Of]:
+    """The records of a class that conditions select, in the order of their table's primary key."""
+    statement = sa.select(*columns_of(record)).where(*which)
+    rows = connection.execute(statement.order_by(*TABLES[record].primary_key))
+    return [record(*row) for row in rows]
 
 
-def _bare(columns: tuple[Column[Any], ...]) -> list[ColumnElement[Any]]:
-    """The columns with their cells as the database's driver gives them."""
-    return [type_coerce(column, NullType()).label(column.name) for column in columns]
-
-
-_OF_STUDY = studies.c.id == bindparam("of_study")
-_STUDY = select(studies.c.revision, *STUDY_COLUMNS).where(_OF_STUDY)
-_CHANGED = (trials.c.study_id == bindparam("of_study")) & (trials.c.revision > bindparam("since"))
-_NUMBERED = (trials.c.study_id == bindparam("of_study")) & trials.c.number.in_(
-    bindparam("numbers", expanding=True)
+_SET_STUDY = sa.update(studies).where(STUDY.id == sa.bindparam("of_study"))
+_SET_TRIAL = sa.update(trials).where(
+    TRIAL.study_id == sa.bindparam("of_study"), TRIAL.number == sa.bindparam("of_trial")
 )
-_NUMBERS = select(trials.c.number).where(_CHANGED).order_by(trials.c.number)
-
-
-class _Reading:
-    """The statements that read trials with their attempts and reports."""
-
-    def __init__(self, which: ColumnElement[bool]) -> None:
-        self.trials = select(*_bare(TRIAL_COLUMNS)).where(which).order_by(trials.c.number)
-        of_attempts = select(*_bare(ATTEMPT_COLUMNS)).join_from(trials, attempts).where(which)
-        self.attempts = of_attempts.order_by(attempts.c.trial, attempts.c.number)
-        of_reports = select(*_bare(REPORT_COLUMNS)).join_from(trials, reports).where(which)
-        self.reports = of_reports.order_by(reports.c.trial, reports.c.resource)
-
-
-_THE_CHANGED, _THE_NUMBERED = _Reading(_CHANGED), _Reading(_NUMBERED)
-_SET_STUDY = update(studies).where(_OF_STUDY)
-_SET_TRIAL = update(trials).where(
-    trials.c.study_id == bindparam("of_study"), trials.c.number == bindparam("of_trial")
+_TOUCH = _SET_TRIAL.values(revision=sa.bindparam("at"))
+_RANK = _SET_TRIAL.values(
+    violation=sa.bindparam("at_violation"), standing=sa.bindparam("at_standing")
 )
-_TOUCH = _SET_TRIAL.values(revision=bindparam("at"))
-_RANK = _SET_TRIAL.values(violation=bindparam("at_violation"), standing=bindparam("at_standing"))
-_ANSWER = update(requests).where(requests.c.id == bindparam("of_request"))
-_WAITING = (
-    select(*REQUEST_COLUMNS)
-    .where(requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None))
-    .order_by(requests.c.id)
-)
+_ANSWER = sa.update(requests).where(REQUEST.id == sa.bindparam("of_request"))
 
-_RECORDS: Mapping[Table, type] = {
-    trials: Trial,
-    attempts: Attempt,
-    reports: ReportRecord,
-    decisions: Decision,
-    environments: Environment,
-}
+_WRITTEN = (Trial, Attempt, ReportRecord, Decision, Environment)
+"""What a commit adds, parents before children."""
 
 
 def _standing(trial: Trial) -> float | None:
     return standing(trial) if counts(trial) else None
 
 
-_COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
+_COMPUTED: Mapping[sa.Table, Mapping[str, Callable[[Any], Any]]] = {
     trials: {"violation": attrgetter("violation"), "standing": _standing}
 }
 """The columns that trials are ranked by, which the database keeps beside them."""
@@ -147,20 +117,19 @@ _COMPUTED: Mapping[Table, Mapping[str, Callable[[Any], Any]]] = {
 class Writers:
     """What writes records into a database."""
 
-    records: Mapping[Table, Prepared]
-    """By table, the statement that writes its records."""
-    tally: Any
-    """The statement that adds to tallies."""
+    records: Mapping[sa.Table, Prepared]  # by table, the statement that writes its records
+    tally: Any  # the statement that adds to tallies
 
 
-def writers(dialect: Dialect) -> Writers:
+def writers(dialect: sa.Dialect) -> Writers:
     """The statements that write records in the dialect of a database; trials, attempts and reports
     replace a row with the same key."""
     # Named, because importing the dialect of another database takes long.
     insert_into = importlib.import_module(f"sqlalchemy.dialects.{dialect.name}").insert
     found = {}
-    for table, record in _RECORDS.items():
-        statement: Insert = insert(table)
+    for record in _WRITTEN:
+        table = TABLES[record]
+        statement: sa.Insert = sa.insert(table)
         if table in (trials, attempts, reports):
             upsert = insert_into(table)
             given = upsert.excluded
@@ -189,12 +158,12 @@ def new_values(record: StudyRecord | Request, **more: Any) -> dict[str, Any]:
     return values
 
 
-def read(connection: Connection, history: History, since_revision: int) -> int:
+def read(connection: sa.Connection, history: History, since_revision: int) -> int:
     """Replace in a history its study and every trial that was touched after a revision. Returns the
     revision read."""
     study_id = history.study.id
-    which = {"of_study": study_id, "since": since_revision}
-    found = connection.execute(_STUDY, which).one_or_none()
+    statement = sa.select(STUDY.revision, *columns_of(StudyRecord))
+    found = connection.execute(statement.where(STUDY.id == study_id)).one_or_none()
     if found is None:
         raise leases.gone(study_id)
     history.study = StudyRecord(*found[1:])
@@ -205,22 +174,23 @@ def read(connection: Connection, history: History, since_revision: int) -> int:
     return int(found.revision)
 
 
-def trials_since(connection: Connection, study_id: int, revision: int) -> dict[int, Trial]:
+def trials_since(connection: sa.Connection, study_id: int, revision: int) -> dict[int, Trial]:
     """The trials of a study that were touched after a revision, by number, with attempts and
     reports."""
-    return _read_trials(connection, _THE_CHANGED, {"of_study": study_id, "since": revision})
+    return _read_trials(connection, (TRIAL.study_id == study_id) & (TRIAL.revision > revision))
 
 
-def numbers_since(connection: Connection, study_id: int, revision: int) -> Sequence[int]:
+def numbers_since(connection: sa.Connection, study_id: int, revision: int) -> Sequence[int]:
     """The numbers of the trials of a study that were touched after a revision, ascending."""
-    return connection.scalars(_NUMBERS, {"of_study": study_id, "since": revision}).all()
+    numbers = sa.select(TRIAL.number).where(TRIAL.study_id == study_id, TRIAL.revision > revision)
+    return connection.scalars(numbers.order_by(TRIAL.number)).all()
 
 
 def trials_numbered(
-    connection: Connection, study_id: int, numbers: Sequence[int]
+    connection: sa.Connection, study_id: int, numbers: Sequence[int]
 ) -> dict[int, Trial]:
     """Some trials of a study, by number, with attempts and reports."""
-    return _read_trials(connection, _THE_NUMBERED, {"of_study": study_id, "numbers": numbers})
+    return _read_trials(connection, (TRIAL.study_id == study_id) & TRIAL.number.in_(numbers))
 
 
 @contextmanager
@@ -236,17 +206,15 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _read_trials(
-    connection: Connection, reading: _Reading, which: Mapping[str, Any]
-) -> dict[int, Trial]:
+def _read_trials(connection: sa.Connection, which: Condition) -> dict[int, Trial]:
     found: dict[int, Trial] = {}
     with _no_garbage():
-        for trial in _records(connection, reading.trials, which, Trial, TRIAL_COLUMNS):
+        for trial in _streamed(connection, Trial, which):
             found[trial.number] = trial
-        for attempt in _records(connection, reading.attempts, which, Attempt, ATTEMPT_COLUMNS):
+        for attempt in _streamed(connection, Attempt, which):
             found[attempt.trial].attempts.append(attempt)
-        rows = _records(connection, reading.reports, which, ReportRecord, REPORT_COLUMNS)
-        for number, own in groupby(rows, attrgetter("trial")):
+        reports = _streamed(connection, ReportRecord, which)
+        for number, own in groupby(reports, attrgetter("trial")):
             trial = found[number]
             trial.reports = {report.resource: report for report in own}
             if trial.state.terminal:
@@ -254,48 +222,48 @@ def _read_trials(
     return found
 
 
-def _records(
-    connection: Connection,
-    statement: Select[Any],
-    which: Mapping[str, Any],
-    record: type[Of],
-    columns: Sequence[Column[Any]],
+@cache
+def _bare_rows(record: Any) -> sa.Select[Any]:
+    """The rows of trials, or of their attempts or reports, as the database's driver gives them."""
+    table = TABLES[record]
+    bare: list[Sql] = [
+        sa.type_coerce(each, NullType()).label(each.name) for each in columns_of(record)
+    ]
+    rows = sa.select(*bare).select_from(trials if table is trials else trials.join(table))
+    return rows.order_by(*table.primary_key)
+
+
+def _streamed(
+    connection: sa.Connection, record: Callable[..., Of], which: Condition
 ) -> Iterator[Of]:
-    """The records of a statement's rows, of which it selects the bare cells."""
-    streamed = {"stream_results": True}
-    types = [schema.cell_of(column) for column in columns]
-    with connection.execute(statement, which, execution_options=streamed) as result:
+    """Trials that a condition selects, or their attempts or reports, a part at a time."""
+    types = [schema.cell_of(column) for column in columns_of(record)]
+    statement = _bare_rows(record).where(which)
+    with connection.execute(statement, execution_options={"stream_results": True}) as result:
         for rows in result.partitions(FETCHED):
-            cells = zip(*rows, strict=True)  # by column
+            cells = zip(*rows, strict=True)
             read = (of.read_all(some) for of, some in zip(types, cells, strict=True))
             yield from map(record, *read)
 
 
 def write(
-    connection: Connection, writers: Writers, study_id: int, changes: Changes, revision: int
+    connection: sa.Connection, writers: Writers, study_id: int, changes: Changes, revision: int
 ) -> None:
-    """Write the rows of a commit, each table's in one batch, parents before children."""
+    """Write the rows of a commit, each table's in one batch."""
     if changes.study is not None:
-        values = new_values(changes.study)
-        connection.execute(_SET_STUDY, {**values, "of_study": study_id})
-    writer = writers.records
-    of_study = {"study_id": study_id}
-    at_revision = {"study_id": study_id, "revision": revision}
+        connection.execute(_SET_STUDY, {**new_values(changes.study), "of_study": study_id})
     tallies.tally(connection, writers.tally, study_id, changes.trials)
-    writer[trials].write(connection, changes.trials, at_revision)
-    writer[attempts].write(connection, changes.attempts, of_study)
-    writer[reports].write(connection, changes.reports, of_study)
-    writer[decisions].write(connection, changes.decisions, of_study)
-    writer[environments].write(connection, changes.environments, of_study)
+    beside = {"study_id": study_id, "revision": revision}
+    for table, writer in writers.records.items():
+        writer.write(connection, getattr(changes, table.name), beside)
     if changes.requests:
         connection.execute(_ANSWER, [_answer(each) for each in changes.requests])
     _touch_parents(connection, study_id, changes, revision)
 
 
-def waiting(connection: Connection, study_id: int) -> list[Request]:
+def waiting(connection: sa.Connection, study_id: int) -> list[Request]:
     """The requests to a study that have not been answered, the oldest first."""
-    found = connection.execute(_WAITING, {"of_study": study_id})
-    return [Request(*row) for row in found]
+    return records(connection, Request, REQUEST.study_id == study_id, REQUEST.handled.is_(None))
 
 
 def _answer(request: Request) -> dict[str, Any]:
@@ -309,21 +277,21 @@ def ranked_by(trial: Trial) -> tuple[float, float | None]:
     return trial.violation, None if standing is None or math.isnan(standing) else standing
 
 
-def rank_all(connection: Connection) -> None:
+def rank_all(connection: sa.Connection) -> None:
     """Write what all trials of a database are ranked by."""
-    ids = connection.scalars(select(studies.c.id)).all()
+    ids = connection.scalars(sa.select(STUDY.id)).all()
     for study_id in ids:
-        which = {"of_study": study_id, "since": -1}
         values = []
-        for trial in _records(connection, _THE_CHANGED.trials, which, Trial, TRIAL_COLUMNS):
+        for trial in _streamed(connection, Trial, TRIAL.study_id == study_id):
             order = dict(zip(("at_violation", "at_standing"), ranked_by(trial), strict=True))
             values.append({"of_study": study_id, "of_trial": trial.number, **order})
         if values:
             connection.execute(_RANK, values)
 
 
-def _touch_parents(connection: Connection, study_id: int, changes: Changes, revision: int) -> None:
-    """Let readers find the trials that have only a new attempt or report."""
+def _touch_parents(
+    connection: sa.Connection, study_id: int, changes: Changes, revision: int
+) -> None:
     parts: list[Attempt | ReportRecord] = [*changes.attempts, *changes.reports]
     parents = {part.trial for part in parts}
     written = {trial.number for trial in changes.trials}
@@ -334,9 +302,9 @@ def _touch_parents(connection: Connection, study_id: int, changes: Changes, revi
         connection.execute(_TOUCH, values)
 
 
-def not_found(connection: Connection, name: str) -> StudyNotFound:
+def not_found(connection: sa.Connection, name: str) -> StudyNotFound:
     """The error that no study has a name, which names the nearest or some that there are."""
-    names = list(connection.scalars(select(studies.c.name).order_by(studies.c.name)))
+    names = list(connection.scalars(sa.select(STUDY.name).order_by(STUDY.name)))
     if names:
         hint = f"{shorten(nearest(name, names), LONGEST_HINT)} (all: hpsearch ls)"
     else:

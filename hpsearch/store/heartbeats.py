@@ -5,16 +5,14 @@ one transaction. A row here keeps an attempt to its process, which renews it. Al
 database's clock. All functions work in a transaction of the caller's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Double, delete, insert, literal, select, update
+from sqlalchemy import Connection, Double, delete, insert, literal, select, update
 
 from hpsearch.store.leases import Now
 from hpsearch.store.owners import is_dead, shown
-from hpsearch.store.schema import heartbeats, studies
+from hpsearch.store.schema import STUDY, Sql, heartbeats, studies
 
 MOST_NAMED = 3  # processes that a message names
 
@@ -40,7 +38,7 @@ _CELL = heartbeats.c
 _IS_LIVE = (_CELL.expires > Now()).label("live")
 
 
-def _until(ttl_s: float) -> ColumnElement[Any]:
+def _until(ttl_s: float) -> Sql:
     return Now() + literal(ttl_s, Double)
 
 
@@ -72,7 +70,7 @@ def named(owners: Sequence[str]) -> str:
 
 def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
     """The time by the database's clock, and the time at which the study was last worked on."""
-    clocks = select(Now(), studies.c.alive_at).where(studies.c.id == study_id)
+    clocks = select(Now(), STUDY.alive_at).where(STUDY.id == study_id)
     now, alive_at = connection.execute(clocks).one()
     return float(now), alive_at
 
@@ -80,8 +78,7 @@ def moment(connection: Connection, study_id: int) -> tuple[float, float | None]:
 def begin(connection: Connection, study_id: int, key: Key, owner: str, ttl_s: float) -> None:
     """Note that an attempt begins in the process `owner`, which counts as dead after `ttl_s` of
     silence."""
-    trial, attempt = key
-    which = {"study_id": study_id, "trial": trial, "attempt": attempt, "owner": owner}
+    which = dict(zip(("trial", "attempt"), key, strict=True), study_id=study_id, owner=owner)
     begun = insert(heartbeats).values(**which, heard=Now(), expires=_until(ttl_s))
     connection.execute(begun)
 
@@ -106,4 +103,4 @@ def seen(connection: Connection, study_id: int, at: float, *, forgets_stop: bool
     values: dict[str, Any] = {"alive_at": at}
     if forgets_stop:
         values["stop_requested"] = False
-    connection.execute(update(studies).where(studies.c.id == study_id).values(values))
+    connection.execute(update(studies).where(STUDY.id == study_id).values(values))

@@ -8,23 +8,11 @@ Leases end by the clock of the database: the server's or, for a file, the writin
 other clock decides who may write. All functions work in a transaction of the caller's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    Double,
-    RowMapping,
-    Update,
-    bindparam,
-    exists,
-    func,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -32,13 +20,13 @@ from hpsearch.domain.facts import RequestKind
 from hpsearch.errors import LeaseLost, StudyHeld, StudyNotFound
 from hpsearch.store.owners import shown
 from hpsearch.store.prepared import run
-from hpsearch.store.schema import requests, studies
+from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
 
 class Now(FunctionElement[float]):
     """The time in seconds since the epoch, by the database's own clock."""
 
-    type = Double()
+    type = sa.Double()
     inherit_cache = True
 
 
@@ -76,81 +64,77 @@ class Entry(NamedTuple):
     has_requests: bool  # true if requests wait for the study's driver
 
 
-_OF_STUDY = studies.c.id == bindparam("of_study")
-_MINE = (studies.c.lease_epoch == bindparam("epoch")) & (
-    studies.c.lease_owner == bindparam("owner")
-)
-_FREE = studies.c.lease_owner.is_(None) | (studies.c.lease_expires <= Now())
-# Not of `studies.c.id`: where an update returns it, columns are named without their tables, and
+_OF_STUDY = STUDY.id == sa.bindparam("of_study")
+_MINE = (STUDY.lease_epoch == sa.bindparam("epoch")) & (STUDY.lease_owner == sa.bindparam("owner"))
+_FREE = STUDY.lease_owner.is_(None) | (STUDY.lease_expires <= Now())
+# Not of `STUDY.id`: where an update returns it, columns are named without their tables, and
 # `id` would be the request's own.
-_HAS_REQUESTS = exists().where(
-    requests.c.study_id == bindparam("of_study"), requests.c.handled.is_(None)
+_HAS_REQUESTS = sa.exists().where(
+    REQUEST.study_id == sa.bindparam("of_study"), REQUEST.handled.is_(None)
 )
-_ENTRY = (studies.c.stop_requested, studies.c.revision, _HAS_REQUESTS)
+_ENTRY = (STUDY.stop_requested, STUDY.revision, _HAS_REQUESTS)
 
-LIVE = func.coalesce(
-    studies.c.lease_owner.is_not(None) & (studies.c.lease_expires > Now()), False
+LIVE = sa.func.coalesce(
+    STUDY.lease_owner.is_not(None) & (STUDY.lease_expires > Now()), False
 ).label("live")
 """True if somebody's lease on a study keeps others out."""
 
 _LEASE = (
-    studies.c.id,
-    studies.c.lease_owner,
-    studies.c.lease_epoch,
-    studies.c.lease_since,
-    studies.c.lease_expires,
+    STUDY.id,
+    STUDY.lease_owner,
+    STUDY.lease_epoch,
+    STUDY.lease_since,
+    STUDY.lease_expires,
     LIVE,
-    studies.c.alive_at,
+    STUDY.alive_at,
 )
 """The fields of a `Lease`, in order."""
 
+_UNTIL = Now() + sa.bindparam("ttl_s", type_=sa.Double)
+_ALIVE_AT = sa.bindparam("alive_at", type_=sa.Double)
 _RENEW = (
-    update(studies)
+    sa.update(studies)
     .where(_OF_STUDY, _MINE)
-    .values(
-        lease_expires=func.coalesce(
-            Now() + bindparam("ttl_s", type_=Double), studies.c.lease_expires
-        ),
-        alive_at=func.coalesce(bindparam("alive_at", type_=Double), studies.c.alive_at),
-    )
+    .values(lease_expires=sa.func.coalesce(_UNTIL, STUDY.lease_expires))
+    .values(alive_at=sa.func.coalesce(_ALIVE_AT, STUDY.alive_at))
     .returning(*_ENTRY)
 )
-_ENTER = _RENEW.values(revision=studies.c.revision + 1)
+_ENTER = _RENEW.values(revision=STUDY.revision + 1)
 _ENTER_FREE = (
-    update(studies)
+    sa.update(studies)
     .where(_OF_STUDY, _FREE)
     # A driver whose lease has run out must not come back and overwrite this.
-    .values(revision=studies.c.revision + 1, lease_owner=None)
+    .values(revision=STUDY.revision + 1, lease_owner=None)
     .returning(*_ENTRY)
 )
 _ACQUIRE = (
-    update(studies)
+    sa.update(studies)
     .where(_OF_STUDY, _FREE)
     .values(
-        lease_owner=bindparam("owner"),
-        lease_epoch=studies.c.lease_epoch + 1,
+        lease_owner=sa.bindparam("owner"),
+        lease_epoch=STUDY.lease_epoch + 1,
         stop_requested=False,  # one made earlier was meant for the owner before
         lease_since=Now(),
-        lease_expires=Now() + bindparam("ttl_s", type_=Double),
+        lease_expires=_UNTIL,
     )
     .returning(*_LEASE)
 )
 FORGOTTEN = "the driver that was to stop had ended"
 _FORGET = (
-    update(requests)
+    sa.update(requests)
     .where(
-        requests.c.study_id == bindparam("of_study"),
-        requests.c.kind == RequestKind.INTERRUPT.value,
-        requests.c.handled.is_(None),
+        REQUEST.study_id == sa.bindparam("of_study"),
+        REQUEST.kind == RequestKind.INTERRUPT.value,
+        REQUEST.handled.is_(None),
     )
     .values(handled=Now(), refused=FORGOTTEN)
 )
 """As `stop_requested`: it was meant for the owner before."""
-_RELEASE = update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
-_PRESENT = select(studies.c.name, *_LEASE)
+_RELEASE = sa.update(studies).where(_OF_STUDY, _MINE).values(lease_owner=None, lease_expires=Now())
+_PRESENT = sa.select(STUDY.name, *_LEASE)
 
 
-def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
+def acquire(connection: sa.Connection, study_id: int, owner: str, ttl_s: float) -> Lease:
     """Give a study to an owner, unless a live lease keeps it. The owner's own lease keeps it too:
     the owner may be driving the study already."""
     which = {"of_study": study_id, "owner": owner, "ttl_s": ttl_s}
@@ -161,59 +145,19 @@ def acquire(connection: Connection, study_id: int, owner: str, ttl_s: float) -> 
     return Lease(*row)
 
 
-def renew(connection: Connection, lease: Lease, ttl_s: float, alive_at: float | None) -> Entry:
-    """Pass the fence only to say that the owner is alive; the revision stays."""
-    return _pass(connection, _RENEW, lease, ttl_s, alive_at)
-
-
 def enter(
-    connection: Connection, lease: Lease, ttl_s: float | None, alive_at: float | None
-) -> Entry:
-    """Pass the fence to write, with a lease, and renew it where `ttl_s` is given."""
-    return _pass(connection, _ENTER, lease, ttl_s, alive_at)
-
-
-def enter_free(connection: Connection, study_id: int) -> Entry:
-    """Pass the fence to write without a lease, to a study that nobody holds."""
-    row = connection.execute(_ENTER_FREE, {"of_study": study_id}).one_or_none()
-    if row is None:
-        raise _held(connection, study_id)
-    return Entry(*row)
-
-
-def release(connection: Connection, lease: Lease) -> None:
-    """End a lease; `lease_expires` keeps the time. Does nothing if it was lost already."""
-    connection.execute(
-        _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
-    )
-
-
-def holder(connection: Connection, name: str) -> Lease | None:
-    """The lease on the study of a name, live or expired; None if it was given back."""
-    row = connection.execute(select(*_LEASE).where(studies.c.name == name)).one_or_none()
-    if row is None or row.lease_owner is None:
-        return None
-    return Lease(*row)
-
-
-def gone(study_id: int) -> StudyNotFound:
-    """The error that a study was deleted."""
-    return StudyNotFound(
-        f"there is no study with the id {study_id} any more",
-        "it was deleted; `hpsearch ls` lists all",
-    )
-
-
-def _pass(
-    connection: Connection,
-    statement: Update,
+    connection: sa.Connection,
     lease: Lease,
     ttl_s: float | None,
     alive_at: float | None,
+    *,
+    writes: bool = True,
 ) -> Entry:
+    """Pass the fence with a lease, and renew it where `ttl_s` is given. Where nothing is written,
+    the revision stays."""
     which = {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
     values = {**which, "ttl_s": ttl_s, "alive_at": alive_at}
-    row = run(connection, statement, values).one_or_none()
+    row = run(connection, _ENTER if writes else _RENEW, values).one_or_none()
     if row is not None:
         stop_requested, revision, has_requests = tuple(row)
         return Entry(bool(stop_requested), revision, bool(has_requests))  # SQLite has 0 and 1
@@ -229,7 +173,38 @@ def _pass(
     )
 
 
-def _held(connection: Connection, study_id: int) -> StudyHeld | StudyNotFound:
+def enter_free(connection: sa.Connection, study_id: int) -> Entry:
+    """Pass the fence to write without a lease, to a study that nobody holds."""
+    row = connection.execute(_ENTER_FREE, {"of_study": study_id}).one_or_none()
+    if row is None:
+        raise _held(connection, study_id)
+    return Entry(*row)
+
+
+def release(connection: sa.Connection, lease: Lease) -> None:
+    """End a lease; `lease_expires` keeps the time. Does nothing if it was lost already."""
+    connection.execute(
+        _RELEASE, {"of_study": lease.study_id, "owner": lease.owner, "epoch": lease.epoch}
+    )
+
+
+def holder(connection: sa.Connection, name: str) -> Lease | None:
+    """The lease on the study of a name, live or expired; None if it was given back."""
+    row = connection.execute(sa.select(*_LEASE).where(STUDY.name == name)).one_or_none()
+    if row is None or row.lease_owner is None:
+        return None
+    return Lease(*row)
+
+
+def gone(study_id: int) -> StudyNotFound:
+    """The error that a study was deleted."""
+    return StudyNotFound(
+        f"there is no study with the id {study_id} any more",
+        "it was deleted; `hpsearch ls` lists all",
+    )
+
+
+def _held(connection: sa.Connection, study_id: int) -> StudyHeld | StudyNotFound:
     present = _present(connection, study_id)
     if present is None:
         return gone(study_id)
@@ -243,8 +218,8 @@ def _held(connection: Connection, study_id: int) -> StudyHeld | StudyNotFound:
     )
 
 
-def _present(connection: Connection, study_id: int) -> RowMapping | None:
-    found = connection.execute(_PRESENT.where(studies.c.id == study_id))
+def _present(connection: sa.Connection, study_id: int) -> sa.RowMapping | None:
+    found = connection.execute(_PRESENT.where(STUDY.id == study_id))
     return found.mappings().one_or_none()
 
 

@@ -1,7 +1,5 @@
 """The owner of a lease: a process, named by its user, host, id and start, as ids are used again."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import re

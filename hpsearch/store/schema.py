@@ -9,25 +9,12 @@ A change here needs a new `VERSION` and a migration (`hpsearch.store.version.MIG
 holds the two together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import Field, fields
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeAlias, get_args, get_type_hints
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    ForeignKey,
-    ForeignKeyConstraint,
-    FromClause,
-    Index,
-    MetaData,
-    Table,
-    UniqueConstraint,
-    literal_column,
-)
+import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 
@@ -44,10 +31,13 @@ from hpsearch.domain.records import (
 )
 from hpsearch.store.cells import Cell, StoredDistribution
 
+Sql: TypeAlias = sa.ColumnElement[Any]
+Condition: TypeAlias = sa.ColumnElement[bool]
+
 VERSION = "hpsearch_0011"
 """The schema version that this program reads and writes. All of ours begin so."""
 
-metadata = MetaData(
+metadata = sa.MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
         "fk": "fk_%(table_name)s_%(referred_table_name)s",
@@ -57,7 +47,7 @@ metadata = MetaData(
 )
 
 
-def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[Column[Any]]:
+def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[sa.Column[Any]]:
     """The columns of a record's fields, in their order; those in `key` are part of the primary
     key."""
     named = {"BaseDistribution": StoredDistribution}
@@ -69,7 +59,7 @@ def columns_of(table: str, record: type, *, key: Collection[str] = ()) -> list[C
     ]
 
 
-def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> Column[Any]:
+def _column(table: str, field: Field[Any], type_: Any, *, is_key: bool) -> sa.Column[Any]:
     stated = _without_none(type_)
     return _cell(
         table,
@@ -91,9 +81,9 @@ def _cell(
     big: bool = False,
     is_name: bool = False,
     **options: Any,
-) -> Column[Any]:
+) -> sa.Column[Any]:
     cell = Cell(f"{table}.{name}", of, big=big, is_name=is_name)
-    return Column(name, cell, *more, **options)
+    return sa.Column(name, cell, *more, **options)
 
 
 def column_name(field: Field[Any]) -> str:
@@ -102,7 +92,7 @@ def column_name(field: Field[Any]) -> str:
     return stated
 
 
-def cell_of(column: ColumnElement[Any]) -> Cell:
+def cell_of(column: sa.ColumnElement[Any]) -> Cell:
     """The type of a column of these tables."""
     assert isinstance(column.type, Cell)
     return column.type
@@ -115,20 +105,20 @@ def _without_none(type_: Any) -> Any:
     return members[0] if is_optional else type_
 
 
-def _of_a_study(table: str, *, is_key: bool) -> Column[Any]:
+def _of_a_study(table: str, *, is_key: bool) -> sa.Column[Any]:
     return _cell(
         table,
         "study_id",
         int,
-        ForeignKey("studies.id", ondelete="CASCADE"),
+        sa.ForeignKey("studies.id", ondelete="CASCADE"),
         primary_key=is_key,
         autoincrement=False if is_key else "auto",
         nullable=False,
     )
 
 
-def _of_a_trial(table: str, columns: list[Column[Any]], *, is_key: bool) -> list[Any]:
-    trial = ForeignKeyConstraint(
+def _of_a_trial(table: str, columns: list[sa.Column[Any]], *, is_key: bool) -> list[Any]:
+    trial = sa.ForeignKeyConstraint(
         ["study_id", "trial"], ["trials.study_id", "trials.number"], ondelete="CASCADE"
     )
     study_id = _cell(
@@ -137,10 +127,10 @@ def _of_a_trial(table: str, columns: list[Column[Any]], *, is_key: bool) -> list
     return [study_id, *columns, trial]
 
 
-def _partial_index(where: ColumnElement[bool], *columns: Column[Any]) -> None:
+def _partial_index(where: Condition, *columns: sa.Column[Any]) -> None:
     """An index of the rows that a condition is true of. SQLAlchemy's own words for that name a
     dialect, and import it: PostgreSQL's takes long."""
-    Index(None, *columns, info={"where": where})
+    sa.Index(None, *columns, info={"where": where})
 
 
 @compiles(CreateIndex)
@@ -152,7 +142,7 @@ def _create_index(create: CreateIndex, compiler: Any, **options: Any) -> str:
     return f"{written} WHERE {compiler.sql_compiler.process(where, include_table=False)}"
 
 
-studies = Table(
+studies = sa.Table(
     "studies",
     metadata,
     _cell("studies", "id", int, primary_key=True),
@@ -165,7 +155,7 @@ studies = Table(
     _cell("studies", "stop_requested", bool, nullable=False, server_default="0"),
     _cell("studies", "revision", int, big=True, nullable=False, server_default="0"),
     _cell("studies", "alive_at", float),
-    UniqueConstraint("name"),
+    sa.UniqueConstraint("name"),
     sqlite_autoincrement=True,  # an id is never used twice, as PostgreSQL's sequences see to
 )
 """`revision` goes up by one with every commit to the study.
@@ -173,7 +163,7 @@ studies = Table(
 `alive_at` is when a driver of it last wrote or renewed its lease, by the clock that it gives its
 attempts their times with."""
 
-trials = Table(
+trials = sa.Table(
     "trials",
     metadata,
     _of_a_study("trials", is_key=True),
@@ -181,8 +171,8 @@ trials = Table(
     _cell("trials", "revision", int, big=True, nullable=False),
     _cell("trials", "violation", float, nullable=False, server_default="0"),
     _cell("trials", "standing", float),
-    Index(None, "study_id", "revision"),
-    Index(None, "study_id", "state"),
+    sa.Index(None, "study_id", "revision"),
+    sa.Index(None, "study_id", "state"),
 )
 """`revision` is the study's at the last commit that touched the trial, its attempts or its reports.
 `violation` and `standing` are what trials are ranked by (`hpsearch.search.ranking.selection`),
@@ -193,15 +183,15 @@ RANKED = trials.c.standing.is_not(None)
 _partial_index(RANKED, trials.c.study_id, trials.c.violation, trials.c.standing)
 
 
-def special(of: FromClause = trials) -> ColumnElement[bool]:
+def special(of: sa.FromClause = trials) -> Condition:
     """True of repeats, the default settings and configurations that were asked for: these are few
     and have an index of their own."""
-    return of.c.role != literal_column(f"'{Role.SEARCH}'")
+    return of.c.role != sa.literal_column(f"'{Role.SEARCH}'")
 
 
 _partial_index(special(), trials.c.study_id, trials.c.role)
 
-tallies = Table(
+tallies = sa.Table(
     "tallies",
     metadata,
     _of_a_study("tallies", is_key=True),
@@ -215,7 +205,7 @@ tallies = Table(
 """The trials of each study by state and role, with the sums of what they took; no record has it
 (`hpsearch.store.tallies`)."""
 
-attempts = Table(
+attempts = sa.Table(
     "attempts",
     metadata,
     *_of_a_trial("attempts", columns_of("attempts", Attempt, key=("trial", "number")), is_key=True),
@@ -225,7 +215,7 @@ LIVE_ATTEMPT = attempts.c.outcome.is_(None)
 """True of the attempts that run, which are few and have an index of their own."""
 _partial_index(LIVE_ATTEMPT, attempts.c.study_id, attempts.c.trial)
 
-reports = Table(
+reports = sa.Table(
     "reports",
     metadata,
     *_of_a_trial(
@@ -233,34 +223,34 @@ reports = Table(
     ),
 )
 
-decisions = Table(
+decisions = sa.Table(
     "decisions",
     metadata,
     _cell("decisions", "id", int, primary_key=True),
     *_of_a_trial("decisions", columns_of("decisions", Decision), is_key=False),
-    Index(None, "study_id", "trial"),
+    sa.Index(None, "study_id", "trial"),
 )
 
-environments = Table(
+environments = sa.Table(
     "environments",
     metadata,
     _cell("environments", "id", int, primary_key=True),
     _of_a_study("environments", is_key=False),
     *columns_of("environments", Environment),
-    Index(None, "study_id"),
+    sa.Index(None, "study_id"),
 )
 
-requests = Table(
+requests = sa.Table(
     "requests",
     metadata,
     _cell("requests", "id", int, primary_key=True),
     _of_a_study("requests", is_key=False),
     *(column for column in columns_of("requests", Request) if column.name != "id"),
-    Index(None, "study_id"),
+    sa.Index(None, "study_id"),
 )
 """The requests of people and programs to a study's driver."""
 
-heartbeats = Table(
+heartbeats = sa.Table(
     "heartbeats",
     metadata,
     *_of_a_trial(
@@ -280,3 +270,7 @@ record has it.
 
 `heard` is when that process last gave a sign of life, and it counts as dead from `expires` on: both
 by the database's clock."""
+
+STUDY, TRIAL, ATTEMPT, REPORT = studies.c, trials.c, attempts.c, reports.c
+DECISION, ENVIRONMENT, REQUEST = decisions.c, environments.c, requests.c
+"""The columns of the tables."""

@@ -5,12 +5,10 @@ transaction; a write to a study passes the fence of `hpsearch.store.leases` firs
 commit completely or not at all.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, closing
+from typing import Any, Self
 
 from sqlalchemy import Connection, Dialect, delete, false, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -26,16 +24,13 @@ from hpsearch.store.connecting.file_systems import file_system_of
 from hpsearch.store.connecting.hints import for_database
 from hpsearch.store.connecting.url import display, file_of, in_memory, parse_url
 from hpsearch.store.leases import Entry, Lease
-from hpsearch.store.schema import requests, studies
+from hpsearch.store.schema import REQUEST, STUDY, requests, studies
 
 
 class Store:
     """A database of studies. Every method may raise `StoreUnreachable`, and then has had no effect,
-    unless the connection broke at the very moment of a commit: a `commit` that is named by its
-    revision may be repeated to be sure. The next call connects again. A missing study raises
-    `StudyNotFound`."""
-
-    # -------------------------------------------------------------------------------------- opening
+    unless the connection broke in the middle of a commit: a `commit` with its revision may be
+    repeated. The next call connects again. A missing study raises `StudyNotFound`."""
 
     def __init__(self, database: Database) -> None:
         """Use `Store.open`; this alone neither connects nor checks anything."""
@@ -43,13 +38,13 @@ class Store:
         self._writers = contents.writers(database.dialect)
 
     @classmethod
-    def unchecked(cls, url: str, patience_s: float | None = None) -> Store:
+    def unchecked(cls, url: str, patience_s: float | None = None) -> Self:
         """The database at a URL that was opened before. The first call connects to it; `patience_s`
         is the wait for other writers, None for the environment's."""
         return cls(Database(parse_url(url), patience_s, create=False))
 
     @classmethod
-    def open(cls, url: str, *, create: bool = True) -> Store:
+    def open(cls, url: str, *, create: bool = True) -> Self:
         """Open the database at a URL (`sqlite:///file`, `sqlite://` in memory, or
         `postgresql://...`), at the schema version of this program. The tables, and the file, are
         made if they do not exist, unless `create` is false. Raises UserError, StoreUnreachable or
@@ -76,7 +71,7 @@ class Store:
             if file is not None:
                 set_journal(connection, file)
         if found is None:
-            with self._database.transaction("write") as connection:
+            with self.writing() as connection:
                 version.migrate(connection, url)
 
     def _missing(self) -> StoreUnreachable:
@@ -126,28 +121,22 @@ class Store:
         )
         return Store.open, (self.url,)
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """A connection for queries, which see one moment of the database throughout the block.
         Raises Damaged, which names the column, for a cell that cannot be read."""
-        with self._database.transaction("read") as connection:
-            yield connection
+        return self._database.transaction("read")
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """A connection in one transaction that writes, which is rolled back where the block raises.
-        For statements of other modules, such as `heartbeats`: they pass the fence themselves."""
-        with self._database.transaction("write") as connection:
-            yield connection
-
-    # -------------------------------------------------------------------------------- whole studies
+        Statements of other modules, such as `heartbeats`, pass the fence themselves."""
+        return self._database.transaction("write")
 
     def create_study(self, record: StudyRecord, whole: Changes | None = None) -> StudyRecord:
         """Add a study, with the changes that `History.drain` gave; sets the id of `record`. Raises
         StudyExists if the name is taken."""
-        statement = insert(studies).returning(studies.c.id)
+        statement = insert(studies).returning(STUDY.id)
         try:
-            with self._database.transaction("write") as connection:
+            with self.writing() as connection:
                 record.id = connection.execute(statement, contents.new_values(record)).scalar_one()
                 if whole is not None:
                     contents.write(connection, self._writers, record.id, whole, revision=0)
@@ -161,37 +150,32 @@ class Store:
     def studies(self) -> list[StudyRecord]:
         """All studies, oldest first."""
         with self.reading() as connection:
-            statement = select(*contents.STUDY_COLUMNS).order_by(studies.c.id)
-            return [StudyRecord(*row) for row in connection.execute(statement)]
+            return contents.records(connection, StudyRecord)
 
     def study_names(self) -> list[str]:
         """The names of all studies, oldest first."""
         with self.reading() as connection:
-            return list(connection.scalars(select(studies.c.name).order_by(studies.c.id)))
+            return list(connection.scalars(select(STUDY.name).order_by(STUDY.id)))
 
     def refuse_read_only(self) -> None:
         """Raise StoreUnreachable if the database cannot be written to."""
         with self.writing() as connection:
-            connection.execute(update(studies).where(false()).values(name=studies.c.name))
+            connection.execute(update(studies).where(false()).values(name=STUDY.name))
 
     def find_study(self, name: str) -> StudyRecord:
         """The study with a name."""
         with self.reading() as connection:
-            named = select(*contents.STUDY_COLUMNS).where(studies.c.name == name)
-            row = connection.execute(named).one_or_none()
-            if row is None:
+            found = contents.records(connection, StudyRecord, STUDY.name == name)
+            if not found:
                 raise contents.not_found(connection, name)
-            return StudyRecord(*row)
+            return found[0]
 
     def delete_study(self, study_id: int) -> None:
         """Remove a study with all its contents."""
-        with self._database.transaction("write") as connection:
-            of_id = delete(studies).where(studies.c.id == study_id)
-            deleted = connection.execute(of_id)
+        with self.writing() as connection:
+            deleted = connection.execute(delete(studies).where(STUDY.id == study_id))
             if not deleted.rowcount:
                 raise leases.gone(study_id)
-
-    # -------------------------------------------------------------------------------------- loading
 
     def load(self, name: str) -> History:
         """A study with trials, attempts and reports; without decisions and environments."""
@@ -212,11 +196,9 @@ class Store:
 
     def refresh(self, history: History, since_revision: int) -> int:
         """Bring a history up to date with the commits of others since the revision that the last
-        refresh returned (-1 for all): its study, and every trial touched since. For readers:
-        changes of the history itself in those places are lost. Returns the revision of the history
-        now."""
-        wants_all = since_revision < 0
-        if not wants_all and self.revision(history.study.id) == since_revision:
+        refresh returned (-1 for all): its study, and every trial touched since. Changes of the
+        history itself in those places are lost. Returns its revision now."""
+        if since_revision >= 0 and self.revision(history.study.id) == since_revision:
             return since_revision
         with self.reading() as connection:
             return contents.read(connection, history, since_revision)
@@ -224,32 +206,30 @@ class Store:
     def revision(self, study_id: int) -> int:
         """The revision of a study: one more with every commit."""
         with self.reading() as connection:
-            statement = select(studies.c.revision).where(studies.c.id == study_id)
+            statement = select(STUDY.revision).where(STUDY.id == study_id)
             revision = connection.scalar(statement)
         if revision is None:
             raise leases.gone(study_id)
         return int(revision)
 
-    # --------------------------------------------------------------------------------------- leases
-
     def acquire(self, study_id: int, owner: str, ttl_s: float) -> Lease:
         """Take a study over, for `ttl_s` seconds by the database's clock unless it is renewed: from
         now on its last owner can write nothing more. The owner is one of `hpsearch.store.owners`.
         Raises StudyHeld if a lease on it has not expired."""
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             return leases.acquire(connection, study_id, owner, ttl_s)
 
     def renew(self, lease: Lease, ttl_s: float, alive_at: float | None = None) -> Entry:
         """Keep a lease for `ttl_s` more seconds. `alive_at` is the time by the owner's own clock:
         its successor charges what ran until then. Raises LeaseLost if another driver has taken the
         study over."""
-        with self._database.transaction("write") as connection:
-            return leases.renew(connection, lease, ttl_s, alive_at)
+        with self.writing() as connection:
+            return leases.enter(connection, lease, ttl_s, alive_at, writes=False)
 
     def release(self, lease: Lease) -> None:
         """Give a lease back, so that the next driver need not wait. Does nothing if it was lost
         already."""
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             leases.release(connection, lease)
 
     def holder(self, name: str) -> Lease | None:
@@ -263,24 +243,22 @@ class Store:
         driver that takes the study over later is not meant. People see `origin`."""
         asked = Request(0, RequestKind.INTERRUPT, {}, origin, time.time())
         study = self.find_study(name)
-        with self._database.transaction("write") as connection:
-            statement = update(studies).where(studies.c.id == study.id).values(stop_requested=True)
-            connection.execute(statement)
+        with self.writing() as connection:
+            of_study = update(studies).where(STUDY.id == study.id)
+            connection.execute(of_study.values(stop_requested=True))
             self._add_request(connection, study.id, asked)
-
-    # ------------------------------------------------------------------------------------- requests
 
     def add_request(self, name: str, request: Request) -> int:
         """Ask something of a study. Its driver answers within a renewal of its lease; without a
         driver, the next one does. The id of the request is ignored; returns its id in the
         database."""
         study = self.find_study(name)
-        with self._database.transaction("write") as connection:
+        with self.writing() as connection:
             return self._add_request(connection, study.id, request)
 
     def _add_request(self, connection: Connection, study_id: int, request: Request) -> int:
         values = contents.new_values(request, study_id=study_id)
-        added = insert(requests).values(values).returning(requests.c.id)
+        added = insert(requests).values(values).returning(REQUEST.id)
         return int(connection.execute(added).scalar_one())
 
     def waiting(self, study_id: int) -> list[Request]:
@@ -291,10 +269,8 @@ class Store:
     def find_request(self, request_id: int) -> Request:
         """A request as it is now."""
         with self._database.connected() as connection:
-            found = select(*contents.REQUEST_COLUMNS).where(requests.c.id == request_id)
-            return Request(*connection.execute(found).one())
-
-    # -------------------------------------------------------------------------------------- writing
+            (found,) = contents.records(connection, Request, REQUEST.id == request_id)
+            return found
 
     def commit(
         self,
@@ -316,7 +292,7 @@ class Store:
         Unreachable, as the database is at an older state than the last commit made."""
         assert lease is None or lease.study_id == study_id
         try:
-            with self._database.transaction("write") as connection:
+            with self.writing() as connection:
                 if lease is None:
                     entry = leases.enter_free(connection, study_id)
                 else:
@@ -343,8 +319,5 @@ def upgrade(url: str) -> str | None:
     """Bring a database of an older version to this program's, in one transaction. Returns the
     version it was at; None if it was empty. Raises as `Store.open`."""
     database = Database(parse_url(url))
-    try:
-        with database.transaction("write") as connection:
-            return version.migrate(connection, database.url)
-    finally:
-        database.close()
+    with closing(database), database.transaction("write") as connection:
+        return version.migrate(connection, database.url)

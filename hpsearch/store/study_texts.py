@@ -1,7 +1,5 @@
 """The text of a study file in a database."""
 
-from __future__ import annotations
-
 import copy
 from functools import lru_cache
 from typing import Any

@@ -3,8 +3,6 @@
 With them `ls` and `status` read a few rows of a study, however many trials it has.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,10 +11,9 @@ from sqlalchemy import Connection, Table, func, insert, select
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.prepared import run
-from hpsearch.store.schema import tallies, trials
+from hpsearch.store.schema import TRIAL, tallies
 
-MOST = 10_000
-"""The most trials that one query names, below the limits of both databases."""
+MOST = 10_000  # the most trials that one query names, below the limits of both databases
 
 PARTS = 2**16
 """Times and costs are counted in so many parts of a second or of a unit of money: floats add these
@@ -52,12 +49,11 @@ def tally(connection: Connection, upsert: Any, study_id: int, changed: Sequence[
     for trial in changed:
         sums = [getattr(trial, name) for name in _SUMS]
         _add(moved[trial.state.value, trial.role.value], sums, 1)
-    names = ("trials", *_SUMS)
+    names = (*_KEYS, "trials", *_SUMS)
     rows: list[Mapping[str, Any]] = []
     for (state, role), values in moved.items():
         if any(values):
-            key = {"study_id": study_id, "state": state, "role": role}
-            rows.append({**key, **dict(zip(names, values, strict=True))})
+            rows.append(dict(zip(names, (study_id, state, role, *values), strict=True)))
     if rows:
         run(connection, upsert, *rows)
 
@@ -76,9 +72,9 @@ def whole_parts(value: float) -> float:
 
 def count_all(connection: Connection) -> None:
     """Tally all trials of a database that has none of the tallies."""
-    keys = [trials.c[name] for name in _KEYS]
+    keys = [TRIAL[name] for name in _KEYS]
     sums = []
-    for column in (trials.c[name] for name in _SUMS):
+    for column in (TRIAL[name] for name in _SUMS):
         is_float = column.name != "checkpoint_bytes"
         counted = func.round(column * PARTS) / PARTS if is_float else column
         sums.append(func.sum(counted, type_=column.type))

@@ -1,21 +1,8 @@
 """The schema version of a database, and its upgrade to this program's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
-from sqlalchemy import (
-    URL,
-    Column,
-    Connection,
-    MetaData,
-    String,
-    Table,
-    insert,
-    inspect,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from hpsearch.errors import StoreUnreachable, Unreachable
 from hpsearch.store import schema, tallies
@@ -25,7 +12,7 @@ from hpsearch.store.contents import rank_all
 FIRST = "hpsearch_0009"  # the oldest schema that can be upgraded; earlier ones were never released
 
 
-def _rank_and_tally(connection: Connection) -> None:
+def _rank_and_tally(connection: sa.Connection) -> None:
     """Trials get columns for what they are ranked by, and studies their tallies, with indexes."""
     trials, dialect = schema.trials, connection.dialect
     for name, more in (("violation", " DEFAULT 0 NOT NULL"), ("standing", "")):
@@ -38,7 +25,7 @@ def _rank_and_tally(connection: Connection) -> None:
     tallies.count_all(connection)
 
 
-def _place_checkpoints(connection: Connection) -> None:
+def _place_checkpoints(connection: sa.Connection) -> None:
     """Trials get the resource of their checkpoint, which is taken for their own."""
     kind = schema.trials.c.checkpoint_resource.type.compile(connection.dialect)
     connection.exec_driver_sql(f"ALTER TABLE trials ADD COLUMN checkpoint_resource {kind}")
@@ -49,14 +36,16 @@ def _place_checkpoints(connection: Connection) -> None:
 
 RANKED = "hpsearch_0010"  # the first schema with what trials are ranked by
 
-MIGRATIONS: dict[str, Callable[[Connection], None]] = {
+MIGRATIONS: dict[str, Callable[[sa.Connection], None]] = {
     RANKED: _rank_and_tally,
     "hpsearch_0011": _place_checkpoints,
 }
 """By the version that each leads to, oldest first: changes a database of the version before. A new
 database needs none: it is made from the tables as they are now."""
 
-VERSIONS = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+VERSIONS = sa.Table(
+    "alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True)
+)
 """One row, with the version. Its name is older than this module."""
 
 
@@ -65,13 +54,13 @@ def known_versions() -> list[str]:
     return [FIRST, *MIGRATIONS]
 
 
-def stored_version(connection: Connection, url: URL) -> str | None:
+def stored_version(connection: sa.Connection, url: sa.URL) -> str | None:
     """The schema version of a database of ours; None if it is empty. Raises StoreUnreachable if it
     belongs to another program."""
-    inspector = inspect(connection)
+    inspector = sa.inspect(connection)
     names = inspector.get_table_names  # takes longer, and another process may be making them
     if inspector.has_table(VERSIONS.name) or VERSIONS.name in names():
-        found = connection.scalar(select(VERSIONS))
+        found = connection.scalar(sa.select(VERSIONS))
         if found is not None and found.startswith("hpsearch_"):
             return str(found)
     tables = names()
@@ -85,7 +74,7 @@ def stored_version(connection: Connection, url: URL) -> str | None:
     )
 
 
-def check_version(version: str, url: URL) -> None:
+def check_version(version: str, url: sa.URL) -> None:
     """Refuse a database with another schema version. Raises Unreachable."""
     if version == schema.VERSION:
         return
@@ -103,7 +92,7 @@ def check_version(version: str, url: URL) -> None:
     )
 
 
-def migrate(connection: Connection, url: URL) -> str | None:
+def migrate(connection: sa.Connection, url: sa.URL) -> str | None:
     """Bring an empty or older database to `schema.VERSION`, in a writing transaction of the
     caller's. Returns the version it was at; None if it was empty. Raises Unreachable if it is
     newer, or older than all that were released, and StoreUnreachable if it belongs to another
@@ -114,7 +103,7 @@ def migrate(connection: Connection, url: URL) -> str | None:
     if version is None:
         schema.metadata.create_all(connection)
         VERSIONS.create(connection)
-        connection.execute(insert(VERSIONS).values(version_num=schema.VERSION))
+        connection.execute(sa.insert(VERSIONS).values(version_num=schema.VERSION))
         return None
     if version not in known_versions():
         check_version(version, url)
@@ -123,5 +112,5 @@ def migrate(connection: Connection, url: URL) -> str | None:
             change(connection)
     if version < RANKED:
         rank_all(connection)  # it reads trials, with all columns that they have now
-    connection.execute(update(VERSIONS).values(version_num=schema.VERSION))
+    connection.execute(sa.update(VERSIONS).values(version_num=schema.VERSION))
     return version

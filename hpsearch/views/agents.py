@@ -68,7 +68,7 @@ class Reader:
         with self._study(study) as (connection, head):
             status = study_status(connection, head)
             trust = study_trust(connection, head)
-        return _plain(documents.status_document(status, trust, status.checkpoint_bytes))
+        return _plain(documents.status_document(status, trust, status.summary.checkpoint_bytes))
 
     def best(self, study: Study, top: Annotated[int, Field(ge=1, le=50)] = 5) -> Plain:
         """The best trials, best first, with `how_sure`: in words, whether the first is better than

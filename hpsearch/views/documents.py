@@ -7,7 +7,7 @@ from typing import Any
 
 from hpsearch.domain.records import Request
 from hpsearch.search.ranking.selection import Ranked, expectation_of
-from hpsearch.store.reading.logs import logs_of
+from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, StudySummary
 from hpsearch.store.reading.trust import StudyTrust
@@ -42,7 +42,9 @@ def status_document(status: StudyStatus, trust: StudyTrust, disk: int | None) ->
     return {
         **study_document(status.summary),
         "stop_requested": head.stop_requested,
-        "budget": {line.name: {"used": line.used, "limit": line.most} for line in status.budget},
+        "budget": {
+            line.name: {"used": line.used, "limit": line.most} for line in status.summary.budget
+        },
         "devices": [asdict(line) for line in status.devices],
         "reserved_gpu_seconds": status.reserved_gpu_seconds,
         "checkpoints": head.checkpoints,

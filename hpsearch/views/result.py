@@ -181,7 +181,7 @@ def _limits_to_raise(
         "cost": (cost, "--cost {}", 1.0),
     }
     options = []
-    for line in study_status(connection, study, ()).budget:
+    for line in study_status(connection, study, ()).summary.budget:
         if line.most is None or line.name not in needs:
             continue
         needed, option, unit = needs[line.name]

@@ -203,7 +203,7 @@ def _shown(result: StudyResult, best: Ranked[TrialRow]) -> str:
 
 def _cost(status: StudyStatus) -> str:
     """Compute time, money, wall clock, and the number of trials; ``so far`` while more may come."""
-    counts, used = status.summary.trials, {line.name: line.used for line in status.budget}
+    counts, used = status.summary.trials, {line.name: line.used for line in status.summary.budget}
     parts = [count(sum(counts.values()), "trial")]
     for state in State:
         if counts.get(state):

@@ -1,7 +1,5 @@
 """A study in Python: frames of it, and the same study as Optuna's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,13 +10,13 @@ from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.trial import TrialState
 
 import hpsearch
+from contract.conftest import Run
 from hpsearch.api import StudyReader
-from hpsearch.cli.main import main
 from hpsearch.domain.facts import Role
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
-from hpsearch.errors import FilterError, StoreUnreachable, StudyNotFound
+from hpsearch.errors import StoreUnreachable, StudyNotFound
 from hpsearch.store.store import Store
 
 
@@ -57,11 +55,6 @@ def test_trials_are_a_frame_with_parameters_and_metrics_as_columns(study: StudyR
     assert set(frame["state"]) == {"complete"}
 
 
-def test_a_filter_that_names_nothing_is_refused(study: StudyReader) -> None:
-    with pytest.raises(FilterError, match="no column, parameter or metric"):
-        study.trials(where="learning_rate < 1")
-
-
 def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
     frame = study.best(top=2)
     assert list(frame["number"]) == [2, 1]
@@ -72,12 +65,9 @@ def test_best_comes_first_with_its_confirmation(study: StudyReader) -> None:
     assert list(frame["params.low"]) == [0.5, 0.5], "a parameter named as a column keeps its values"
 
 
-def test_best_is_that_of_the_command_line(
-    study: StudyReader, database_url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["best", "flowers", "--top", "3", "--format", "json", "--storage", database_url])
-    printed = json.loads(capsys.readouterr().out)
+def test_best_is_that_of_the_command_line(study: StudyReader, database_url: str, run: Run) -> None:
+    words = ["best", "flowers", "--top", "3", "--format", "json", "--storage"]
+    printed = json.loads(run(*words, database_url)[1])
     frame = study.best(top=3)
     assert list(frame["number"]) == [each["number"] for each in printed]
     for name in ("value", "expected", "expected_deviation", "expected_low", "expected_high"):

@@ -1,7 +1,5 @@
 """Several processes ask one study, on both databases, and one of them is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

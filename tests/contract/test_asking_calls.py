@@ -1,8 +1,6 @@
 """Programs that ask and tell may call in any order with any arguments: each call succeeds or raises
 an error that says what is wrong, and the study goes on, on both databases."""
 
-from __future__ import annotations
-
 import gc
 import math
 from collections.abc import Callable

@@ -1,11 +1,8 @@
 """The database ranks trials as `hpsearch.search.ranking` does, and keeps tallies of what they
 took."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -23,7 +20,7 @@ from hpsearch.store import tallies as tallying
 from hpsearch.store import version
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import parse_url
-from hpsearch.store.reading.best import best_of_each, best_trials
+from hpsearch.store.reading.best import COMPARED, best_of_each, best_trials
 from hpsearch.store.reading.queries import find_study
 from hpsearch.store.schema import tallies, trials
 from hpsearch.store.store import Store, upgrade
@@ -34,12 +31,6 @@ COUNTED = ("violation", "standing")
 
 VALUES = st.sampled_from([None, math.nan, math.inf, -math.inf, 0.0, 0.5, 0.5, 0.75, 0.9, 1.0])
 MARGINS = st.sampled_from([-1.0, 0.0, 0.25, 0.5, math.inf, math.nan])
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with closing(Store.open(database_url)) as opened:
-        yield opened
 
 
 @st.composite
@@ -108,10 +99,14 @@ def test_the_database_ranks_as_python_does(
     with store.reading() as connection:
         head = find_study(connection, study.name)
         in_sql = best_trials(connection, head, top)
+        every = best_trials(connection, head, len(drawn))
         first = best_of_each(connection, [head])[head.id]
     assert places(in_sql) == places(in_python)[:top]
     if top >= len(drawn):
         assert [each.tied for each in in_sql] == [each.tied for each in in_python]
+    if len(drawn) <= COMPARED:
+        tied = [each.tied for each in every[:top]]
+        assert [each.tied for each in in_sql] == tied, "however many are asked for"
     assert means([first] if first else []) == means(in_python)[:1]
 
 

@@ -1,8 +1,6 @@
 """What a broken, silent or locked database does to its users: it is told, nothing is lost, nothing
 is written twice."""
 
-from __future__ import annotations
-
 import socket
 import sqlite3
 import threading
@@ -106,12 +104,6 @@ def decided(number: int) -> Changes:
 def counted(store: Store, table: str) -> int:
     with store.reading() as connection:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    with closing(Store.open(request.getfixturevalue(f"{request.param}_url"))) as opened:
-        yield opened
 
 
 def test_a_commit_that_is_repeated_writes_nothing_twice(store: Store) -> None:

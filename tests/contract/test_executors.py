@@ -4,8 +4,6 @@ Executors: the simulated one, real workers in threads of this process, and real 
 local Ray.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -189,9 +187,6 @@ def test_a_failing_attempt_says_how(make_executor: Make) -> None:
     assert failed.text
 
 
-# ------------------------------------------------------------------------------ what is on record
-
-
 class Saved:
     """The checkpoints of trial 0 on the disk of an executor, real or imagined."""
 
@@ -285,10 +280,6 @@ def test_a_lost_word_costs_disk_and_no_data(make_executor: Make, tmp_path: Path)
     named += trained(executor, to=7.0, attempt=2)
     assert named[0] not in saved()
     assert named[-1] in saved()
-
-
-# --------------------------------------------------------------------------------------------- real
-# workers alone
 
 
 def process_of(events: list[ev.Event]) -> int:

@@ -1,13 +1,10 @@
 """A copy of a study in a stock Optuna storage: what Optuna, its command line and its dashboard read
 there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +17,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
+from contract.test_optuna_tools import get
 from hpsearch.bridges.optuna.storages import OURS, UNPOOLED
 from hpsearch.bridges.optuna.storages import write as write_trials
 from hpsearch.cli.options import StudyExport
@@ -32,17 +30,11 @@ from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord,
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.store.store import Store
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
+
 X = FloatDistribution(0.0, 1.0)
 KIND = CategoricalDistribution(("a", "b"))
 FILE = yaml.safe_dump({"objective": {"metric": "accuracy", "direction": "maximize"}})
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def trial(number: int, state: State, **more: Any) -> Trial:
@@ -182,25 +174,9 @@ def test_the_dashboard_reads_it(url: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         app = dashboard.wsgi(RDBStorage(url, UNPOOLED))
-    assert _get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
-    detail = _get(app, "/api/studies/1")
+    assert get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
+    detail = get(app, "/api/studies/1")
     assert [each["number"] for each in detail["trials"]] == list(range(7))
-
-
-def _get(app: Any, path: str) -> Any:
-    answered: list[str] = []
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": path,
-        "QUERY_STRING": "after=0",
-        "SERVER_NAME": "here",
-        "SERVER_PORT": "80",
-        "wsgi.url_scheme": "http",
-        "wsgi.errors": sys.stderr,
-    }
-    body = b"".join(app(environ, lambda status, headers, info=None: answered.append(status)))
-    assert answered == ["200 OK"]
-    return json.loads(body)
 
 
 def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 """`hpsearch db check` finds nothing in what the program writes, and names whatever is done to it by
 hand."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from hpsearch.cli.main import main
+from contract.conftest import Run
 from hpsearch.domain.history import Changes, History
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
@@ -46,21 +44,9 @@ CHECK = Callable[[], tuple[int, str]]
 
 
 @pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with closing(Store.open(database_url)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def check(store: Store, capsys: pytest.CaptureFixture[str]) -> CHECK:
-    """Runs the command on the test's database, and returns its exit code and all it said."""
-
-    def call() -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["db", "check", "--storage", store.url])
-        return int(ended.value.code or 0), capsys.readouterr().err
-
-    return call
+def check(store: Store, run: Run) -> CHECK:
+    """Checks the test's database, and returns the exit code and all that was said."""
+    return lambda: run("db", "check", "--storage", store.url)[::2]
 
 
 @cache
@@ -73,7 +59,7 @@ def history() -> History:
 def written(store: Store, name: str, checkpoints: Path) -> None:
     """That study, with real checkpoints, in a database."""
     told = history()
-    record = store.create_study(replace(told.study, name=name))
+    record = store.create_study(replace(told.study, name=name, base="/"))
     trials = [
         replace(trial, checkpoint=_saved(checkpoints / f"{trial.number}", trial))
         for trial in told.trials
@@ -119,12 +105,7 @@ def test_what_a_driver_leaves_is_as_it_must_be(store: Store, study: str, check: 
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        "standing = standing + 0.1",
-        "violation = 0.5",
-        "standing = NULL",
-    ],
+    "change", ["standing = standing + 0.1", "violation = 0.5", "standing = NULL"]
 )
 def test_a_rank_that_does_not_follow_from_its_trial_is_found(
     store: Store, study: str, check: CHECK, change: str
@@ -276,6 +257,16 @@ HARM = {
         f"UPDATE trials SET params = '[1]' WHERE number = {COMPLETE}",
         "trials.params holds '[1]': ",
     ),
+    "a finding without evidence": (
+        """UPDATE trials SET findings = '[{"name": "a", "evidence": null, "severity": "notice"}]'"""
+        f" WHERE number = {COMPLETE}",
+        "trials.findings holds ",
+    ),
+    "a metric that is a mapping": (
+        """UPDATE reports SET metrics = '{"loss": {"mean": 1}}'"""
+        f" WHERE trial = {COMPLETE} AND resource = 9",
+        "reports.metrics holds ",
+    ),
     "a study file that is not YAML": (
         "UPDATE studies SET spec = '{'",
         "studies.spec holds a study file that is not YAML",
@@ -308,6 +299,42 @@ def test_harm_is_found_and_named(
     assert code != 0
     assert told in said
     assert "Traceback" not in said
+
+
+READERS = ("show toy {best}", "resume toy", "trials toy", "export toy --to {to}/trials.csv")
+SOMETIMES = ("status toy", "best toy", "ls")
+"""Commands that read some values of a trial, and those that need its state at least."""
+
+
+@pytest.mark.parametrize(
+    "harm",
+    ["parameters that are a list", "a state that there is not", "a metric that is a mapping"],
+)
+def test_the_reader_of_a_damaged_value_learns_its_column_and_the_remedy(
+    store: Store, study: str, run: Run, tmp_path: Path, harm: str
+) -> None:
+    statement, told = HARM[harm]
+    place = {"best": one(store, f"SELECT {COMPLETE}"), "to": tmp_path}
+    execute(store, statement)
+    for command in READERS if "state" not in harm else READERS + SOMETIMES:
+        code, _, said = run(*command.format(**place).split(), "--storage", store.url)
+        assert code == 3, (command, said)
+        assert f"the database is damaged: {told}" in said, command
+        assert "restore a backup" in said
+        assert "hpsearch db check" in said
+
+
+def test_what_is_not_json_or_yaml_is_named(sqlite_url: str, tmp_path: Path, run: Run) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        written(store, "toy", tmp_path / "checkpoints")
+        for harm, command, told in (
+            ("UPDATE trials SET params = '{'", "trials", "trials.params holds '{': it is not JSON"),
+            ("UPDATE studies SET spec = '{'", "status", "holds a study file that is not YAML"),
+        ):
+            execute(store, harm)
+            code, _, said = run(command, "toy", "--storage", sqlite_url)
+            assert code == 3
+            assert told in said
 
 
 def test_every_rule_has_harm_that_breaks_it(store: Store, study: str) -> None:

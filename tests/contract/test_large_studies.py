@@ -1,23 +1,19 @@
 """A study of any size is read a few trials at a time: the objects that live at once are counted."""
 
-from __future__ import annotations
-
 import gc
 import json
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
 
+from contract.conftest import Run
 from hpsearch.bridges.tables import write
-from hpsearch.cli.main import main
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
-from hpsearch.store import contents
+from hpsearch.store import contents, schema
 from hpsearch.store.reading import history_frames, queries, standing
 from hpsearch.store.reading.best import best_trials
 from hpsearch.store.reading.frames import attempts_table, reports_table, trials_table
@@ -67,12 +63,6 @@ def _few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "FETCHED", FETCHED)
 
 
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with closing(Store.open(database_url)) as opened:
-        yield opened
-
-
 def many(store: Store, directions: tuple[str, ...] = ("maximize",)) -> None:
     """A study of many trials; the parameter `late` and the metric `loss` come with the last."""
     record = StudyRecord(0, "many", SPEC, directions)
@@ -110,14 +100,12 @@ def test_a_cursor_of_the_server_is_open_while_trials_are_read(store: Store) -> N
 @pytest.mark.cases(4)
 @pytest.mark.parametrize("format_", ["table", "json", "yaml", "csv"])
 def test_trials_are_printed_a_few_at_a_time(
-    store: Store, format_: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, format_: str, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     many(store)
     rows = counted(monkeypatch, queries, "TrialRow")
-    with pytest.raises(SystemExit) as ended:
-        main(["trials", "many", "--format", format_, "--storage", store.url])
-    assert not ended.value.code
-    out = capsys.readouterr().out
+    code, out, _ = run("trials", "many", "--format", format_, "--storage", store.url)
+    assert code == 0
     assert 0 < rows.most <= 3 * FETCHED
     if format_ == "json":
         found = json.loads(out)
@@ -186,6 +174,7 @@ def test_whole_trials_are_read_a_few_at_a_time(
 ) -> None:
     many(store)
     trials = counted(monkeypatch, contents, "Trial")
+    monkeypatch.setitem(contents.TABLES, trials, schema.trials)
     study = store.find_study("many")
     found = []
     for trial in store.each_trial(study.id):

@@ -1,7 +1,5 @@
 """Choices that are lists and mappings, from a study's file to everything that reads the study."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,11 +1,8 @@
 """Optuna's own tools on our studies: plots, the dashboard, pruners; and the studies that a driver
 owns."""
 
-from __future__ import annotations
-
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import optuna
@@ -20,22 +17,9 @@ from hpsearch.domain.records import ReportRecord, StudyRecord, Trial
 from hpsearch.store.optuna_storage.view import FROM_OPTUNA, HistoryStorage
 from hpsearch.store.store import Store
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
+
 SPACE: dict[str, BaseDistribution] = {"x": FloatDistribution(-1.0, 1.0)}
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    opened = Store.open(database_url)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -63,7 +47,7 @@ def optimized() -> optuna.Study:
 
 def stored(store: Store, theirs: optuna.Study) -> optuna.Study:
     """The same study in our database, as Optuna's tools read it."""
-    record = StudyRecord(id=0, name="by-optuna", spec="study: by-optuna", created=1.0)
+    record = StudyRecord(0, "by-optuna", "study: by-optuna", created=1.0)
     history = History(store.create_study(record))
     for trial in theirs.trials:
         add(history, trial)
@@ -91,9 +75,7 @@ def add(history: History, theirs: FrozenTrial) -> None:
 
 def driven(store: Store, trials: int = 1) -> History:
     """A study with running trials, as a driver makes it."""
-    history = History(
-        store.create_study(StudyRecord(id=0, name="driven", spec="study: driven", created=1.0))
-    )
+    history = History(store.create_study(StudyRecord(0, "driven", "study: driven", created=1.0)))
     for number in range(trials):
         history.add_trial(
             Trial(number, State.RUNNING, {"x": number / trials}, distributions=SPACE, started=2.0)
@@ -190,18 +172,12 @@ def test_the_dashboard_of_optuna_serves_a_stored_study(store: Store) -> None:
     ]
 
 
-# ----------------------------------------------------------------------------------------- studies
-# with a driver
-
-
 def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store: Store) -> None:
     history = driven(store)
     storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
     trial = history.trials[0]
-    history.add_report(
-        ReportRecord(trial=0, resource=3.0, value=0.5, metrics={"loss": 0.5}, created=1753900000.0)
-    )
+    history.add_report(ReportRecord(0, 3.0, 0.5, {"loss": 0.5}, created=1753900000.0))
     trial.state, trial.value = MOVES.move(trial.state, State.PAUSED), 0.5
     history.touch(trial)
     (paused,) = study.trials
@@ -256,7 +232,7 @@ def test_a_trial_is_frozen_again_only_when_it_has_changed(store: Store) -> None:
     history = driven(store, trials=2)
     study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     first, second = study.get_trials(deepcopy=False)
-    history.add_report(ReportRecord(trial=1, resource=1.0, value=None, metrics={}))
+    history.add_report(ReportRecord(1, 1.0, None, {}))
     first_again, second_again = study.get_trials(deepcopy=False)
     assert first_again is first
     assert second.intermediate_values == {}
@@ -278,7 +254,7 @@ def test_fractions_of_a_resource_become_whole_steps(store: Store) -> None:
     history.study.step_scale = 1000
     history.touch_study()
     for resource in (0.333, 1.0, 2.5):
-        history.add_report(ReportRecord(trial=0, resource=resource, value=resource, metrics={}))
+        history.add_report(ReportRecord(0, resource, resource, {}))
     study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
     assert study.trials[0].intermediate_values == {333: 0.333, 1000: 1.0, 2500: 2.5}
 

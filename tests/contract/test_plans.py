@@ -1,8 +1,6 @@
 """No command reads a whole table of trials, attempts or reports: both databases say how they answer
 its queries, from a store of many studies."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """A report says the same of the same study, whichever database it is in."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 from hpsearch.store.reading.queries import find_study

@@ -1,7 +1,5 @@
 """The recipes of docs/database.md: each runs on both databases, and tells the same on both."""
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

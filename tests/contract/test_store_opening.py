@@ -1,7 +1,5 @@
 """Opening a database: new, ours, older, newer, somebody else's, out of reach."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from pathlib import Path
@@ -39,7 +37,7 @@ def tables(url: str) -> set[str]:
 
 def with_a_study(url: str) -> None:
     store = Store.open(url)
-    store.create_study(StudyRecord(id=0, name="a-study", spec=""))
+    store.create_study(StudyRecord(0, "a-study", ""))
     store.close()
 
 
@@ -89,15 +87,6 @@ def test_an_empty_database_is_not_made_where_none_was_asked_for(database_url: st
         assert not Path(str(parse_url(database_url).database)).exists()
     else:
         assert tables(database_url) == set()
-
-
-def test_an_older_database_is_refused_with_the_command_that_upgrades_it(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_a_study(database_url)
-    monkeypatch.setattr(schema, "VERSION", "hpsearch_9998")
-    with pytest.raises(Unreachable, match=r"older hpsearch.*\n.*hpsearch db upgrade --storage "):
-        Store.open(database_url)
 
 
 def test_a_newer_database_is_refused(database_url: str) -> None:
@@ -171,7 +160,7 @@ def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_database_in_memory_works_for_as_long_as_it_is_open() -> None:
     store = Store.open("sqlite://")
-    store.create_study(StudyRecord(id=0, name="a-study", spec=""))
+    store.create_study(StudyRecord(0, "a-study", ""))
     assert store.study_names() == ["a-study"]
 
 
@@ -195,7 +184,7 @@ def test_a_connection_that_the_server_ends_is_told_and_the_next_call_connects_an
     postgresql_url: str,
 ) -> None:
     store = Store.open(postgresql_url)
-    study = store.create_study(StudyRecord(id=0, name="a-study", spec=""))
+    study = store.create_study(StudyRecord(0, "a-study", ""))
     with store.reading() as connection:
         backend = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
     with psycopg.connect(postgresql_url, autocommit=True) as administrator:

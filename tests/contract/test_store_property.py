@@ -1,14 +1,10 @@
 """Whatever a driver does to a study over any number of ticks, loading gives back what was
 committed."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from optuna.distributions import (
@@ -78,11 +74,8 @@ class Ticks:
         return self._data.draw(strategy)
 
     def happen(self) -> None:
-        for deed in self._draw(
-            st.lists(
-                st.sampled_from(["add", "change", "report", "attempt", "end", "study"]), max_size=6
-            )
-        ):
+        deeds = st.sampled_from(["add", "change", "report", "attempt", "end", "study"])
+        for deed in self._draw(st.lists(deeds, max_size=6)):
             if deed == "study":
                 self._change_study()
             elif deed == "add" or not self._history.trials:
@@ -92,25 +85,15 @@ class Ticks:
 
     def _change_study(self) -> None:
         study = self._history.study
-        study.state, study.reason = (
-            self._draw(st.sampled_from(StudyState)),
-            self._draw(st.none() | words),
-        )
+        study.state = self._draw(st.sampled_from(StudyState))
+        study.reason = self._draw(st.none() | words)
         study.user_attrs = self._draw(attributes)
         self._history.touch_study()
 
     def _change(self, trial: Trial) -> None:
         changed = self._draw(trials(trial.number))
-        for name in (
-            "state",
-            "params",
-            "value",
-            "values",
-            "resource",
-            "error_text",
-            "distributions",
-            "system_attrs",
-        ):
+        changing = "state params value values resource error_text distributions system_attrs"
+        for name in changing.split():
             setattr(trial, name, getattr(changed, name))
         self._history.touch(trial)
 
@@ -127,18 +110,9 @@ class Ticks:
 
     def _end(self, trial: Trial) -> None:
         for attempt in trial.attempts[-1:]:
-            attempt.ended, attempt.outcome = (
-                self._draw(moments),
-                self._draw(st.sampled_from(Outcome)),
-            )
+            attempt.ended = self._draw(moments)
+            attempt.outcome = self._draw(st.sampled_from(Outcome))
             self._history.touch_attempt(attempt)
-
-
-@pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    opened = Store.open(database_url)
-    yield opened
-    opened.close()
 
 
 study_numbers = itertools.count()

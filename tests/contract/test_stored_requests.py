@@ -1,7 +1,5 @@
 """Requests in the database: anybody adds one, only the study's driver answers it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

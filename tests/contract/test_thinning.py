@@ -1,10 +1,8 @@
 """`hpsearch db tidy`: old studies lose reports, and say the same as before."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hpsearch.cli.main import main
+from contract.conftest import Run
 from hpsearch.domain.records import THINNED, StudyRecord, StudyState, Trial
 from hpsearch.errors import StudyHeld
 from hpsearch.search.curve_model.curves import CurveReader
@@ -54,30 +52,16 @@ def spec_of(name: str = "old", trials: int = 10, **changes: Any) -> StudySpec:
 
 
 @pytest.fixture
-def store(database_url: str) -> Iterator[Store]:
-    with closing(Store.open(database_url)) as opened:
-        yield opened
-
-
-@pytest.fixture
-def call(
-    store: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Call:
+def call(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Call:
     """Runs a command on the test's database, and returns all that it printed."""
     monkeypatch.chdir(tmp_path)  # which stands for the folder of checkpoints
 
-    def run(*arguments: str, code: int = 0) -> str:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "--storage", store.url])
-        said = capsys.readouterr()
-        assert int(ended.value.code or 0) == code, said.err
-        return said.out + said.err
+    def said(*words: str, code: int = 0) -> str:
+        ended, out, err = run(*words, "--storage", store.url)
+        assert ended == code, err
+        return out + err
 
-    return run
+    return said
 
 
 def _rounded(text: str) -> float:
@@ -224,11 +208,10 @@ def test_a_driver_that_takes_the_study_over_stops_the_thinning(store: Store) -> 
     assert store.find_study("old").state is StudyState.FINISHED
 
 
-def test_space_is_given_back(sqlite_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_space_is_given_back(sqlite_url: str, run: Run) -> None:
     drive(sqlite_url, spec_of(), Wavy(), workers=3)
     file = Path(sqlite_url.removeprefix("sqlite:///"))
     before = file.stat().st_size
-    with pytest.raises(SystemExit):
-        main(["db", "tidy", "--older-than", "90d", "--storage", sqlite_url])
+    _, _, said = run(*["db", "tidy", "--older-than", "90d", "--storage"], sqlite_url)
     assert file.stat().st_size < before
-    assert "before" in capsys.readouterr().err
+    assert "before" in said

@@ -4,8 +4,6 @@ They are not among the packages of the other tests. `.ci/run` installs them in a
 their own, and sets HPSEARCH_TESTS_REQUIRE_TRACKERS.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -25,12 +23,7 @@ from hpsearch.running.tracking import processes
 from hpsearch.running.tracking.processes import Senders
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
-from hpsearch.study_file.trackers import (
-    TRACKERS,
-    MlflowOptions,
-    NamedTracker,
-    TensorboardOptions,
-)
+from hpsearch.study_file.trackers import TRACKERS, MlflowOptions, NamedTracker, TensorboardOptions
 from support.studies.tracked import Notebook, finish, points_of, recorded, tracked
 from support.studies.tracked import send as send_to_notebook
 from trials.checkpoints.folders import trial_folder
@@ -284,10 +277,7 @@ def test_a_run_whose_answer_is_lost_is_not_created_twice(
         create(client, *args, **named)
         raise ConnectionError("no answer")
 
-    for send_news in (
-        lambda: tracker.send_study(study),
-        lambda: tracker.send_trial(study, trial),
-    ):
+    for send_news in (lambda: tracker.send_study(study), lambda: tracker.send_trial(study, trial)):
         monkeypatch.setattr(MlflowClient, "create_run", lose)
         with pytest.raises(ConnectionError):
             send_news()

@@ -1,7 +1,5 @@
 """Databases of every version are upgraded and queried; a failed migration changes nothing."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -11,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, inspect
 
-from hpsearch.cli.main import main
+from contract.conftest import Run
 from hpsearch.domain.history import Changes
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
@@ -65,18 +63,15 @@ def writing(url: str) -> Iterator[Connection]:
 
 
 @pytest.mark.parametrize("command", ["best", "status", "ls", "trials", "show flowers 1"])
-def test_an_upgraded_database_answers_every_question(
-    old: str, command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_upgraded_database_answers_every_question(old: str, command: str, run: Run) -> None:
     upgrade(old)
-    with pytest.raises(SystemExit) as ended:
-        main([*command.split(), "--storage", old, "--format", "json"])
-    assert not ended.value.code
-    assert "flowers" in json.dumps(json.loads(capsys.readouterr().out)) or command == "trials"
+    code, out, _ = run(*command.split(), "--storage", old, "--format", "json")
+    assert code == 0
+    assert "flowers" in json.dumps(json.loads(out)) or command == "trials"
 
 
 def test_a_study_of_an_old_database_is_removed_and_its_folder_is_left(
-    old: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old: str, tmp_path: Path, run: Run
 ) -> None:
     upgrade(old)
     shared = tmp_path / "shared"
@@ -85,10 +80,9 @@ def test_a_study_of_an_old_database_is_removed_and_its_folder_is_left(
         connection.execute("UPDATE studies SET checkpoints = ?, uid = NULL", (str(shared),))
     with closing(Store.open(old, create=False)) as store:
         assert store.find_study("flowers").uid is None
-    with pytest.raises(SystemExit) as ended:
-        main(["rm", "flowers", "--yes", "--storage", old])
-    assert not ended.value.code
-    assert f"left as it is: {shared}" in capsys.readouterr().err
+    code, _, said = run("rm", "flowers", "--yes", "--storage", old)
+    assert code == 0
+    assert f"left as it is: {shared}" in said
     assert [path.name for path in shared.iterdir()] == ["trial-00000"]
     with closing(Store.open(old, create=False)) as store:
         assert store.study_names() == []
@@ -130,7 +124,9 @@ def test_a_migration_adds_to_what_is_there(
         study = store.create_study(StudyRecord(0, "flowers", ""))
         store.commit(study.id, Changes(trials=[Trial(0, State.PRUNED, {"lr": 0.1}, created=1.0)]))
     with next_version(add_a_column, monkeypatch):
-        with pytest.raises(Unreachable, match="older hpsearch"):
+        with pytest.raises(
+            Unreachable, match=r"older hpsearch.*\n.*hpsearch db upgrade --storage "
+        ):
             Store.open(database_url, create=False)
         assert upgrade(database_url) == version.known_versions()[-2]
         assert upgrade(database_url) == "hpsearch_9998"

@@ -4,8 +4,6 @@ its script measures under wandb's own offline mode.
 By the real package, which `.ci/run` installs beside the trackers'.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Runs are found again by their tags, `hpsearch.study` (the study's uid) and `hpse
 point that is sent twice, MLflow's databases keep one.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -25,8 +23,7 @@ MOST, MOST_METRICS = 90, 500
 """Tags or parameters, and metrics in one request; MLflow takes 100 and 1000."""
 RETRIES = "2"
 """Of a request. With MLflow's own 7 a server that is not there is reported after four minutes."""
-LONGEST_VALUE = 5000
-"""Characters of a tag or parameter that every version of MLflow takes."""
+LONGEST_VALUE = 5000  # characters of a tag or parameter that every version of MLflow takes
 
 _NOT_ALLOWED = re.compile(r"[^\w\-. /]")
 _STATUS = {
@@ -152,13 +149,11 @@ open_tracker = MlflowTracker
 
 
 def _numbers(facts: Mapping[str, Any], names: Sequence[str], at: float, step: int) -> list[Metric]:
-    """Some of the facts as metrics of a run."""
     known = named(facts, ".", *names).items()
     return [Metric(name, float(value), _milliseconds(at), step) for name, value in known]
 
 
 def _key(name: str) -> str:
-    """A name with the characters that MLflow takes."""
     return _NOT_ALLOWED.sub("_", name)[:250]
 
 

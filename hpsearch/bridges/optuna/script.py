@@ -4,8 +4,6 @@ The script is run in a process of its own up to its search, and then the first t
 have tried, to see how many steps a trial reports. Nothing is searched or stored.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import math
@@ -36,12 +34,10 @@ from trials.contract import TaskError
 from trials.foreign import in_words, plain
 from trials.tasks.function.task import SCRIPT, file_of
 
-LIMIT_S = 120.0
-"""Seconds that the one trial may take."""
+LIMIT_S = 120.0  # seconds that the one trial may take
 REPORTING = (".report(", "Callback", "integration")
 """In a script whose objective may report on the way."""
-UNNAMED = "no-name-"
-"""Begins the names that Optuna gives to studies without one."""
+UNNAMED = "no-name-"  # begins the names that Optuna gives to studies without one
 
 
 @dataclass
@@ -132,7 +128,6 @@ def _kind(file: Path, folder: Path) -> str:
 
 
 def _fit(draft: StudyDraft, tried: FirstTrial) -> None:
-    """Set the length and the pruner by the trial that was run."""
     remark, search = draft.remarks.append, draft.sections["search"]
     draft.sections["budget"]["per_trial"] = {"steps": _length(tried, remark)}
     pruner = search.get("pruner")
@@ -150,7 +145,6 @@ def _fit(draft: StudyDraft, tried: FirstTrial) -> None:
 
 
 def _shift(pruner: Any) -> None:
-    """Count the steps of a pruner from 1."""
     if isinstance(pruner, dict):
         if "n_warmup_steps" in pruner:
             pruner["n_warmup_steps"] += 1
@@ -158,7 +152,6 @@ def _shift(pruner: Any) -> None:
 
 
 def _length(tried: FirstTrial, remark: Callable[[str], None]) -> int:
-    """The steps that a trial reports."""
     if tried.error is not None:
         remark(f"the first trial fails: {tried.error}")
     length = max(tried.steps, default=0) + (min(tried.steps, default=1) == 0)
@@ -170,8 +163,6 @@ def _length(tried: FirstTrial, remark: Callable[[str], None]) -> int:
         remark(f"a trial is ended at step {length}: raise per_trial where some report more steps")
     return max(1, length)
 
-
-# ------------------------------------------------------------------------- in the script's process
 
 _stated: dict[int, tuple[Any, dict[str, Any]]] = {}
 """By their ids: the samplers and pruners that the script has made, with their arguments."""
@@ -202,7 +193,6 @@ def _serve(pipe: Connection, words: list[str], kind: str, name: str | None) -> N
 
 
 def _remember(method: type[Any]) -> None:
-    """Let a class of Optuna's remember what a script gave to it."""
     begin = method.__init__
     signature = inspect.signature(begin)
 

@@ -5,8 +5,6 @@ A copy is written through Optuna's public interface, one transaction a trial. An
 which study it is a copy, so that a copy can be replaced and nothing else ever is.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -37,10 +35,8 @@ from hpsearch.study_file.expressions.meaning import nested_in
 from hpsearch.study_file.space import in_optuna, value_of
 from trials.settings import nearest
 
-OURS = "hpsearch:"
-"""Begins the names of attributes for what Optuna has no place for."""
-SOURCE = f"{OURS}source"
-"""An attribute of a copy: the study that it is a copy of."""
+OURS = "hpsearch:"  # begins the names of attributes for what Optuna has no place for
+SOURCE = f"{OURS}source"  # an attribute of a copy: the study that it is a copy of
 EXAMPLE = "--to sqlite:///optuna.db"
 UNPOOLED = {"poolclass": NullPool}
 """For a storage of Optuna's, which cannot be closed: each connection is, after its use."""
@@ -72,7 +68,6 @@ def objectives_of(study: optuna.study.Study) -> tuple[list[str], tuple[str, ...]
 
 
 def _measured(study: optuna.study.Study, mapped: Mapped) -> Mapped:
-    """The mapping, with the study's objectives unless it names some."""
     names, directions = objectives_of(study)
     names = list(mapped.metric or names)
     if len(names) != len(directions):
@@ -159,9 +154,6 @@ def _storage(source: str) -> tuple[BaseStorage, str]:
         raise UserError(what, "an older one needs: optuna storage upgrade") from None
 
 
-# ------------------------------------------------------------------------------------------ copies
-
-
 def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: bool) -> int:
     """Copy a study into an Optuna storage, under its own name. `to` is the URL of an SQLite or
     PostgreSQL database, new or with an Optuna storage in it. Returns the number of its trials.
@@ -186,7 +178,6 @@ def write(record: StudyRecord, trials: Iterable[Trial], to: str, *, replace: boo
 
 
 def _refuse_place(url: URL) -> None:
-    """Refuse databases that no Optuna storage may be in."""
     tables = inspect(create_engine(url, poolclass=NullPool)).get_table_names()
     if "attempts" in tables:
         what = f"{display(url)} is a database of hpsearch, and Optuna needs one of its own"
@@ -194,7 +185,6 @@ def _refuse_place(url: URL) -> None:
 
 
 def _remove_earlier(storage: RDBStorage, study: StudyRecord, url: URL, *, replace: bool) -> None:
-    """Remove an earlier copy of the study."""
     name, shown = study.name, display(url)
     if name not in optuna.get_all_study_names(storage):
         return
@@ -257,7 +247,6 @@ def copy_of(study: StudyRecord, trial: Trial) -> FrozenTrial:
 
 
 def _facts(trial: Trial) -> dict[str, Any]:
-    """Facts of a trial that Optuna's tables have no columns for."""
     error = None if trial.error_kind is None else f"{trial.error_kind}: {trial.error_text}"
     facts = {
         "state": trial.state.value,
@@ -273,7 +262,6 @@ def _facts(trial: Trial) -> dict[str, Any]:
 
 @contextmanager
 def _optuna_quiet(url: URL) -> Iterator[None]:
-    """Optuna says nothing itself, and what it refuses is said in the words of this program."""
     shown = display(url)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -5,8 +5,6 @@ its own name. A study that is resumed months later, from another process, import
 again. A trainable of the script that is run is therefore imported under the script's own name.
 """
 
-from __future__ import annotations
-
 import datetime
 import math
 import os
@@ -32,10 +30,8 @@ from trials.descriptions.builtin import RAY_TUNE
 DATABASE = "hpsearch.db"
 """In the storage path: the database of its studies, unless HPSEARCH_STORAGE names another."""
 ITERATION = "training_iteration"
-REPORTS = 100
-"""A trial has at most about so many levels at which a class is saved."""
-LEAST_ETA = 2
-"""The smallest reduction factor that promotion knows."""
+REPORTS = 100  # a trial has at most about so many levels at which a class is saved
+LEAST_ETA = 2  # the smallest reduction factor that promotion knows
 DIRECTIONS = {"min": "minimize", "max": "maximize"}
 STOP = f'tune.RunConfig(stop={{"{ITERATION}": n}})'
 MAIN = "__main__"
@@ -89,7 +85,6 @@ def _name_in(module: ModuleType, inner: Any) -> str:
 def _given(
     parameters: Mapping[str, Any], module: ModuleType
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Parameters that a study file can hold, and those that are globals of a module, by name."""
     plain, by_name = {}, {}
     for parameter, value in parameters.items():
         if is_plain(value):
@@ -105,7 +100,6 @@ def _given(
 
 
 def _importable(module: ModuleType) -> tuple[str, Path]:
-    """The name that workers import a module by, and the folder that they find it in."""
     name = module.__name__
     file = getattr(module, "__file__", None)
     if name != MAIN:
@@ -258,7 +252,6 @@ def _iterations(tuned: TuneConfig, ran: RunConfig) -> int:
 
 
 def _end_by(scheduler: Any) -> float | None:
-    """The iteration at which a scheduler ends trials, as Ray Tune has it; None without any."""
     if getattr(scheduler, "_time_attr", None) != ITERATION:
         return None
     end: float | None = getattr(scheduler, "_max_t", getattr(scheduler, "_max_t_attr", None))
@@ -289,7 +282,6 @@ def _first_rung(text: str, base: Path) -> float | None:
 def _dropped(
     tuned: TuneConfig, space: ReadSpace, pruner: Mapping[str, Any] | None, first: float | None
 ) -> list[str]:
-    """A line for each part of the search that Ray Tune would follow and a study does not."""
     found = []
     name = type(tuned.scheduler).__name__
     if pruner is not None:

@@ -4,8 +4,6 @@ Ray Tune's own objects are read, so that every expression of a user's code means
 there. Parts with no counterpart are refused.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -111,7 +109,6 @@ def _range(name: str, domain: Any) -> Values:
 
 
 def _categorical(name: str, choices: list[Any], found: ReadSpace) -> Values:
-    """A choice among plain values."""
     if not choices:
         raise UserError(f"{name}: there is nothing to choose from", "give at least one value")
     has_tuples, has_lists = (_has_any(of, choices) for of in (tuple, list))
@@ -130,7 +127,6 @@ def _categorical(name: str, choices: list[Any], found: ReadSpace) -> Values:
 
 
 def _has_any(kind: type, values: Iterable[Any]) -> bool:
-    """True if a value is of a kind, or a part of it."""
     for value in values:
         inner = value.values() if isinstance(value, dict) else value
         has_parts = isinstance(value, list | tuple | dict)
@@ -140,7 +136,6 @@ def _has_any(kind: type, values: Iterable[Any]) -> bool:
 
 
 def _constant(name: str, value: Any) -> Any:
-    """A value that every trial is given, as a study file can hold it."""
     plain = _plain(value)
     if is_plain(plain) and not _has_any(tuple, [value]):
         return plain

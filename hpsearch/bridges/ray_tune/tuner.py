@@ -43,8 +43,7 @@ from trials.script import end_import
 if TYPE_CHECKING:
     from ray.tune import RunConfig, TuneConfig
 
-LIMITS = ("trials", "wall_clock")
-"""Limits that another run of a script may raise."""
+LIMITS = ("trials", "wall_clock")  # limits that another run of a script may raise
 SAME = ("task", "space", "objective")
 """Sections of a study file that another run of a script may not change."""
 
@@ -248,7 +247,6 @@ def _begin(store: Store, plan: PlannedStudy) -> None:
 
 
 def _continue(store: Store, plan: PlannedStudy) -> None:
-    """Drive a study that exists, unless it has ended."""
     refuse_if_held(store, plan.name)
     history = store.load(plan.name)
     record = history.study
@@ -266,7 +264,6 @@ def _continue(store: Store, plan: PlannedStudy) -> None:
 
 
 def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
-    """The limits of a study that a script now states otherwise."""
     before, now = yaml.safe_load(text), yaml.safe_load(plan.text)
     changed = [section for section in SAME if before[section] != now[section]]
     if before["budget"]["per_trial"] != now["budget"]["per_trial"]:
@@ -281,7 +278,6 @@ def _more(text: str, plan: PlannedStudy) -> dict[str, Any]:
 def _drive(
     store: Store, plan: PlannedStudy, study_run: on_ray.StudyRun, take_up: Callable[[], History]
 ) -> None:
-    """Drive a study, watched."""
     resume = store.command(f"resume {plan.name}")
     view = LiveView(StudyPanel(store, plan.name), quiet=plan.quiet)
     with view, stopped_by_signals(resume) as on_driver:
@@ -292,5 +288,4 @@ def _drive(
 
 
 def _address() -> str | None:
-    """The cluster that the environment names; None for this machine."""
     return os.environ.get("RAY_ADDRESS") or None

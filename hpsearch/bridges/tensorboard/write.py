@@ -3,8 +3,6 @@
 Parameters are written for the HParams page too, states and checkpoints as texts.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,8 +17,7 @@ from hpsearch.study_file.trackers import TensorboardOptions
 from trials.checkpoints.folders import trial_folder
 from trials.settings import as_scalar
 
-STUDY = "study"
-"""The folder of the study's own events."""
+STUDY = "study"  # the folder of the study's own events
 VALUE = "hpsearch/value"
 
 
@@ -102,7 +99,6 @@ open_tracker = TensorboardTracker
 
 
 def _table(facts: Mapping[str, Any]) -> str:
-    """Facts as a table in Markdown."""
     cells = [(name, str(as_scalar(value)).replace("|", "\\|")) for name, value in facts.items()]
     rows = [f"| {name} | {' '.join(text.split())} |" for name, text in cells]
     return "\n".join(["| | |", "|---|---|", *rows])

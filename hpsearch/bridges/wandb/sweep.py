@@ -3,8 +3,6 @@
 Source: "Sweep configuration options" in the documentation of Weights & Biases.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -167,7 +165,6 @@ def parameter_of(stated: Mapping[str, Any]) -> Constant | dict[str, Any]:
 
 
 def _kind_of(stated: Mapping[str, Any]) -> str:
-    """The name of a parameter's distribution, which W&B infers where it is not stated."""
     bounds = stated.get("min"), stated.get("max")
     usual = {
         "distribution": str(stated.get("distribution")),

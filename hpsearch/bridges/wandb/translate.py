@@ -3,8 +3,6 @@
 Each part is carried over, named in a remark, or refused: none is dropped or made up.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex
@@ -73,7 +71,6 @@ def translate(source: str, study: str | None) -> StudyDraft:
 
 
 def _carry_over(document: dict[str, Any], draft: StudyDraft) -> list[Problem]:
-    """Fill the draft. Returns the parts that a study file cannot have, by their places."""
     space = _Space(draft)
     space.read(with_numbers(document["parameters"]), "parameters", "", space.config)
     problems = [Problem(key, REFUSED[key]) for key in document if key in REFUSED]

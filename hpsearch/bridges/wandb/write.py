@@ -5,8 +5,6 @@ continues its run. Online, runs are open while their trials train. Offline, a ru
 continued without a step by hand, so each is written once, when nothing is expected to follow.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,8 @@ from hpsearch.domain.records import StudyState
 from hpsearch.running.tracking.news import StudyNews, Tracker, TrialNews, named
 from hpsearch.study_file.trackers import WandbOptions
 
-STUDY = "study"
-"""Ends the id of the study's own run."""
-INIT_S = 60.0
-"""Seconds that wandb may take to begin a run."""
+STUDY = "study"  # ends the id of the study's own run
+INIT_S = 60.0  # seconds that wandb may take to begin a run
 
 
 class WandbTracker(Tracker):

@@ -12,7 +12,7 @@ from hpsearch.cli.options import Best
 from hpsearch.cli.output import Format, emit, emit_yaml, note, show, terminal_width
 from hpsearch.cli.streams import ReaderGone
 from hpsearch.errors import UserError
-from hpsearch.store.reading.provenance import recorded_arithmetic
+from hpsearch.store.reading.attempts import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, find_study
 from hpsearch.store.reading.standing import study_status, study_summary
 from hpsearch.store.store import Store

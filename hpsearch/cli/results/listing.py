@@ -15,8 +15,8 @@ from hpsearch.cli.options import Selection
 from hpsearch.cli.output import Format, TreeFormat, note, show, terminal_width
 from hpsearch.cli.streams import held_back
 from hpsearch.errors import UserError
+from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again
-from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import Rows, each_trial, find_study
 from hpsearch.store.reading.standing import list_studies, study_status
 from hpsearch.store.reading.trust import study_trust
@@ -50,7 +50,7 @@ def print_status(name: str | None, storage: str, format: TreeFormat, watch: bool
         study = chosen_study(connection, name)
         found = study_status(connection, study)
         trust = study_trust(connection, study)
-    disk = found.checkpoint_bytes
+    disk = found.summary.checkpoint_bytes
     if disk is None:  # no driver has recorded it
         disk = _used(found.summary.head.checkpoints)
     if format is TreeFormat.TABLE:
@@ -92,10 +92,10 @@ def _looks(store: Store, name: str) -> Iterator[tuple[dict[str, Any], list[Rende
             study = find_study(connection, name)
             found = study_status(connection, study)
             document = documents.status_document(
-                found, study_trust(connection, study), found.checkpoint_bytes
+                found, study_trust(connection, study), found.summary.checkpoint_bytes
             )
             if found.summary.driver is None:
-                disk = found.checkpoint_bytes
+                disk = found.summary.checkpoint_bytes
                 parts = status.status(
                     found, time.time(), terminal_width(), disk, suggested=output.suggested
                 )

@@ -27,7 +27,7 @@ from hpsearch.running.reproduction import (
     train,
 )
 from hpsearch.running.study_run.workers import worker_config
-from hpsearch.store.reading.provenance import recorded_arithmetic, session_at
+from hpsearch.store.reading.attempts import recorded_arithmetic, session_at
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal

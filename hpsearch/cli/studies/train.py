@@ -14,8 +14,8 @@ from hpsearch.errors import Interrupted, UserError
 from hpsearch.running.creation.study import environment
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.running.study_run.workers import worker_config
+from hpsearch.store.reading.attempts import recorded_arithmetic
 from hpsearch.store.reading.best import best_trials
-from hpsearch.store.reading.provenance import recorded_arithmetic
 from hpsearch.store.reading.queries import StudyHead, TrialRow, trial_detail
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import origin_of, parse, refusal

@@ -1,8 +1,6 @@
 """A check that each checkpoint that a database names is there, and whole where a trial is to
 continue from it. It reads each file of each checkpoint, and compares it with its manifest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hpsearch.domain.records import Trial

@@ -4,8 +4,6 @@ For `hpsearch db check`, and for tests that kill things. They hold at every mome
 drivers work: read them in one transaction. `hpsearch.store.audit.checkpoints` looks at files.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,16 +12,15 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from hpsearch.domain.lifecycle import State
-from hpsearch.domain.records import IN_FULL, Outcome, Trial
+from hpsearch.domain.records import IN_FULL, Outcome, StudyRecord, Trial
 from hpsearch.errors import Damaged
 from hpsearch.store import contents, schema
-from hpsearch.store.schema import studies, tallies
+from hpsearch.store.schema import STUDY, tallies
 from hpsearch.store.study_texts import budget_in
 from hpsearch.store.tallies import PARTS, whole_parts
 from hpsearch.study_file.models import StudyBudget
 
-SAME_SECONDS = 1e-6
-"""Relative error allowed between two sums of the same numbers."""
+SAME_SECONDS = 1e-6  # relative error allowed between two sums of the same numbers
 
 LAST_OUTCOMES: dict[State, frozenset[Outcome]] = {
     # A trial that failed has its turn again where its study gave up and is resumed.
@@ -184,13 +181,12 @@ def violations(connection: Connection, study_id: int | None = None) -> list[Viol
     """Everything that is wrong with one study, or with all of them. Of a study with cells that
     cannot be read, the first of them."""
     found: list[Violation] = []
-    heads = select(studies.c.id, studies.c.name, studies.c.spec).order_by(studies.c.id)
+    heads = select(STUDY.id, STUDY.name, STUDY.spec).order_by(STUDY.id)
     if study_id is not None:
-        heads = heads.where(studies.c.id == study_id)
+        heads = heads.where(STUDY.id == study_id)
     for number, name, spec in connection.execute(heads).all():
         try:
-            of_study = select(*contents.STUDY_COLUMNS).where(studies.c.id == number)
-            connection.execute(of_study).one()  # raises if a cell is damaged
+            contents.records(connection, StudyRecord, STUDY.id == number)  # raises Damaged
             trials = contents.trials_since(connection, number, -1)
             study = StudyTrials(trials, budget_in(spec))
         except Damaged as damage:
@@ -226,7 +222,6 @@ def _wrong_tallies(
 def _stale_ranks(
     connection: Connection, study_id: int, name: str, trials: Mapping[int, Trial]
 ) -> Iterator[Violation]:
-    """The ranks that are kept beside trials must follow from them."""
     ranks = select(schema.trials.c.number, schema.trials.c.violation, schema.trials.c.standing)
     for number, *kept in connection.execute(ranks.where(schema.trials.c.study_id == study_id)):
         right = list(contents.ranked_by(trials[number]))

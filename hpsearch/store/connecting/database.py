@@ -4,8 +4,6 @@ Connections are in autocommit mode. Transactions are begun and ended here in pla
 their kind can be chosen; the pool rolls back what a connection has left open.
 """
 
-from __future__ import annotations
-
 import threading
 import weakref
 from collections.abc import Iterator
@@ -27,8 +25,7 @@ _BEGIN = {
     },
 }
 
-LOCK_NOT_AVAILABLE = "55P03"
-"""PostgreSQL's code for a lock that was not given in time."""
+LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's code for a lock that was not given in time
 
 _HINTS = {
     "lock timeout": "another transaction keeps what is to be written locked; try again",
@@ -95,7 +92,6 @@ class Database:
             raise failure from error
 
     def _failure(self, error: DBAPIError) -> HpsearchError | None:
-        """The error for users; None for a bug of ours."""
         lines = str(error.orig).strip().splitlines()
         reason = lines[0] if lines else type(error.orig).__name__
         where = f"{display(self.url)}: {reason}"

@@ -1,7 +1,5 @@
 """Engines of SQLAlchemy, which open connections and give them their settings."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

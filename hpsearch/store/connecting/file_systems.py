@@ -4,8 +4,6 @@ SQLite's write-ahead log shares memory between its users, which is only possible
 its rollback journal needs locks that all machines see (https://sqlite.org/useovernet.html).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +30,7 @@ _LOCAL_LOCKS = {"nolock", "nobrl", "local_lock=all", "local_lock=posix", "localf
 class FileSystem:
     """A mounted file system."""
 
-    kind: str
-    """As Linux names it, such as ext4, nfs4 or fuse.sshfs."""
+    kind: str  # as Linux names it, such as ext4, nfs4 or fuse.sshfs
     options: frozenset[str] = frozenset()
 
     @property
@@ -81,5 +78,4 @@ def holding(file: Path, mounts: str) -> FileSystem:
 
 
 def _unescaped(place: str) -> str:
-    """A path whose spaces and the like were written as octal numbers."""
     return re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), place)

@@ -1,7 +1,5 @@
 """Commands that messages suggest: each works as it stands, for the database that it is about."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -10,8 +8,7 @@ from contextlib import contextmanager
 
 from hpsearch.errors import HpsearchError
 
-DEFAULT_STORAGE = "sqlite:///hpsearch.db"
-"""The database of a command that names none."""
+DEFAULT_STORAGE = "sqlite:///hpsearch.db"  # the database of a command that names none
 OF_A_DATABASE = (
     *("check", "run", "resume", "submit", "train", "import", "ls", "status", "best", "trials"),
     *("show", "export", "report", "dashboard", "mcp", "stop", "enqueue", "rm"),

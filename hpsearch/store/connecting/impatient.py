@@ -1,8 +1,6 @@
 """Connections to PostgreSQL. Apart from `engine`, so that an SQLite database does without psycopg,
 which is slow to import."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator
 from typing import Any

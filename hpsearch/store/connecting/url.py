@@ -1,7 +1,5 @@
 """Database URLs: SQLite for one machine, and PostgreSQL (through psycopg 3) for several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import URL, make_url

@@ -1,7 +1,5 @@
 """How long a database is waited for."""
 
-from __future__ import annotations
-
 import os
 
 from hpsearch.errors import UserError

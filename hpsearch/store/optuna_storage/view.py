@@ -10,8 +10,6 @@ its reports end. Optuna's steps are whole numbers and our resources are not: a s
 factor to multiply them by.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import threading
@@ -33,8 +31,7 @@ from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store import codec
 from hpsearch.study_file.space import in_optuna, value_of
 
-KEPT = 2_000
-"""The number of frozen trials that are kept where nothing reads all of them."""
+KEPT = 2_000  # the number of frozen trials that are kept where nothing reads all of them
 TO_OPTUNA = {
     State.QUEUED: TrialState.WAITING,
     State.RUNNING: TrialState.RUNNING,
@@ -74,8 +71,6 @@ class HistoryStorage(BaseStorage):
         self._distributions: dict[str, BaseDistribution] = {}
         self._known: dict[tuple[tuple[str, int], ...], dict[str, BaseDistribution]] = {}
         self._seen = 0
-
-    # ------------------------------------------------------------------------------------ the study
 
     def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:
         stored = as_stored(value)
@@ -119,8 +114,6 @@ class HistoryStorage(BaseStorage):
         if study_id != self.history.study.id:
             raise KeyError(f"No study with the id {study_id}.")
         return self.history.study
-
-    # --------------------------------------------------------------------------------------- trials
 
     def set_trial_param(
         self,
@@ -217,9 +210,6 @@ def as_stored(value: Any) -> Any:
     return codec.decode(codec.encode(value))
 
 
-# ---------------------------------------------------------------------------- in terms of Optuna
-
-
 def trial_id(study_id: int, number: int) -> int:
     """The id of a trial among all studies of a database: below 2**53, which dashboards in
     JavaScript can count to, for 2**25 studies of 2**28 trials each."""
@@ -273,7 +263,6 @@ def _curve(study: StudyRecord, trial: Trial) -> dict[int, float]:
 
 
 def _system_attrs(trial: Trial) -> dict[str, Any]:
-    """The system attributes of a trial, with the failure that samplers must know."""
     if trial.error_kind is None or not trial.error_kind.of_configuration:
         return dict(trial.system_attrs)
     return {**trial.system_attrs, FAILED: trial.error_kind.value}
@@ -286,7 +275,6 @@ def _values(trial: Trial) -> list[float] | None:
 
 
 def _ended(trial: Trial) -> float | None:
-    """The end of a finished trial; of a paused one, its last report."""
     if trial.ended is not None or not trial.reports:
         return trial.ended if trial.ended is not None else trial.started
     return trial.reports[max(trial.reports)].created

@@ -1,9 +1,8 @@
 """Questions to the database.
 
 - `queries`: studies and trials; `best`: objectives, and the best trials; `frames`: for pandas
-- `provenance`: the environment that a trial was trained in
+- `attempts`: where and how trials were trained, their logs, and the time for which slots waited
 - `conditions`: `--where` and `--sort` as SQL; `names`: the names that they may hold
 - `standing`: studies as `ls` and `status` show them; `history_frames`: all of a study for its
   report; `trust`: how far its rungs can be trusted
-- `idle`: the time for which slots waited; `logs`: the files with the output of attempts
 """

@@ -1,26 +1,12 @@
 """The objectives of a study, and its best trials, of which only those that are shown are read."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    Select,
-    Text,
-    and_,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
@@ -48,7 +34,7 @@ from hpsearch.store.reading.queries import (
     trial_detail,
     trials_of,
 )
-from hpsearch.store.schema import RANKED, special, studies, trials
+from hpsearch.store.schema import RANKED, STUDY, TRIAL, Condition, Sql, special, studies, trials
 from hpsearch.store.study_texts import metrics_in
 
 
@@ -83,15 +69,14 @@ def goals_of(study: StudyHead) -> list[GoalColumns]:
     ]
 
 
-NOTHING_KNOWN = Seeds(Repeats({}, "minimize"), None)
-"""Of how far seeds move the values of a study."""
+NOTHING_KNOWN = Seeds(Repeats({}, "minimize"), None)  # of how far seeds move the values of a study
 
 COMPARED = 20
 """The trials that are compared at least, to find those that cannot be told from the best one."""
 
 
 def best_trials(
-    connection: Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
+    connection: sa.Connection, study: StudyHead, top: int | None = None, *, where: str | None = None
 ) -> list[Ranked[TrialRow]]:
     """The best trials of a study that `where` selects, best first: at most `top`; without it one,
     or with several objectives all that no other one beats. Those that tie with the best one are
@@ -111,13 +96,13 @@ def best_trials(
     known = _ranking(connection, study, compared)
     ranked = rank(compared, study.direction, study.metric, known)[: top or 1]
     numbers = [each.trial.number for each in ranked]
-    whole = rows_of(connection, trials_of(study).where(trials.c.number.in_(numbers)))
+    whole = rows_of(connection, trials_of(study).where(TRIAL.number.in_(numbers)))
     by_number = {row.number: row for row in whole}
     return [replace(each, trial=by_number[each.trial.number]) for each in ranked]
 
 
 def details_again(
-    connection: Connection, study: StudyHead, numbers: Iterable[int]
+    connection: sa.Connection, study: StudyHead, numbers: Iterable[int]
 ) -> list[TrialDetail]:
     """Everything known of trials, as `with_again`. Raises UserError if no trial has a number."""
     found = [trial_detail(connection, study, number) for number in numbers]
@@ -125,7 +110,7 @@ def details_again(
     return found
 
 
-def with_again(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> None:
+def with_again(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRow]) -> None:
     """Write into trials that can be ranked what comes of them when they are trained again, in place
     of what was expected of this training; others have no expectation."""
     if not study.has_best or not rows:
@@ -141,22 +126,22 @@ def write_again(row: TrialRow, again: Again | None) -> None:
         setattr(row, name, value)
 
 
-def _ranking(connection: Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
+def _ranking(connection: sa.Connection, study: StudyHead, rows: Sequence[TrialRow]) -> Ranking:
     """The facts on a study as a whole, of which these trials were read."""
     spread, earlier = _spread(connection, study), _earlier_repeats(connection, study)
     seeds = partial(Seeds, spread=spread, earlier=earlier)
     return Ranking(rows, study.direction, study.metric, seeds)
 
 
-def _spread(connection: Connection, study: StudyHead) -> Spread | None:
+def _spread(connection: sa.Connection, study: StudyHead) -> Spread | None:
     sign = sign_of(study.direction)
-    ranked = and_(trials.c.study_id == study.id, RANKED, trials.c.violation == 0)
-    standing = trials.c.standing
+    ranked = sa.and_(TRIAL.study_id == study.id, RANKED, TRIAL.violation == 0)
+    standing = TRIAL.standing
     is_maximised = study.direction == "maximize"
-    furthest = func.min(standing) if is_maximised else func.max(standing)
-    count, worst = connection.execute(select(func.count(), furthest).where(ranked)).one()
+    furthest = sa.func.min(standing) if is_maximised else sa.func.max(standing)
+    count, worst = connection.execute(sa.select(sa.func.count(), furthest).where(ranked)).one()
     in_order = standing.desc() if is_maximised else standing.asc()
-    scores = select(standing).where(ranked).order_by(in_order)
+    scores = sa.select(standing).where(ranked).order_by(in_order)
 
     def best(most: int) -> list[float]:
         return [sign * score for score in connection.scalars(scores.limit(most))]
@@ -164,9 +149,8 @@ def _spread(connection: Connection, study: StudyHead) -> Spread | None:
     return spread_of(count, best, sign * (worst or 0.0))
 
 
-def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats:
-    """The repeats of the studies that this one started from."""
-    statement = select(studies.c.warm_start).where(studies.c.id == study.id)
+def _earlier_repeats(connection: sa.Connection, study: StudyHead) -> EarlierRepeats:
+    statement = sa.select(STUDY.warm_start).where(STUDY.id == study.id)
     names = [each.name for each in connection.scalar(statement) or ()]
     found = []
     for head in study_heads(connection) if names else ():
@@ -177,17 +161,16 @@ def _earlier_repeats(connection: Connection, study: StudyHead) -> EarlierRepeats
     return earlier_repeats(found)
 
 
-def _repeats(connection: Connection, study: StudyHead) -> list[TrialRow]:
-    """All repeats of a study, and the trials that were repeated."""
+def _repeats(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
     found = {}
     for statement in (_REPEATS, _REPEATED):
-        of_study = statement.where(trials.c.study_id == study.id)
+        of_study = statement.where(TRIAL.study_id == study.id)
         found.update({row.number: row for _, row in _rows_by_study(connection, of_study)})
     return list(found.values())
 
 
 def _compared(
-    connection: Connection, study: StudyHead, most: int, where: str | None
+    connection: sa.Connection, study: StudyHead, most: int, where: str | None
 ) -> list[TrialRow]:
     """The first trials that `where` selects, at most `most` by what they have shown themselves,
     and beside them all repeats and the trials that were repeated, whose place repeats change.
@@ -195,8 +178,8 @@ def _compared(
     Of trials that were not repeated, no repeat changes the order (`ranking.selection`), so that
     the first of all are among these.
     """
-    columns = [trials.c[name] for name in _RANKED_BY]
-    of_study = select(*columns).where(trials.c.study_id == study.id)
+    columns = [TRIAL[name] for name in _RANKED_BY]
+    of_study = sa.select(*columns).where(TRIAL.study_id == study.id)
     repeats = connection.execute(of_study.where(_is_repeat())).all()
     repeated = {row.repeats for row in repeats if row.repeats is not None}
     chosen = of_study.where(RANKED)
@@ -205,30 +188,30 @@ def _compared(
         chosen = chosen.select_from(WITH_LATEST).where(condition)
     limit = most + len(repeated)
     others = chosen.order_by(*_order(study.direction)).limit(limit)
-    first = connection.execute(others.where(trials.c.violation == 0)).all()
+    first = connection.execute(others.where(TRIAL.violation == 0)).all()
     rows = [*repeats, *first]
     if len(first) < limit:
-        rows += connection.execute(others.where(trials.c.violation > 0))
+        rows += connection.execute(others.where(TRIAL.violation > 0))
     if repeated:
-        rows += connection.execute(chosen.where(trials.c.number.in_(repeated)))
+        rows += connection.execute(chosen.where(TRIAL.number.in_(repeated)))
     found = {row.number: row for row in rows}
     return [TrialRow(params={}, **row._mapping) for row in found.values()]
 
 
-def waiting_trials(connection: Connection, study: StudyHead) -> list[TrialRow]:
+def waiting_trials(connection: sa.Connection, study: StudyHead) -> list[TrialRow]:
     """The trials that wait with a checkpoint, at a rung or cut short, or did when the study ended
     without them: `brain.retention` bounds their number."""
-    state, waiting = trials.c.state, (State.PAUSED.value, State.QUEUED.value)
-    left = and_(state == State.PRUNED.value, trials.c.left_as.in_(waiting))
-    waits = or_(state.in_(waiting), left)
-    return rows_of(connection, trials_of(study).where(waits, trials.c.checkpoint.is_not(None)))
+    state, waiting = TRIAL.state, (State.PAUSED.value, State.QUEUED.value)
+    left = sa.and_(state == State.PRUNED.value, TRIAL.left_as.in_(waiting))
+    waits = sa.or_(state.in_(waiting), left)
+    return rows_of(connection, trials_of(study).where(waits, TRIAL.checkpoint.is_not(None)))
 
 
-def _is_repeat(of: FromClause = trials) -> ColumnElement[bool]:
-    return and_(special(of), of.c.role == Role.CONFIRM.value)
+def _is_repeat(of: sa.FromClause = trials) -> Condition:
+    return sa.and_(special(of), of.c.role == Role.CONFIRM.value)
 
 
-def _order(direction: str, of: FromClause = trials) -> list[ColumnElement[Any]]:
+def _order(direction: str, of: sa.FromClause = trials) -> list[Sql]:
     """The order of trials that were not repeated, as `ranking.selection` has it. Those of one
     violation are read in the order of an index, whichever the direction."""
     standing = of.c.standing.desc() if direction == "maximize" else of.c.standing.asc()
@@ -237,7 +220,7 @@ def _order(direction: str, of: FromClause = trials) -> list[ColumnElement[Any]]:
 
 
 def best_of_each(
-    connection: Connection, heads: Sequence[StudyHead]
+    connection: sa.Connection, heads: Sequence[StudyHead]
 ) -> dict[int, Ranked[TrialRow] | None]:
     """The best trial of each study that has one direction, by the study's id, as far as its order
     needs it; None without one. Of all studies the rows are read at once, and not how far seeds move
@@ -266,7 +249,7 @@ def best_of_each(
 
 
 def _rows_by_study(
-    connection: Connection, statement: Select[Any]
+    connection: sa.Connection, statement: sa.Select[Any]
 ) -> Iterator[tuple[int, TrialRow]]:
     for row in connection.execute(statement):
         if row.number is not None:
@@ -278,29 +261,29 @@ _RANKED_BY = (
     *("number", "state", "role", "repeats", "resource", "value"),
     *("expected", "expected_deviation", "expected_low", "expected_high", "system_attrs"),
 )
-_EACH = select(trials.c.study_id, *(trials.c[name] for name in _RANKED_BY))
+_EACH = sa.select(TRIAL.study_id, *(TRIAL[name] for name in _RANKED_BY))
 _REPEATS = _EACH.where(_is_repeat())
 _repeat = trials.alias("repeat")
-_repeated = select(trials.c.study_id, trials.c.repeats).where(_is_repeat()).distinct().subquery()
+_repeated = sa.select(TRIAL.study_id, TRIAL.repeats).where(_is_repeat()).distinct().subquery()
 _REPEATED = _EACH.join_from(
     _repeated,
     trials,
-    and_(trials.c.study_id == _repeated.c.study_id, trials.c.number == _repeated.c.repeats),
+    sa.and_(TRIAL.study_id == _repeated.c.study_id, TRIAL.number == _repeated.c.repeats),
 )
 
 
-def _firsts(direction: str) -> Select[Any]:
+def _firsts(direction: str) -> sa.Select[Any]:
     """The first trial of each study, of those that keep its limits and were not repeated."""
     other = trials.alias("other")
-    repeats = and_(_repeat.c.study_id == other.c.study_id, _repeat.c.repeats == other.c.number)
+    repeats = sa.and_(_repeat.c.study_id == other.c.study_id, _repeat.c.repeats == other.c.number)
     number = (
-        select(other.c.number)
-        .where(other.c.study_id == studies.c.id, other.c.standing.is_not(None))
-        .where(other.c.violation == 0, ~exists().where(_is_repeat(_repeat), repeats))
+        sa.select(other.c.number)
+        .where(other.c.study_id == STUDY.id, other.c.standing.is_not(None))
+        .where(other.c.violation == 0, ~sa.exists().where(_is_repeat(_repeat), repeats))
         .order_by(*_order(direction, other))
         .limit(1)
         .scalar_subquery()
     )
-    is_first = and_(trials.c.study_id == studies.c.id, trials.c.number == number)
+    is_first = sa.and_(TRIAL.study_id == STUDY.id, TRIAL.number == number)
     in_order = _EACH.join_from(studies, trials, is_first, isouter=True)
-    return in_order.where(cast(studies.c.directions, Text).contains(direction))
+    return in_order.where(sa.cast(STUDY.directions, sa.Text).contains(direction))

@@ -1,8 +1,6 @@
 """From the tree of a --where or --sort expression to SQL, for SQLite and PostgreSQL. Whatever the
 user typed reaches the database as a bound parameter."""
 
-from __future__ import annotations
-
 import operator
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,37 +8,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+import sqlalchemy as sa
 from lark import Token, Transformer, v_args
 from lark.exceptions import VisitError
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    Column,
-    ColumnElement,
-    Double,
-    Integer,
-    Text,
-    and_,
-    exists,
-    false,
-    func,
-    literal,
-    not_,
-    or_,
-    select,
-    values,
-)
 
 from hpsearch.errors import FilterError
 from hpsearch.store.cells import Cell
 from hpsearch.store.codec import clean
 from hpsearch.store.reading.names import Names, Operand
+from hpsearch.store.schema import Condition, Sql
 from hpsearch.study_file.expressions.grammar import ExpressionError, parsed, value_of
 from hpsearch.study_file.expressions.meaning import equals_of, nested_in
 from trials.settings import nearest
 
 Option = Literal["--where", "--sort"]
-Bound: TypeAlias = BindParameter[Any]
+Bound: TypeAlias = sa.BindParameter[Any]
 
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EQUAL = ("=", "==")
@@ -84,76 +66,74 @@ class _Compiler(Transformer[Token, Any]):
         self._text = text
         self._names = names
 
-    def where(self, condition: ColumnElement[bool]) -> ColumnElement[bool]:
+    def where(self, condition: Condition) -> Condition:
         return condition
 
-    def any(self, *parts: ColumnElement[bool]) -> ColumnElement[bool]:
-        return or_(*parts)
+    def any(self, *parts: Condition) -> Condition:
+        return sa.or_(*parts)
 
-    def all(self, *parts: ColumnElement[bool]) -> ColumnElement[bool]:
-        return and_(*parts)
+    def all(self, *parts: Condition) -> Condition:
+        return sa.and_(*parts)
 
-    def opposite(self, _not: Token, of: ColumnElement[bool]) -> ColumnElement[bool]:
-        return not_(of)
+    def opposite(self, _not: Token, of: Condition) -> Condition:
+        return sa.not_(of)
 
-    def compared(self, named: _Named, sign: Token, value: Token) -> ColumnElement[bool]:
+    def compared(self, named: _Named, sign: Token, value: Token) -> Condition:
         if sign in _ORDERS:
             return self._ordered(named, sign, value)
         return self.among(named, None if sign in _EQUAL else sign, value)
 
-    def absent(self, named: _Named, negated: Token | None) -> ColumnElement[bool]:
+    def absent(self, named: _Named, negated: Token | None) -> Condition:
         present = named.operand.present
-        return not_(present) if negated is None else present
+        return sa.not_(present) if negated is None else present
 
-    def among(self, named: _Named, negated: Token | None, *values: Token) -> ColumnElement[bool]:
+    def among(self, named: _Named, negated: Token | None, *values: Token) -> Condition:
         # Values of one kind in one list: databases take only so many conditions in a row.
-        exact: defaultdict[ColumnElement[Any], list[Bound]] = defaultdict(list)
+        exact: defaultdict[Sql, list[Bound]] = defaultdict(list)
         operand = named.operand
-        near: defaultdict[ColumnElement[Any], list[tuple[Bound, Bound]]] = defaultdict(list)
+        near: defaultdict[Sql, list[tuple[Bound, Bound]]] = defaultdict(list)
         for value in values:
             side, least, most = self._sides(named, value)
             nested = nested_in(least.value)
             if nested is not None and operand.nested is not None:
                 written = self._names.written_as(operand.nested, nested)
-                exact[operand.nested] += [literal(text, Text) for text in written]
+                exact[operand.nested] += [sa.literal(text, sa.Text) for text in written]
             if least is most:
                 exact[side].append(least)
             else:
                 near[side].append((least, most))
-        equal: list[ColumnElement[bool]] = [side.in_(some) for side, some in exact.items()]
+        equal: list[Condition] = [side.in_(some) for side, some in exact.items()]
         equal += [_within_one(side, some) for side, some in near.items()]
-        found = func.coalesce(or_(*equal), false())
-        return found if negated is None else not_(found)
+        found = sa.func.coalesce(sa.or_(*equal), sa.false())
+        return found if negated is None else sa.not_(found)
 
     def between(
         self, named: _Named, negated: Token | None, _between: Token, low: Token, high: Token
-    ) -> ColumnElement[bool]:
-        found = and_(self._ordered(named, ">=", low), self._ordered(named, "<=", high))
-        return found if negated is None else not_(found)
+    ) -> Condition:
+        found = sa.and_(self._ordered(named, ">=", low), self._ordered(named, "<=", high))
+        return found if negated is None else sa.not_(found)
 
-    def like(
-        self, named: _Named, negated: Token | None, _like: Token, pattern: Token
-    ) -> ColumnElement[bool]:
+    def like(self, named: _Named, negated: Token | None, _like: Token, pattern: Token) -> Condition:
         text = named.operand.text
         if text is None:
             raise self._wrong(pattern, f"'{named.name}' is a number, which is like no text")
-        found = func.coalesce(text.ilike(clean(str(value_of(pattern)))), false())
-        return found if negated is None else not_(found)
+        found = sa.func.coalesce(text.ilike(clean(str(value_of(pattern)))), sa.false())
+        return found if negated is None else sa.not_(found)
 
-    def _ordered(self, named: _Named, sign: str, value: Token) -> ColumnElement[bool]:
+    def _ordered(self, named: _Named, sign: str, value: Token) -> Condition:
         if value.type == "TRUTH":
             raise self._wrong(value, "true and false have no order", "write: = or !=")
         side, least, most = self._sides(named, value)
         bound = least if sign in ("<", ">=") else most
-        return func.coalesce(_ORDERS[sign](side, bound), false())
+        return sa.func.coalesce(_ORDERS[sign](side, bound), sa.false())
 
-    def sort(self, *keys: list[ColumnElement[Any]]) -> list[ColumnElement[Any]]:
+    def sort(self, *keys: list[Sql]) -> list[Sql]:
         return [column for key in keys for column in key]
 
-    def key(self, named: _Named, order: Token | None) -> list[ColumnElement[Any]]:
+    def key(self, named: _Named, order: Token | None) -> list[Sql]:
         operand = named.operand
         is_descending = order is not None and order.type == "DESC"
-        columns: list[ColumnElement[Any]] = []
+        columns: list[Sql] = []
         for column in (operand.number, operand.text, operand.nested, operand.truth):
             if column is not None:
                 ordered = column.desc() if is_descending else column.asc()
@@ -171,20 +151,20 @@ class _Compiler(Transformer[Token, Any]):
     def value(self, token: Token) -> Token:
         return token
 
-    def _sides(self, named: _Named, value: Token) -> tuple[ColumnElement[Any], Bound, Bound]:
+    def _sides(self, named: _Named, value: Token) -> tuple[Sql, Bound, Bound]:
         """The operand, of the value's kind, and the least and the most that count as equal to the
         value: the same, but for numbers."""
         operand = named.operand
         given = self._read(value)
         if isinstance(given, bool):
             if operand.truth is not None:
-                return _exactly(operand.truth, literal(int(given), Integer))
+                return _exactly(operand.truth, sa.literal(int(given), sa.Integer))
         elif isinstance(given, str):
             if operand.is_time and operand.number is not None:
-                return _exactly(operand.number, literal(self._moment(given, value), Double))
+                return _exactly(operand.number, sa.literal(self._moment(given, value), sa.Double))
             if operand.text is not None:
                 self._check_choice(named, given, value)
-                return _exactly(operand.text, literal(clean(given), Text))
+                return _exactly(operand.text, sa.literal(clean(given), sa.Text))
         elif operand.number is not None:
             return _number(operand.number, given, is_time=operand.is_time)
         if operand.text is None:
@@ -214,29 +194,24 @@ class _Compiler(Transformer[Token, Any]):
         return ExpressionError(what, self._text, token.start_pos or 0, hint)
 
 
-def _within_one(
-    side: ColumnElement[Any], ranges: Sequence[tuple[Bound, Bound]]
-) -> ColumnElement[bool]:
-    """True where a number lies in one of these ranges."""
+def _within_one(side: Sql, ranges: Sequence[tuple[Bound, Bound]]) -> Condition:
     if len(ranges) == 1:
         return side.between(*ranges[0])
     ends = [(least.value, most.value) for least, most in ranges]
-    listed = values(Column("least", Double), Column("most", Double)).data(ends).cte()
-    return exists(select(1).where(side.between(listed.c.least, listed.c.most)))
+    listed = sa.values(sa.Column("least", sa.Double), sa.Column("most", sa.Double)).data(ends).cte()
+    return sa.exists(sa.select(1).where(side.between(listed.c.least, listed.c.most)))
 
 
-def _exactly(column: ColumnElement[Any], bound: Bound) -> tuple[ColumnElement[Any], Bound, Bound]:
+def _exactly(column: Sql, bound: Bound) -> tuple[Sql, Bound, Bound]:
     return column, bound, bound
 
 
-def _number(
-    column: ColumnElement[Any], given: float, *, is_time: bool
-) -> tuple[ColumnElement[Any], Bound, Bound]:
+def _number(column: Sql, given: float, *, is_time: bool) -> tuple[Sql, Bound, Bound]:
     """Counts and times are compared exactly, others as expressions of a study file do."""
     is_whole = isinstance(column.type, Cell) and column.type.of is int
     if isinstance(given, int) and is_whole:
-        return _exactly(column, literal(given, BigInteger))
+        return _exactly(column, sa.literal(given, sa.BigInteger))
     if is_time:
-        return _exactly(column, literal(float(given), Double))
+        return _exactly(column, sa.literal(float(given), sa.Double))
     least, most = equals_of(given)
-    return column, literal(least, Double), literal(most, Double)
+    return column, sa.literal(least, sa.Double), sa.literal(most, sa.Double)

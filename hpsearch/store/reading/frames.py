@@ -1,16 +1,14 @@
 """A study as tables: trials, reports and attempts, with a column for each parameter and metric."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, select
 
 from hpsearch.store.reading.names import METRIC_PREFIX, PARAMETER_PREFIX, SHOWN
 from hpsearch.store.reading.queries import Rows, StudyHead, TrialRow, each_row, each_trial
-from hpsearch.store.schema import attempts, reports, trials
+from hpsearch.store.schema import REPORT, TRIAL, attempts, reports, trials
 
 _TRIAL_COLUMNS = [*(name for name in SHOWN if name != "params"), "violation"]
 
@@ -85,10 +83,11 @@ def trials_table(connection: Connection, study: StudyHead, **choice: Any) -> Stu
 def frame_of(rows: Sequence[TrialRow], more: Mapping[str, list[Any]] | None = None) -> pd.DataFrame:
     """Trials as `trials_table`, with more columns."""
     more = more or {}
-    beside = [dict(zip(more, cells, strict=True)) for cells in zip(*more.values(), strict=True)]
-    cells = []
-    for place, (own, params, metrics) in enumerate(map(_cells_of, rows)):
-        cells.append(({**own, **(beside[place] if more else {})}, params, metrics))
+    cells: list[Cells] = []
+    for place, row in enumerate(rows):
+        own, params, metrics = _cells_of(row)
+        beside = {name: column[place] for name, column in more.items()}
+        cells.append(({**own, **beside}, params, metrics))
     return StudyTable([*_TRIAL_COLUMNS, *more], Rows(lambda: iter(cells))).frame()
 
 
@@ -98,27 +97,25 @@ def _cells_of(row: TrialRow) -> Cells:
 
 def reports_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each report, by trial and resource: recorded curves."""
-    plain = [column for column in reports.c if column.name not in ("study_id", "metrics")]
-    joined = select(*plain, reports.c.metrics, trials.c.params).join_from(reports, trials)
-    statement = joined.where(reports.c.study_id == study.id)
-    in_order = statement.order_by(reports.c.trial, reports.c.resource)
-
-    def read() -> Iterator[Cells]:
-        for row in each_row(connection, in_order):
-            yield dict(row._mapping), row.params, row.metrics
-
-    names = [column.name for column in plain]
-    return StudyTable(names, Rows(read), metrics_first=True)
+    beside = {"params": TRIAL.params, "metrics": REPORT.metrics}
+    return _table_of(connection, study, reports, beside, metrics_first=True)
 
 
 def attempts_table(connection: Connection, study: StudyHead) -> StudyTable:
     """A row for each attempt, by trial and number."""
-    plain = [column for column in attempts.c if column.name != "study_id"]
-    of_study = select(*plain).where(attempts.c.study_id == study.id)
-    in_order = of_study.order_by(attempts.c.trial, attempts.c.number)
+    return _table_of(connection, study, attempts, {})
+
+
+def _table_of(
+    connection: Connection, study: StudyHead, table: Table, beside: Mapping[str, Any], **more: Any
+) -> StudyTable:
+    own = [column for column in table.c if column.name not in ("study_id", *beside)]
+    joined = select(*own, *beside.values()).join_from(table, trials)
+    in_order = joined.where(table.c.study_id == study.id).order_by(*table.primary_key)
 
     def read() -> Iterator[Cells]:
         for row in each_row(connection, in_order):
-            yield dict(row._mapping), {}, {}
+            cells = dict(row._mapping)
+            yield cells, cells.get("params", {}), cells.get("metrics", {})
 
-    return StudyTable([column.name for column in plain], Rows(read))
+    return StudyTable([column.name for column in own], Rows(read), **more)

@@ -3,8 +3,6 @@
 Of many trials some are chosen. What is counted of all of them is read a few rows at a time.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from array import array
@@ -22,10 +20,10 @@ from hpsearch.domain.facts import Role
 from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Environment
 from hpsearch.search.ranking.selection import standing
+from hpsearch.store.reading.attempts import environments_of
 from hpsearch.store.reading.best import GoalColumns, best_trials, goals_of
-from hpsearch.store.reading.provenance import environments_of
 from hpsearch.store.reading.queries import StudyHead, TrialRow, each_row, rows_of, trials_of
-from hpsearch.store.schema import attempts, reports, trials
+from hpsearch.store.schema import ATTEMPT, REPORT, TRIAL, attempts, reports, trials
 from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.space import distributions
 
@@ -59,8 +57,7 @@ class HistoryFrames:
     epoch, and absent times are NaN."""
 
     goals: Sequence[GoalColumns]
-    count: int
-    """The number of all trials."""
+    count: int  # the number of all trials
     trials: pd.DataFrame
     """The chosen trials, by number: the columns `_TRIAL_COLUMNS`, and for each goal its two
     columns."""
@@ -75,10 +72,8 @@ class HistoryFrames:
     """All of them, in order of their start, with the state and role of their trials."""
     space: Mapping[str, BaseDistribution]  # what parameters are drawn from, as far as that is known
     environments: Sequence[Environment]  # those of its drivers, the oldest first
-    findings: Mapping[tuple[str, str], Found]
-    """By severity and name."""
-    last: float
-    """The time of its last record."""
+    findings: Mapping[tuple[str, str], Found]  # by severity and name
+    last: float  # the time of its last record
 
 
 def history_frames(
@@ -87,16 +82,14 @@ def history_frames(
     """Read the history of a study. Without a study file (`spec`), the space is read from its
     trials."""
     goals = goals_of(study)
-    of_study = select(func.count(), func.max(trials.c.ended)).where(trials.c.study_id == study.id)
+    of_study = select(func.count(), func.max(TRIAL.ended)).where(TRIAL.study_id == study.id)
     count, last_ended = connection.execute(of_study).one()
     chosen = _chosen(connection, study, count)
-    rows = rows_of(connection, trials_of(study).where(chosen).order_by(trials.c.number))
+    rows = rows_of(connection, trials_of(study).where(chosen).order_by(TRIAL.number))
     numbers = pd.Index([row.number for row in rows], name="number")
     space = _stored_space(connection, study) if spec is None else distributions(spec.space)
     own = _attempts(connection, study)
-    last_reported = connection.scalar(
-        _of_study(select(func.max(reports.c.created)), reports, study)
-    )
+    last_reported = connection.scalar(_of_study(select(func.max(REPORT.created)), reports, study))
     moments = [last_ended, last_reported, own["started"].max(), own["ended"].max()]
     return HistoryFrames(
         goals=goals,
@@ -114,14 +107,13 @@ def history_frames(
 
 
 def _chosen(connection: Connection, study: StudyHead, count: int) -> Any:
-    """The condition that chooses trials."""
     if count <= MOST_TRIALS:
         return true()
     numbers = set(range(0, count, math.ceil(count / (MOST_TRIALS * 2 / 3))))
     if study.directions:
         best = best_trials(connection, study, MOST_TRIALS // 3)
         numbers |= {each.trial.number for each in best}
-    return trials.c.number.in_(numbers)
+    return TRIAL.number.in_(numbers)
 
 
 def rows_in(frame: pd.DataFrame) -> Iterable[Any]:
@@ -162,11 +154,9 @@ def _finite(value: float | None) -> float:
 def _reports(
     connection: Connection, study: StudyHead, goals: Sequence[GoalColumns], chosen: Any
 ) -> pd.DataFrame:
-    wanted = select(reports.c.trial, reports.c.resource, *_measured(goals))
+    wanted = select(REPORT.trial, REPORT.resource, *_measured(goals))
     statement = _of_study(wanted, reports, study).join_from(reports, trials)
-    in_order = statement.where(chosen).order_by(
-        reports.c.created, reports.c.trial, reports.c.resource
-    )
+    in_order = statement.where(chosen).order_by(REPORT.created, REPORT.trial, REPORT.resource)
     columns: dict[str, Any] = {"trial": array("q"), "resource": array("d")}
     columns |= {goal.column: array("d") for goal in goals}
     for row in each_row(connection, in_order):
@@ -178,11 +168,10 @@ def _reports(
 
 
 def _measured(goals: Sequence[GoalColumns]) -> list[Any]:
-    return [reports.c.value] if len(goals) == 1 else [reports.c.metrics]
+    return [REPORT.value] if len(goals) == 1 else [REPORT.metrics]
 
 
 def _values(row: Any, goals: Sequence[GoalColumns]) -> list[float]:
-    """The values of a report, by goal."""
     if len(goals) == 1:
         return [_finite(row.value)]
     return [_finite(row.metrics.get(goal.metric)) for goal in goals]
@@ -191,17 +180,16 @@ def _values(row: Any, goals: Sequence[GoalColumns]) -> list[float]:
 def _bests(
     connection: Connection, study: StudyHead, goals: Sequence[GoalColumns], *, has_reports: bool
 ) -> dict[str, list[Shown]]:
-    """By reports, or by the values of trials where there are no reports."""
     if has_reports:
-        wanted = select(reports.c.trial, reports.c.created, *_measured(goals))
+        wanted = select(REPORT.trial, REPORT.created, *_measured(goals))
         shown = wanted.join_from(reports, trials)
-        shown = shown.order_by(reports.c.created, reports.c.trial, reports.c.resource)
+        shown = shown.order_by(REPORT.created, REPORT.trial, REPORT.resource)
     else:
-        measured = (trials.c.value, trials.c.objective_values.label("values"))
-        shown = select(trials.c.number.label("trial"), trials.c.ended.label("created"), *measured)
-        shown = shown.where(trials.c.ended.is_not(None)).order_by(trials.c.ended, trials.c.number)
-    counts = (trials.c.role != Role.CONFIRM.value) & (trials.c.state != State.FAILED.value)
-    counts &= trials.c.violation == 0
+        measured = (TRIAL.value, TRIAL.objective_values.label("values"))
+        shown = select(TRIAL.number.label("trial"), TRIAL.ended.label("created"), *measured)
+        shown = shown.where(TRIAL.ended.is_not(None)).order_by(TRIAL.ended, TRIAL.number)
+    counts = (TRIAL.role != Role.CONFIRM.value) & (TRIAL.state != State.FAILED.value)
+    counts &= TRIAL.violation == 0
     bests: dict[str, list[Shown]] = {goal.column: [] for goal in goals}
     row: Any
     for row in each_row(connection, _of_study(shown.where(counts), trials, study)):
@@ -220,9 +208,9 @@ _WORDS = ("worker", "outcome", "state", "role")
 
 def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
     """A few numbers for each attempt, and words that they share."""
-    own = [attempts.c[name] for name in ("trial", *_NUMBERS, "worker", "outcome")]
-    wanted = select(*own, trials.c.state, trials.c.role).join_from(attempts, trials)
-    in_order = wanted.order_by(attempts.c.started, attempts.c.trial, attempts.c.number)
+    own = [ATTEMPT[name] for name in ("trial", *_NUMBERS, "worker", "outcome")]
+    wanted = select(*own, TRIAL.state, TRIAL.role).join_from(attempts, trials)
+    in_order = wanted.order_by(ATTEMPT.started, ATTEMPT.trial, ATTEMPT.number)
     columns: dict[str, Any] = {name: array("d") for name in ("trial", *_NUMBERS)}
     columns |= {name: [] for name in _WORDS}
     for row in each_row(connection, _of_study(in_order, attempts, study)):
@@ -236,9 +224,9 @@ def _attempts(connection: Connection, study: StudyHead) -> pd.DataFrame:
 
 
 def _findings(connection: Connection, study: StudyHead) -> dict[tuple[str, str], Found]:
-    statement = _of_study(select(trials.c.number, trials.c.findings), trials, study)
+    statement = _of_study(select(TRIAL.number, TRIAL.findings), trials, study)
     found: defaultdict[tuple[str, str], Found] = defaultdict(Found)
-    for row in each_row(connection, statement.order_by(trials.c.number)):
+    for row in each_row(connection, statement.order_by(TRIAL.number)):
         for finding in row.findings or ():
             of_kind = found[finding.severity.value, finding.name]
             of_kind.trials += 1
@@ -247,9 +235,9 @@ def _findings(connection: Connection, study: StudyHead) -> dict[tuple[str, str],
 
 
 def _stored_space(connection: Connection, study: StudyHead) -> dict[str, BaseDistribution]:
-    statement = _of_study(select(trials.c.distributions), trials, study)
+    statement = _of_study(select(TRIAL.distributions), trials, study)
     space: dict[str, BaseDistribution] = {}
-    for (stated,) in connection.execute(statement.order_by(trials.c.number).limit(FIRST_TRIALS)):
+    for (stated,) in connection.execute(statement.order_by(TRIAL.number).limit(FIRST_TRIALS)):
         space |= stated or {}
     return space
 

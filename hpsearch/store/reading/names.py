@@ -6,34 +6,25 @@ Each name is therefore read as an `Operand`: one expression for each kind of val
 value is of another kind, built so that no cast ever meets a value it cannot take.
 """
 
-from __future__ import annotations
-
 import enum
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Double,
-    FromClause,
-    Text,
-    and_,
-    case,
-    cast,
-    false,
-    func,
-    literal,
-    null,
-    select,
-)
+import sqlalchemy as sa
 
 from hpsearch.domain.records import Trial
 from hpsearch.store.codec import clean, decode
-from hpsearch.store.schema import cell_of, column_name, reports, trials
+from hpsearch.store.schema import (
+    REPORT,
+    TRIAL,
+    Condition,
+    Sql,
+    cell_of,
+    column_name,
+    reports,
+    trials,
+)
 from hpsearch.study_file.types import same
 
 PARAMETER_PREFIX = "params."
@@ -41,14 +32,14 @@ METRIC_PREFIX = "metrics."
 
 latest = reports.alias("latest")
 
-WITH_LATEST: FromClause = trials.outerjoin(
+WITH_LATEST: sa.FromClause = trials.outerjoin(
     latest,
-    and_(
-        latest.c.study_id == trials.c.study_id,
-        latest.c.trial == trials.c.number,
+    sa.and_(
+        latest.c.study_id == TRIAL.study_id,
+        latest.c.trial == TRIAL.number,
         latest.c.resource
-        == select(func.max(reports.c.resource))
-        .where(reports.c.study_id == trials.c.study_id, reports.c.trial == trials.c.number)
+        == sa.select(sa.func.max(REPORT.resource))
+        .where(REPORT.study_id == TRIAL.study_id, REPORT.trial == TRIAL.number)
         .scalar_subquery(),
     ),
 )
@@ -58,24 +49,24 @@ _FIELDS = [field for field in fields(Trial) if "shown" in field.metadata]
 
 SHOWN = tuple(field.name for field in _FIELDS)  # fields of trials that readings show
 
-_SCALARS = [field for field in _FIELDS if not cell_of(trials.c[column_name(field)]).is_json]
+_COLUMNS = {field.name: TRIAL[column_name(field)] for field in _FIELDS}
 
-FILTERED = tuple(field.name for field in _SCALARS)
+FILTERED = tuple(name for name, column in _COLUMNS.items() if not cell_of(column).is_json)
 """Fields of trials that a --where or --sort can name; those of one value."""
 
-_TIMES = frozenset(field.name for field in _SCALARS if "moment" in field.metadata)
+_TIMES = frozenset(field.name for field in _FIELDS if "moment" in field.metadata)
 
 
 @dataclass(frozen=True)
 class Operand:
     """A name as SQL: its value by kind; None for a kind it never has."""
 
-    number: ColumnElement[Any] | None
-    text: ColumnElement[Any] | None
-    truth: ColumnElement[Any] | None
-    present: ColumnElement[bool]
+    number: Sql | None
+    text: Sql | None
+    truth: Sql | None
+    present: Condition
     choices: tuple[str, ...] | None = None  # the only texts it can be, where they are known
-    nested: ColumnElement[Any] | None = None  # JSON of lists and mappings, without blanks
+    nested: Sql | None = None  # JSON of lists and mappings, without blanks
     is_time: bool = False  # true if it is a point in time, in seconds since the epoch
 
 
@@ -85,7 +76,7 @@ class Names:
     match, columns win over parameters over metrics. A name is looked up when it is used: that reads
     trials up to the first one that has it."""
 
-    connection: Connection
+    connection: sa.Connection
     study_id: int
 
     def operand(self, name: str) -> Operand | None:
@@ -93,7 +84,7 @@ class Names:
         if name in FILTERED:
             return self._column(name)
         if name == "violation":
-            exceeded = trials.c.violation
+            exceeded = TRIAL.violation
             return Operand(exceeded, None, None, exceeded.is_not(None))
         for column, prefix in _MEMBERS:
             for key in dict.fromkeys((name, name.removeprefix(prefix))):
@@ -101,10 +92,10 @@ class Names:
                     return self._member(column, key)
         return None
 
-    def written_as(self, nested: ColumnElement[Any], value: Any) -> list[str]:
+    def written_as(self, nested: Sql, value: Any) -> list[str]:
         """The JSON of the lists or mappings in trials that are the same as a value."""
-        found = select(nested).distinct().select_from(WITH_LATEST)
-        found = found.where(trials.c.study_id == self.study_id, nested.is_not(None))
+        found = sa.select(nested).distinct().select_from(WITH_LATEST)
+        found = found.where(TRIAL.study_id == self.study_id, nested.is_not(None))
         return [text for text in self.connection.scalars(found) if same(decode(text), value)]
 
     def known(self) -> list[str]:
@@ -117,20 +108,20 @@ class Names:
         """True in a database of PostgreSQL."""
         return self.connection.dialect.name == "postgresql"
 
-    def _has(self, column: Column[Any], typed: str) -> bool:
+    def _has(self, column: sa.Column[Any], typed: str) -> bool:
         key = clean(typed)
         read = trials if column.table is trials else WITH_LATEST
-        one = select(literal(1)).select_from(read).where(trials.c.study_id == self.study_id)
+        one = sa.select(sa.literal(1)).select_from(read).where(TRIAL.study_id == self.study_id)
         if self.is_postgresql:
-            one = one.where(func.json_extract_path(column, key).is_not(None))
+            one = one.where(sa.func.json_extract_path(column, key).is_not(None))
         else:
             one = one.where(_key_of(column) == key)
-        return self.connection.scalar(one.order_by(trials.c.number).limit(1)) is not None
+        return self.connection.scalar(one.order_by(TRIAL.number).limit(1)) is not None
 
-    def _keys_in(self, column: ColumnElement[Any]) -> set[str]:
-        key = func.json_object_keys(column) if self.is_postgresql else _key_of(column)
-        keys = select(key).distinct().select_from(WITH_LATEST)
-        return set(self.connection.scalars(keys.where(trials.c.study_id == self.study_id)))
+    def _keys_in(self, column: Sql) -> set[str]:
+        key = sa.func.json_object_keys(column) if self.is_postgresql else _key_of(column)
+        keys = sa.select(key).distinct().select_from(WITH_LATEST)
+        return set(self.connection.scalars(keys.where(TRIAL.study_id == self.study_id)))
 
     def _column(self, name: str) -> Operand:
         column = _COLUMNS[name]
@@ -143,49 +134,43 @@ class Names:
             choices = tuple(member.value for member in cell.of)
         return Operand(None, self._by_code_point(column), None, present, choices=choices)
 
-    def _by_code_point(self, text: ColumnElement[Any]) -> ColumnElement[Any]:
+    def _by_code_point(self, text: Sql) -> Sql:
         """Text in the order of its characters' code points, as SQLite has it."""
         return text.collate("C") if self.is_postgresql else text
 
-    def _member(self, column: ColumnElement[Any], key: str) -> Operand:
+    def _member(self, column: Sql, key: str) -> Operand:
         if self.is_postgresql:
-            kind = func.json_typeof(func.json_extract_path(column, key))
-            written = func.json_extract_path_text(column, key, type_=Text)
-            unusual = func.json_extract_path_text(column, key, "$float")
-            truth = case((kind == "boolean", case((written == "true", 1), else_=0)))
+            kind = sa.func.json_typeof(sa.func.json_extract_path(column, key))
+            written = sa.func.json_extract_path_text(column, key, type_=sa.Text)
+            unusual = sa.func.json_extract_path_text(column, key, "$float")
+            truth = sa.case((kind == "boolean", sa.case((written == "true", 1), else_=0)))
         else:
             path = f'$."{key}"'
-            kind = func.json_type(column, path)
-            written = func.json_extract(column, path, type_=Text)
-            unusual = func.json_extract(column, f'{path}."$float"')
-            truth = case((kind == "true", 1), (kind == "false", 0))
-        number = case(
-            (kind.in_(["number", "integer", "real"]), cast(written, Double)),
-            (unusual == "inf", literal(float("inf"), Double)),
-            (unusual == "-inf", literal(float("-inf"), Double)),
-            else_=null(),
+            kind = sa.func.json_type(column, path)
+            written = sa.func.json_extract(column, path, type_=sa.Text)
+            unusual = sa.func.json_extract(column, f'{path}."$float"')
+            truth = sa.case((kind == "true", 1), (kind == "false", 0))
+        number = sa.case(
+            (kind.in_(["number", "integer", "real"]), sa.cast(written, sa.Double)),
+            (unusual == "inf", sa.literal(float("inf"), sa.Double)),
+            (unusual == "-inf", sa.literal(float("-inf"), sa.Double)),
+            else_=sa.null(),
         )
-        text = case((kind.in_(["string", "text"]), written))
-        is_nested = and_(kind.in_(["array", "object"]), unusual.is_(None))
-        is_value = and_(kind != "null", func.coalesce(unusual, "") != "nan")
+        text = sa.case((kind.in_(["string", "text"]), written))
+        is_nested = sa.and_(kind.in_(["array", "object"]), unusual.is_(None))
+        is_value = sa.and_(kind != "null", sa.func.coalesce(unusual, "") != "nan")
         return Operand(
             number=number,
             text=self._by_code_point(text),
             truth=truth,
-            nested=self._by_code_point(case((is_nested, written))),
-            present=func.coalesce(is_value, false()),
+            nested=self._by_code_point(sa.case((is_nested, written))),
+            present=sa.func.coalesce(is_value, sa.false()),
         )
 
 
-_COLUMNS: Mapping[str, ColumnElement[Any]] = {
-    field.name: trials.c[column_name(field)] for field in _SCALARS
-}
-
-
-_MEMBERS = ((trials.c.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
+_MEMBERS = ((TRIAL.params, PARAMETER_PREFIX), (latest.c.metrics, METRIC_PREFIX))
 """The columns whose members have names."""
 
 
-def _key_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The keys of a column of JSON, a row each, in SQLite."""
-    return func.json_each(column).table_valued("key", joins_implicitly=True).c.key
+def _key_of(column: Sql) -> Sql:
+    return sa.func.json_each(column).table_valued("key", joins_implicitly=True).c.key

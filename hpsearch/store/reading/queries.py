@@ -9,25 +9,30 @@ from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, select
+from sqlalchemy import Connection, Row, Select, Table, and_, func, select
 
 from hpsearch.domain.facts import Role
 from hpsearch.domain.records import Request, StudyState, Trial
 from hpsearch.errors import StudyNotFound, UserError
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.store import heartbeats
-from hpsearch.store.contents import FETCHED, REQUEST_COLUMNS, not_found
+from hpsearch.store.contents import FETCHED, not_found, records
 from hpsearch.store.leases import LIVE
 from hpsearch.store.owners import is_dead, shown
 from hpsearch.store.reading.names import SHOWN, WITH_LATEST, Names, latest
 from hpsearch.store.schema import (
+    ATTEMPT,
+    DECISION,
+    REPORT,
+    REQUEST,
+    STUDY,
+    TRIAL,
+    Sql,
     attempts,
     column_name,
     decisions,
     reports,
-    requests,
     special,
-    studies,
     trials,
 )
 from hpsearch.store.study_texts import budget_in, content_of, metrics_in
@@ -150,81 +155,71 @@ class TrialDetail:
     findings: list[Finding]  # what its latest attempt showed of its health, the most severe first
 
 
-# ------------------------------------------------------------------------------------------ studies
-
 _HEAD: Select[Any] = select(
-    *(studies.c[each.name] for each in fields(StudyHead) if each.name != "driver"),
-    *(studies.c.lease_owner, LIVE),
+    *(STUDY[each.name] for each in fields(StudyHead) if each.name != "driver"),
+    *(STUDY.lease_owner, LIVE),
 )
-_NEWEST_FIRST = _HEAD.order_by(studies.c.created.desc(), studies.c.id.desc())
+_NEWEST_FIRST = _HEAD.order_by(STUDY.created.desc(), STUDY.id.desc())
 
 
 def study_heads(connection: Connection) -> list[StudyHead]:
     """All studies, the newest first."""
-    asking = heartbeats.askers(connection)
-    rows = connection.execute(_NEWEST_FIRST)
-    return [_head(row, asking) for row in rows]
+    return _heads(connection, _NEWEST_FIRST)
 
 
 def find_study(connection: Connection, name: str) -> StudyHead:
     """The study with a name. Raises StudyNotFound, which names the nearest."""
-    row = connection.execute(_HEAD.where(studies.c.name == name)).one_or_none()
-    if row is None:
+    found = _heads(connection, _HEAD.where(STUDY.name == name))
+    if not found:
         raise not_found(connection, name)
-    return _head(row, heartbeats.askers(connection, row.id))
+    return found[0]
 
 
 def study_of_id(connection: Connection, study_id: int) -> StudyHead:
     """The study with an id. Raises StudyNotFound if it is not there."""
-    row = connection.execute(_HEAD.where(studies.c.id == study_id)).one_or_none()
-    if row is None:
+    found = _heads(connection, _HEAD.where(STUDY.id == study_id))
+    if not found:
         raise StudyNotFound("this study is not in the database", "it may have been deleted")
-    return _head(row, heartbeats.askers(connection, row.id))
+    return found[0]
 
 
 def only_study(connection: Connection) -> StudyHead:
     """The only study of a database. Raises StudyNotFound if it has none, UserError if several."""
-    rows = connection.execute(_NEWEST_FIRST.limit(2)).all()
-    if not rows:
+    found = _heads(connection, _NEWEST_FIRST.limit(2))
+    if not found:
         hint = "`hpsearch run STUDY.yaml` makes one"
         raise StudyNotFound("the database has no studies yet", hint)
-    if len(rows) > 1:
+    if len(found) > 1:
         raise UserError("the database has several studies; name one", "see them: hpsearch ls")
-    return _head(rows[0], heartbeats.askers(connection, rows[0].id))
+    return found[0]
 
 
-def _head(row: Row[Any], asking: Mapping[int, list[str]]) -> StudyHead:
-    cells = dict(row._mapping)
-    for name in ("lease_owner", "live"):
-        del cells[name]
-    askers = asking.get(row.id)
-    driver = _driver(row) or (heartbeats.named(askers) if askers else None)
-    return StudyHead(**cells, driver=driver)
-
-
-def _driver(row: Row[Any]) -> str | None:
-    """The driver of a study; None if nobody drives it, or it was a process of this machine that has
-    died."""
-    if not row.live or is_dead(row.lease_owner):
-        return None
-    return shown(row.lease_owner)
+def _heads(connection: Connection, statement: Select[Any]) -> list[StudyHead]:
+    rows = connection.execute(statement).all()
+    asking = heartbeats.askers(connection, rows[0].id if len(rows) == 1 else None)
+    heads = []
+    for row in rows:
+        cells = dict(row._mapping)
+        owner, live = cells.pop("lease_owner"), cells.pop("live")
+        driver = None
+        if live and not is_dead(owner):
+            driver = shown(owner)
+        elif row.id in asking:
+            driver = heartbeats.named(asking[row.id])
+        heads.append(StudyHead(**cells, driver=driver))
+    return heads
 
 
 def names_checkpoints(connection: Connection, study_id: int, folder: str) -> bool:
     """True if a trial of a study names a checkpoint in a folder, a path or a URL."""
-    inside = trials.c.checkpoint.startswith(f"{folder}/", autoescape=True)
-    named = select(trials.c.number).where(trials.c.study_id == study_id, inside).limit(1)
+    inside = TRIAL.checkpoint.startswith(f"{folder}/", autoescape=True)
+    named = select(TRIAL.number).where(TRIAL.study_id == study_id, inside).limit(1)
     return connection.scalar(named) is not None
 
 
 def study_requests(connection: Connection, study: StudyHead) -> list[Request]:
     """All requests to a study, the oldest first."""
-    of_study = requests.c.study_id == study.id
-    found = connection.execute(select(*REQUEST_COLUMNS).where(of_study).order_by(requests.c.id))
-    return [Request(*row) for row in found]
-
-
-# ------------------------------------------------------------------------------------------- trials
+    return records(connection, Request, REQUEST.study_id == study.id)
 
 
 def trial_rows(
@@ -267,7 +262,7 @@ def _selected(
         statement = statement.where(compiled_for(connection, study, where, "--where"))
     if sort:
         statement = statement.order_by(*compiled_for(connection, study, sort, "--sort"))
-    return statement.order_by(trials.c.number)
+    return statement.order_by(TRIAL.number)
 
 
 def each_row(connection: Connection, statement: Select[Any]) -> Iterator[Row[Any]]:
@@ -290,19 +285,19 @@ def seen_at(
     `Trial.seen_at`."""
     numbers = [each.trial.number for each in ranked if each.trial.values is None]
     shows_value = and_(
-        reports.c.study_id == trials.c.study_id,
-        reports.c.trial == trials.c.number,
-        reports.c.value == trials.c.value,
+        REPORT.study_id == TRIAL.study_id,
+        REPORT.trial == TRIAL.number,
+        REPORT.value == TRIAL.value,
     )
-    first = select(trials.c.number, func.min(reports.c.resource))
-    first = first.join_from(trials, reports, shows_value).group_by(trials.c.number)
-    of_these = first.where(trials.c.study_id == study.id, trials.c.number.in_(numbers))
+    first = select(TRIAL.number, func.min(REPORT.resource))
+    first = first.join_from(trials, reports, shows_value).group_by(TRIAL.number)
+    of_these = first.where(TRIAL.study_id == study.id, TRIAL.number.in_(numbers))
     return {row[0]: row[1] for row in connection.execute(of_these)}
 
 
 def default_trial(connection: Connection, study: StudyHead) -> TrialRow | None:
     """The trial of the task's default settings; None if there is none."""
-    of_role = trials_of(study).where(special(), trials.c.role == Role.DEFAULT.value)
+    of_role = trials_of(study).where(special(), TRIAL.role == Role.DEFAULT.value)
     return min(rows_of(connection, of_role), key=lambda row: row.number, default=None)
 
 
@@ -313,37 +308,37 @@ def trial_detail(connection: Connection, study: StudyHead, number: int) -> Trial
     """Everything known of one trial. Raises UserError if no trial has this number."""
     found = []
     if 0 <= number <= LARGEST_NUMBER:
-        numbered = trials_of(study).where(trials.c.number == number)
+        numbered = trials_of(study).where(TRIAL.number == number)
         found = rows_of(connection, numbered)
     if not found:
         raise _no_trial(connection, study, number)
 
-    def parts(table: Table, order: ColumnElement[Any]) -> list[Mapping[str, Any]]:
+    def parts(table: Table, order: Sql) -> list[Mapping[str, Any]]:
         shown = [column for column in table.c if column.name not in ("study_id", "trial", "id")]
         of_trial = and_(table.c.study_id == study.id, table.c.trial == number)
         statement = select(*shown).where(of_trial).order_by(order)
         return [dict(row._mapping) for row in connection.execute(statement)]
 
-    has_number = and_(trials.c.study_id == study.id, trials.c.number == number)
-    findings = connection.scalar(select(trials.c.findings).where(has_number))
+    has_number = and_(TRIAL.study_id == study.id, TRIAL.number == number)
+    findings = connection.scalar(select(TRIAL.findings).where(has_number))
     return TrialDetail(
         found[0],
-        reports=parts(reports, reports.c.resource),
-        attempts=parts(attempts, attempts.c.number),
-        decisions=parts(decisions, decisions.c.id),
+        reports=parts(reports, REPORT.resource),
+        attempts=parts(attempts, ATTEMPT.number),
+        decisions=parts(decisions, DECISION.id),
         findings=findings or [],
     )
 
 
 def _no_trial(connection: Connection, study: StudyHead, number: int) -> UserError:
-    of_study = select(func.count()).where(trials.c.study_id == study.id)
+    of_study = select(func.count()).where(TRIAL.study_id == study.id)
     count = connection.scalar(of_study)
     hint = f"it has trials 0 to {count - 1}" if count else "it has none yet"
     return UserError(f"study {study.name} has no trial {number}", hint)
 
 
 _READ = [
-    trials.c[column_name(each)].label(each.name)
+    TRIAL[column_name(each)].label(each.name)
     for each in fields(Trial)
     if each.name in (*SHOWN, "system_attrs")
 ]
@@ -352,9 +347,7 @@ _READ = [
 def trials_of(study: StudyHead) -> Select[Any]:
     """The trials of a study, to be read by `rows_of`."""
     return (
-        select(*_READ, latest.c.metrics)
-        .select_from(WITH_LATEST)
-        .where(trials.c.study_id == study.id)
+        select(*_READ, latest.c.metrics).select_from(WITH_LATEST).where(TRIAL.study_id == study.id)
     )
 
 

@@ -1,7 +1,5 @@
 """The standing of studies for `ls` and `status`, read without loading trials that are not shown."""
 
-from __future__ import annotations
-
 import enum
 import math
 from collections import Counter, defaultdict
@@ -16,17 +14,19 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Decision, Request, StudyState, Trial
 from hpsearch.search.ranking.selection import Ranked
 from hpsearch.search.time_left import TimeLeft
-from hpsearch.store.contents import columns_in
+from hpsearch.store.contents import columns_of
+from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import best_of_each, best_trials
-from hpsearch.store.reading.idle import idle_seconds
 from hpsearch.store.reading.names import WITH_LATEST, latest
 from hpsearch.store.reading.queries import StudyHead, TrialRow, study_heads, study_requests
 from hpsearch.store.reading.trust import spec_of
 from hpsearch.store.schema import (
+    ATTEMPT,
+    DECISION,
+    ENVIRONMENT,
     LIVE_ATTEMPT,
+    TRIAL,
     attempts,
-    decisions,
-    environments,
     special,
     tallies,
     trials,
@@ -81,7 +81,7 @@ class StudySummary:
     gpu_seconds: float
     best: Ranked[TrialRow] | None
     budget: Sequence[BudgetLine] = ()  # what is used of each limit
-    checkpoint_bytes: int | None = None
+    checkpoint_bytes: int | None = None  # of all trials; none if that was never reported
 
     @property
     def ended(self) -> int:
@@ -134,15 +134,12 @@ class StudyStatus:
     """The standing of one study."""
 
     summary: StudySummary
-    budget: list[BudgetLine]
     reserved_gpu_seconds: float  # held back for the attempts that are running
     trials_per_hour: float | None
     """Trials that ended, over the hours that drivers worked on the study; None before the first
     has."""
     running: list[RunningAttempt]
     failures: list[Failures]
-    checkpoint_bytes: int | None = None
-    """The bytes of the checkpoints of all trials; None if that was never reported."""
     requests: Sequence[Request] = ()  # what was asked of it while it ran, the oldest first
     time_left: TimeLeft | None = None
     """Says how long it will still take; None where no driver works on it."""
@@ -190,17 +187,15 @@ def study_status(
     """The standing of a study. `ranked` are its best trials, best first, where they were read
     already."""
     summary = study_summary(connection, study, ranked)
-    reserved = select(func.sum(attempts.c.reserved_gpu_seconds)).where(
-        attempts.c.study_id == study.id, LIVE_ATTEMPT
+    reserved = select(func.sum(ATTEMPT.reserved_gpu_seconds)).where(
+        ATTEMPT.study_id == study.id, LIVE_ATTEMPT
     )
     return StudyStatus(
         summary=summary,
-        budget=list(summary.budget),
         reserved_gpu_seconds=connection.scalar(reserved) or 0.0,
         trials_per_hour=_trials_per_hour(summary),
         running=_running(connection, study),
         failures=_failures(connection, study),
-        checkpoint_bytes=summary.checkpoint_bytes,
         requests=study_requests(connection, study),
         time_left=_time_left(connection, summary),
         held=_held(connection, study),
@@ -214,13 +209,13 @@ def _devices(connection: Connection, study: StudyHead) -> list[DeviceLine]:
     holds for all and the latest attempts were on one type: the sum goes through all attempts."""
     budget = study.budget
     has_prices = budget is not None and isinstance(budget.cost_per_gpu_hour, dict)
-    latest = select(attempts.c.device).where(attempts.c.study_id == study.id)
-    latest = latest.order_by(attempts.c.trial.desc()).limit(TIMED)
+    latest = select(ATTEMPT.device).where(ATTEMPT.study_id == study.id)
+    latest = latest.order_by(ATTEMPT.trial.desc()).limit(TIMED)
     if not has_prices and len(set(connection.scalars(latest))) < 2:
         return []
-    taken = func.sum(attempts.c.gpu_seconds).label("taken")
-    wanted = select(attempts.c.device, taken).where(attempts.c.study_id == study.id)
-    by_device = wanted.group_by(attempts.c.device).order_by(taken.desc(), attempts.c.device)
+    taken = func.sum(ATTEMPT.gpu_seconds).label("taken")
+    wanted = select(ATTEMPT.device, taken).where(ATTEMPT.study_id == study.id)
+    by_device = wanted.group_by(ATTEMPT.device).order_by(taken.desc(), ATTEMPT.device)
     lines = []
     for device, gpu_seconds in connection.execute(by_device):
         cost = None if budget is None else budget.cost_of([(device, gpu_seconds)])
@@ -232,11 +227,11 @@ def _held(connection: Connection, study: StudyHead) -> list[tuple[str, float, fl
     """The slots, starts and ends of the latest attempts since the study's driver began."""
     if study.driver is None or study.is_asked:
         return []
-    of_study = environments.c.study_id == study.id
-    began = select(func.max(environments.c.created)).where(of_study).scalar_subquery()
-    wanted = select(attempts.c.worker, attempts.c.started, attempts.c.ended)
-    which = (attempts.c.study_id == study.id) & (attempts.c.started >= began)
-    latest_ones = wanted.where(which).order_by(attempts.c.trial.desc()).limit(TIMED)
+    of_study = ENVIRONMENT.study_id == study.id
+    began = select(func.max(ENVIRONMENT.created)).where(of_study).scalar_subquery()
+    wanted = select(ATTEMPT.worker, ATTEMPT.started, ATTEMPT.ended)
+    which = (ATTEMPT.study_id == study.id) & (ATTEMPT.started >= began)
+    latest_ones = wanted.where(which).order_by(ATTEMPT.trial.desc()).limit(TIMED)
     return [(row.worker, row.started, row.ended) for row in connection.execute(latest_ones)]
 
 
@@ -245,23 +240,23 @@ def _time_left(connection: Connection, summary: StudySummary) -> TimeLeft | None
     spec = None if study.driver is None or study.is_asked else spec_of(study)
     if spec is None:
         return None
-    which = trials.c.study_id == study.id
+    which = TRIAL.study_id == study.id
     count = sum(summary.trials.values())
     if count > TIMED:
-        some = trials.c.number.in_(range(0, count, math.ceil(count / TIMED)))
-        which &= some | special() | trials.c.state.in_((State.QUEUED.value, State.RUNNING.value))
+        some = TRIAL.number.in_(range(0, count, math.ceil(count / TIMED)))
+        which &= some | special() | TRIAL.state.in_((State.QUEUED.value, State.RUNNING.value))
     values = ("value", "expected", "expected_deviation", "expected_low", "expected_high")
     wanted = ("number", "state", "role", "resource", "speed", "started", "ended")
-    columns = [trials.c[name] for name in (*wanted, *values)]
-    in_order = select(*columns).where(which).order_by(trials.c.number)
+    columns = [TRIAL[name] for name in (*wanted, *values)]
+    in_order = select(*columns).where(which).order_by(TRIAL.number)
     found = {row.number: Trial(params={}, **row._mapping) for row in connection.execute(in_order)}
     wanted = ("trial", "number", "worker", "started", "ended", "start_resource", "gpu_seconds")
     more = ("start_up_seconds", "device", "slowest_pace")
-    columns = [attempts.c[name] for name in (*wanted, *more)]
-    same = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    columns = [ATTEMPT[name] for name in (*wanted, *more)]
+    same = (ATTEMPT.study_id == TRIAL.study_id) & (ATTEMPT.trial == TRIAL.number)
     of_these = select(*columns).join_from(trials, attempts, same).where(which)
     device_of: dict[str, str | None] = {}
-    for row in connection.execute(of_these.order_by(attempts.c.trial, attempts.c.number)):
+    for row in connection.execute(of_these.order_by(ATTEMPT.trial, ATTEMPT.number)):
         found[row.trial].attempts.append(Attempt(**row._mapping))
         device_of[row.worker] = row.device
     searched = next(int(line.used) for line in summary.budget if line.name == "trials")
@@ -308,7 +303,6 @@ def _budget(head: StudyHead, counted: Sequence[Any], gpu_seconds: float) -> list
 
 
 def _sum(values: Iterable[Any]) -> Any:
-    """The sum of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -325,25 +319,25 @@ def _tallies(connection: Connection, study_id: int | None = None) -> defaultdict
 
 
 def _running(connection: Connection, study: StudyHead) -> list[RunningAttempt]:
-    same_trial = (attempts.c.study_id == trials.c.study_id) & (attempts.c.trial == trials.c.number)
+    same_trial = (ATTEMPT.study_id == TRIAL.study_id) & (ATTEMPT.trial == TRIAL.number)
     verdict = (
-        select(decisions.c.why)
-        .where(decisions.c.study_id == study.id, decisions.c.trial == trials.c.number)
-        .order_by(decisions.c.id.desc())
+        select(DECISION.why)
+        .where(DECISION.study_id == study.id, DECISION.trial == TRIAL.number)
+        .order_by(DECISION.id.desc())
         .limit(1)
         .scalar_subquery()
     )
-    attempt = attempts.c
+    attempt = ATTEMPT
     live = (
         select(
             *(attempt.trial, attempt.number.label("attempt"), attempt.worker, attempt.node),
-            *(attempt.device, attempt.started, trials.c.resource, trials.c.value, trials.c.speed),
+            *(attempt.device, attempt.started, TRIAL.resource, TRIAL.value, TRIAL.speed),
             *(latest.c.metrics, verdict.label("verdict")),
         )
         .join_from(attempts, WITH_LATEST, same_trial)
         .where(
             attempt.study_id == study.id,
-            trials.c.state == State.RUNNING.value,
+            TRIAL.state == State.RUNNING.value,
             LIVE_ATTEMPT,
         )
         .order_by(attempt.worker, attempt.trial)
@@ -361,9 +355,9 @@ def recent_decisions(
 ) -> list[Decision]:
     """The latest decisions of these kinds, the newest last."""
     of_kinds = (
-        select(*columns_in(decisions, Decision))
-        .where(decisions.c.study_id == study.id, decisions.c.kind.in_(kinds))
-        .order_by(decisions.c.id.desc())
+        select(*columns_of(Decision))
+        .where(DECISION.study_id == study.id, DECISION.kind.in_(kinds))
+        .order_by(DECISION.id.desc())
         .limit(most)
     )
     rows = connection.execute(of_kinds).all()
@@ -371,7 +365,7 @@ def recent_decisions(
 
 
 def _failures(connection: Connection, study: StudyHead) -> list[Failures]:
-    trial = trials.c
+    trial = TRIAL
     kind = func.coalesce(trial.error_kind, literal("error", Text), type_=Text)
     of_state = and_(trial.study_id == study.id, trial.state == State.FAILED.value)
     counted = select(kind, func.count(), func.min(trial.number), func.max(trial.number))

@@ -3,8 +3,6 @@
 A study of several objectives has no single standing, and one without rungs has nothing to trust.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,7 +20,7 @@ from hpsearch.search.ranking.no_effect import Course
 from hpsearch.search.ranking.trust import RungTrust, TrialCurve, trust
 from hpsearch.search.worth import Scoring
 from hpsearch.store.reading.queries import StudyHead
-from hpsearch.store.schema import reports, trials
+from hpsearch.store.schema import REPORT, TRIAL
 from hpsearch.study_file.levels import rung_levels
 from hpsearch.study_file.methods import PROMOTION
 from hpsearch.study_file.models import StudySpec
@@ -39,8 +37,7 @@ class StudyTrust:
     rungs: list[RungTrust] = field(default_factory=list)
     """Lowest first; empty if there are none, and where nothing can be said: with several
     objectives, or without a study file that can be read."""
-    spec: StudySpec | None = None
-    """The study file; None if there is none, or it cannot be read."""
+    spec: StudySpec | None = None  # the study file; None if there is none, or it cannot be read
 
     @property
     def weakest(self) -> RungTrust | None:
@@ -85,15 +82,15 @@ def spec_of(study: StudyHead) -> StudySpec | None:
 def first_courses(connection: Connection, study: StudyHead) -> list[Course]:
     """The reports of a study's first trials, without repeats, for `no_effect`; nothing where no
     two trials have the same value."""
-    ours = trials.c.study_id == study.id, trials.c.role != Role.CONFIRM.value
-    columns = trials.c.number, trials.c.params, trials.c.value
-    first = select(*columns).where(*ours, trials.c.value.is_not(None)).order_by(trials.c.number)
+    ours = TRIAL.study_id == study.id, TRIAL.role != Role.CONFIRM.value
+    columns = TRIAL.number, TRIAL.params, TRIAL.value
+    first = select(*columns).where(*ours, TRIAL.value.is_not(None)).order_by(TRIAL.number)
     rows = connection.execute(first.limit(FIRST)).all()
     if len({row.value for row in rows}) == len(rows):
         return []
     found: dict[int, dict[float, Any]] = {row.number: {} for row in rows}
-    of_these = reports.c.study_id == study.id, reports.c.trial.in_(_written(list(found)))
-    facts = select(reports.c.trial, reports.c.resource, reports.c.metrics)
+    of_these = REPORT.study_id == study.id, REPORT.trial.in_(_written(list(found)))
+    facts = select(REPORT.trial, REPORT.resource, REPORT.metrics)
     for report in connection.execute(facts.where(*of_these)):
         found[report.trial][report.resource] = report.metrics or {}
     return [Course(row.params, found[row.number]) for row in rows]
@@ -104,12 +101,12 @@ def _curves(
 ) -> list[TrialCurve]:
     """The trials that reached the lowest rung, without repeats; of more than `MOST` trials those
     with evenly spaced numbers."""
-    of_study = trials.c.study_id == study.id
-    last = connection.scalar(select(func.max(trials.c.number)).where(of_study))
+    of_study = TRIAL.study_id == study.id
+    last = connection.scalar(select(func.max(TRIAL.number)).where(of_study))
     step = math.ceil((last or 0) / MOST) or 1
     numbers = range(0, (last or 0) + 1, step)
-    facts = select(trials.c.number, trials.c.state, trials.c.rung)
-    searched = facts.where(of_study, trials.c.role != Role.CONFIRM.value)
+    facts = select(TRIAL.number, TRIAL.state, TRIAL.rung)
+    searched = facts.where(of_study, TRIAL.role != Role.CONFIRM.value)
     scoring = Scoring(spec)
     scores: defaultdict[int, dict[float, float]] = defaultdict(dict)
     for row in connection.execute(_reports_from(study, spec, lowest, numbers)):
@@ -117,7 +114,7 @@ def _curves(
         scores[row.trial][row.resource] = scoring.score(report)
     return [
         TrialCurve(row.number, row.state, row.rung, scores[row.number])
-        for row in connection.execute(searched.where(trials.c.number.in_(_written(numbers))))
+        for row in connection.execute(searched.where(TRIAL.number.in_(_written(numbers))))
         if row.number in scores
     ]
 
@@ -127,11 +124,11 @@ def _reports_from(
 ) -> Select[Any]:
     """The reports of some trials at and above the lowest rung; their metrics only where they are
     needed, as most of the time goes into reading them."""
-    metrics = reports.c.metrics if spec.constraints else null().label("metrics")
-    return select(reports.c.trial, reports.c.resource, reports.c.value, metrics).where(
-        reports.c.study_id == study.id,
-        reports.c.trial.in_(_written(numbers)),
-        reports.c.resource >= lowest,
+    metrics = REPORT.metrics if spec.constraints else null().label("metrics")
+    return select(REPORT.trial, REPORT.resource, REPORT.value, metrics).where(
+        REPORT.study_id == study.id,
+        REPORT.trial.in_(_written(numbers)),
+        REPORT.resource >= lowest,
     )
 
 

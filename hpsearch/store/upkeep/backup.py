@@ -5,8 +5,6 @@ original, they go. So a copy keeps the revision of each study: until a study has
 copy, too, what is gone of its checkpoints is no damage.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping
@@ -14,19 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import (
-    URL,
-    BigInteger,
-    Column,
-    Connection,
-    Double,
-    Integer,
-    MetaData,
-    Table,
-    inspect,
-    literal,
-    select,
-)
+import sqlalchemy as sa
 
 from hpsearch.domain.records import StudyState
 from hpsearch.errors import Damaged, StoreUnreachable
@@ -35,12 +21,12 @@ from hpsearch.store.audit.invariants import Violation, violations
 from hpsearch.store.connecting.database import Database
 from hpsearch.store.connecting.url import display, file_of, parse_url
 
-COPIED = Table(
+COPIED = sa.Table(
     "copied",
-    MetaData(),
-    Column("study_id", Integer, primary_key=True),
-    Column("revision", BigInteger, nullable=False),
-    Column("at", Double, nullable=False),
+    sa.MetaData(),
+    sa.Column("study_id", sa.Integer, primary_key=True),
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
 )
 """In a copy alone: the studies as they were, and when it was made."""
 
@@ -58,7 +44,7 @@ class Copied:
     running: list[str]
 
 
-def copy(url: URL, to: Path) -> Copied:
+def copy(url: sa.URL, to: Path) -> Copied:
     """Copy a database, of any schema version, to a path where nothing is.
 
     The copy is the database at one moment. With a write-ahead log no writer waits for it; with the
@@ -84,20 +70,20 @@ def copy(url: URL, to: Path) -> Copied:
             _note_revisions(connection)
         with database.transaction("read") as connection:
             studies = schema.studies.c
-            running = select(studies.name).where(studies.state == StudyState.RUNNING)
+            running = sa.select(studies.name).where(studies.state == StudyState.RUNNING)
             names = connection.scalars(running.order_by(studies.name)).all()
             return Copied(_violations(connection, copied), list(names))
 
 
-def _note_revisions(connection: Connection) -> None:
+def _note_revisions(connection: sa.Connection) -> None:
     studies = schema.studies.c
     COPIED.drop(connection, checkfirst=True)  # of the copy that the original was made from
     COPIED.create(connection)
-    now = select(studies.id, studies.revision, literal(time.time()))
+    now = sa.select(studies.id, studies.revision, sa.literal(time.time()))
     connection.execute(COPIED.insert().from_select(list(COPIED.columns), now))
 
 
-def _violations(connection: Connection, url: URL) -> list[Violation]:
+def _violations(connection: sa.Connection, url: sa.URL) -> list[Violation]:
     found = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
     if found != ["ok"]:
         raise Damaged(f"{found[0]} (in the copy)", "restore an earlier backup")
@@ -106,11 +92,11 @@ def _violations(connection: Connection, url: URL) -> list[Violation]:
     return violations(connection)
 
 
-def unchanged_since_copied(connection: Connection) -> Mapping[str, float]:
+def unchanged_since_copied(connection: sa.Connection) -> Mapping[str, float]:
     """When a database was copied, by each study that is as it was then; empty of an original."""
-    if not inspect(connection).has_table(COPIED.name):
+    if not sa.inspect(connection).has_table(COPIED.name):
         return {}
     studies = schema.studies.c
     same = (COPIED.c.study_id == studies.id) & (COPIED.c.revision == studies.revision)
-    rows = connection.execute(select(studies.name, COPIED.c.at).where(same))
+    rows = connection.execute(sa.select(studies.name, COPIED.c.at).where(same))
     return dict(tuple(row) for row in rows)

@@ -1,7 +1,5 @@
 """Space that a database does not use, given back to the disk."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -5,8 +5,6 @@ how its trials came out and in which rank, what its rungs told, what a model of 
 and the shape of each curve.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping
@@ -24,17 +22,15 @@ from hpsearch.search.worth import Scoring
 from hpsearch.store import leases
 from hpsearch.store.reading.queries import StudyHead, study_heads
 from hpsearch.store.reading.trust import spec_of, trusted_levels
-from hpsearch.store.schema import reports, trials
+from hpsearch.store.schema import REPORT, TRIAL, reports, trials
 from hpsearch.store.store import Store
 from hpsearch.study_file.models import StudySpec
 
 MOST_SPREAD = 20
 """The most reports of a trial that stay only because they are evenly spread along its curve. A
 trial with no more than that keeps all."""
-TRIALS_AT_ONCE = 20
-"""The trials of one transaction."""
-REST_S = 0.05
-"""The pause after each transaction, in which drivers write."""
+TRIALS_AT_ONCE = 20  # the trials of one transaction
+REST_S = 0.05  # the pause after each transaction, in which drivers write
 
 
 @dataclass(frozen=True)
@@ -42,14 +38,11 @@ class ThinnedStudy:
     """The reports of one study that stay."""
 
     study: StudyHead
-    revision: int
-    """The revision of the study that it was read at."""
+    revision: int  # the revision of the study that it was read at
     staying: Mapping[int, set[float]]
     """The resources of the reports of each trial that loses some, by its number."""
-    before: int
-    """The number of reports of the study."""
-    going: int
-    """The number of those that go."""
+    before: int  # the number of reports of the study
+    going: int  # the number of those that go
 
 
 def finished_before(connection: Connection, moment: float) -> list[StudyHead]:
@@ -99,10 +92,10 @@ def thin(store: Store, thinning: ThinnedStudy) -> None:
 
 def _thin(connection: Connection, thinning: ThinnedStudy, number: int, revision: int) -> None:
     staying = thinning.staying[number]
-    of_trial = (reports.c.study_id == thinning.study.id) & (reports.c.trial == number)
-    connection.execute(delete(reports).where(of_trial, reports.c.resource.not_in(staying)))
-    same = (trials.c.study_id == thinning.study.id) & (trials.c.number == number)
-    attributes = connection.execute(select(trials.c.system_attrs).where(same)).scalar_one()
+    of_trial = (REPORT.study_id == thinning.study.id) & (REPORT.trial == number)
+    connection.execute(delete(reports).where(of_trial, REPORT.resource.not_in(staying)))
+    same = (TRIAL.study_id == thinning.study.id) & (TRIAL.number == number)
+    attributes = connection.execute(select(TRIAL.system_attrs).where(same)).scalar_one()
     marked = {**attributes, THINNED: len(staying)}
     touched = update(trials).where(same).values(system_attrs=marked, revision=revision)
     connection.execute(touched)

@@ -21,8 +21,8 @@ from hpsearch.domain.numbers import number
 from hpsearch.domain.records import StudyRecord, StudyState
 from hpsearch.errors import FilterError, HpsearchError, UserError
 from hpsearch.running.creation.study import spec_of
+from hpsearch.store.reading.attempts import logs_of
 from hpsearch.store.reading.best import details_again, goals_of
-from hpsearch.store.reading.logs import logs_of
 from hpsearch.store.reading.queries import StudyHead, TrialDetail, study_of_id, trial_rows
 from hpsearch.store.reading.standing import list_studies, recent_decisions, study_status
 from hpsearch.store.store import Store
@@ -214,7 +214,7 @@ def _study_values(connection: Connection, study: StudyHead) -> dict[str, Any]:
     status = study_status(connection, study)
     decisions = recent_decisions(connection, study, CHANGING, MOST_DECISIONS)
     facts = view.study_facts(status, time.time())
-    barred = {limit.name for limit in status.budget if limit.most}
+    barred = {limit.name for limit in status.summary.budget if limit.most}
     left_out = ["study", "state", "trials", *(view.LABELS[name] for name in barred)]
     return {
         "study": study,

@@ -21,9 +21,9 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.numbers import cell
 from hpsearch.domain.records import Outcome
 from hpsearch.search.ranking.selection import Ranked
+from hpsearch.store.reading.attempts import idle_seconds
 from hpsearch.store.reading.best import GoalColumns
 from hpsearch.store.reading.history_frames import HistoryFrames, Shown, history_frames
-from hpsearch.store.reading.idle import idle_seconds
 from hpsearch.store.reading.queries import StudyHead, TrialRow
 from hpsearch.store.reading.standing import StudyStatus, study_status
 from hpsearch.views.result import StudyResult, study_result

@@ -89,7 +89,7 @@ def study_facts(of: StudyStatus, now: float) -> dict[str, str]:
     }
     if summary.best is not None:
         facts["best"] = best_so_far(summary)
-    for limit in of.budget:
+    for limit in of.summary.budget:
         facts[LABELS[limit.name]] = _spent(limit)
     if of.reserved_gpu_seconds:
         facts["compute time"] += f" (and {duration(of.reserved_gpu_seconds)} reserved)"
@@ -227,12 +227,12 @@ def _facts_with_bars(of: StudyStatus, now: float) -> Table:
     grid.add_column(overflow="fold")
     grid.add_row("study", plain(f"{summary.head.name}, {summary.state}{remark(summary)}"))
     grid.add_row("trials", counted(summary.trials) or "none yet")
-    for limit in of.budget:
+    for limit in of.summary.budget:
         if limit.most is not None:
             row = Table.grid(padding=(0, 1))
             row.add_row(_bar(limit.used, limit.most), words.of_limit(limit))
             grid.add_row(words.BUDGET_WORDS[limit.name], row)
-    for limit in of.budget:
+    for limit in of.summary.budget:
         if limit.name == "gpu_seconds" and limit.most is None:
             grid.add_row(words.BUDGET_WORDS[limit.name], duration(limit.used))
     grid.add_row("best", plain(best_so_far(summary)))

@@ -1,7 +1,5 @@
 """What an imported study is good for, and what refuses it."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -40,10 +38,7 @@ def study_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("warm_start", "told"),
-    [("[old]", ["old"]), ("auto", [])],
-)
+@pytest.mark.parametrize(("warm_start", "told"), [("[old]", ["old"]), ("auto", [])])
 def test_it_is_evidence_of_a_warm_start(
     warm_start: str,
     told: list[str],

@@ -1,7 +1,5 @@
 """Past runs from tables: what each column becomes, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The live state of a study: what was touched, for the store and for readers."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.domain.facts import DecisionKind
@@ -12,8 +10,7 @@ from hpsearch.domain.records import Attempt, Decision, ReportRecord, StudyRecord
 
 def history_of(trials: int) -> History:
     return History(
-        StudyRecord(id=1, name="a-study", spec=""),
-        [Trial(n, State.RUNNING, {}) for n in range(trials)],
+        StudyRecord(1, "a-study", ""), [Trial(n, State.RUNNING, {}) for n in range(trials)]
     )
 
 
@@ -37,9 +34,9 @@ def test_a_drain_hands_over_what_was_touched_once() -> None:
     assert not history.drain()
     history.touch(history.trials[1])
     history.touch(history.trials[1])
-    history.add_attempt(Attempt(trial=0, number=1, worker="w", started=0.0))
-    history.add_report(ReportRecord(trial=0, resource=1.0, value=None, metrics={}))
-    history.add_decision(Decision(trial=0, kind=DecisionKind.START, why="its turn"))
+    history.add_attempt(Attempt(0, 1, "w", 0.0))
+    history.add_report(ReportRecord(0, 1.0, None, {}))
+    history.add_decision(Decision(0, DecisionKind.START, "its turn"))
     changes = history.drain()
     assert [trial.number for trial in changes.trials] == [1]
     assert (len(changes.attempts), len(changes.reports), len(changes.decisions)) == (1, 1, 1)
@@ -52,7 +49,7 @@ def test_readers_learn_of_each_changed_trial_once_and_of_all_at_first() -> None:
     clock, changed = history.changed_since(0)
     assert sorted(changed) == [0, 1, 2]
     history.touch(history.trials[2])
-    history.add_report(ReportRecord(trial=0, resource=1.0, value=None, metrics={}))
+    history.add_report(ReportRecord(0, 1.0, None, {}))
     history.touch(history.trials[2])
     later, changed = history.changed_since(clock)
     assert sorted(changed) == [0, 2]

@@ -1,7 +1,5 @@
 """Numbers, durations and lines as people read them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -12,28 +10,10 @@ from hpsearch.domain.numbers import cell, count, duration, first_line, number, p
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        *(
-            (None, "–"),
-            (0, "0"),
-            (0.0, "0"),
-            (3.0, "3"),
-            (-2.0, "-2"),
-            (123456789, "123456789"),
-            (16.0, "16"),
-        ),
-        *(
-            (0.123456, "0.1235"),
-            (0.00031234, "0.0003123"),
-            (1.23456e-7, "1.235e-07"),
-            (12.3456, "12.35"),
-        ),
-        *(
-            (1234.567, "1235"),
-            (1.5e20, "1.5e+20"),
-            (math.nan, "nan"),
-            (math.inf, "inf"),
-            (-math.inf, "-inf"),
-        ),
+        *((None, "–"), (0, "0"), (0.0, "0"), (3.0, "3"), (-2.0, "-2"), (123456789, "123456789")),
+        *((16.0, "16"), (0.123456, "0.1235"), (0.00031234, "0.0003123"), (1.23456e-7, "1.235e-07")),
+        *((12.3456, "12.35"), (1234.567, "1235"), (1.5e20, "1.5e+20")),
+        *((math.nan, "nan"), (math.inf, "inf"), (-math.inf, "-inf")),
     ],
 )
 def test_numbers_have_four_digits_that_count(value: float | None, shown: str) -> None:
@@ -50,14 +30,9 @@ def test_numbers_have_four_digits_that_count(value: float | None, shown: str) ->
             (4.21, "4.2 s"),
             (9.96, "10 s"),
             (59.4, "59 s"),
-            (59.6, "1 min"),
         ),
-        *(
-            (200, "3 min 20 s"),
-            (3600, "1 h"),
-            (7500, "2 h 5 min"),
-            (86400 * 3 + 3600 * 4, "3 d 4 h"),
-        ),
+        *((59.6, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (7500, "2 h 5 min")),
+        (86400 * 3 + 3600 * 4, "3 d 4 h"),
     ],
 )
 def test_durations_have_two_units(seconds: float | None, shown: str) -> None:
@@ -93,10 +68,7 @@ def test_a_traceback_is_told_by_its_last_line_and_other_errors_by_their_first() 
 @pytest.mark.parametrize(
     ("amount", "shown"),
     [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1 kB"),
-        (1_234_567_890, "1.23 GB"),
+        *((0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_567_890, "1.23 GB")),
         (5 * 10**18, "5e+03 PB"),
     ],
 )

@@ -1,7 +1,5 @@
 """The paces of trials on types of device of which one takes three times as long."""
 
-from __future__ import annotations
-
 import pytest
 
 from hpsearch.domain.lifecycle import State

@@ -1,7 +1,5 @@
 """Reports that are packed read as those that were given."""
 
-from __future__ import annotations
-
 import math
 import sys
 

@@ -1,7 +1,5 @@
 """Cells of a column that are read many at a time: as one by one, and damage is still found."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The JSON that databases are given: whatever goes in comes out, and every database accepts it."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Who holds a lease: only a process that certainly runs no more is taken for dead."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """A field of a record is declared once: columns, rows, filters, frames and JSON follow."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Study files from scripts that call `study.optimize`: a script is run, and nobody writes YAML."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

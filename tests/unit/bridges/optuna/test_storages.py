@@ -1,7 +1,5 @@
 """Past runs from a storage that the real Optuna wrote."""
 
-from __future__ import annotations
-
 import shutil
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a Tuner is given, as a study: what is carried over, refused, and said to be left out."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Ray Tune's own search spaces, read as ours: the same values, and nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from ray import tune as of_ray

@@ -1,7 +1,5 @@
 """A Tuner's studies in a real database, with workers in threads of this process."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

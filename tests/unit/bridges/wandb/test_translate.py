@@ -1,7 +1,5 @@
 """Study files from sweeps of W&B."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which file system a database is on, and what it may be trusted with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands that messages suggest work as they stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

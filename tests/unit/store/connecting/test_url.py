@@ -1,7 +1,5 @@
 """Database URLs: which are taken, and that no password shows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

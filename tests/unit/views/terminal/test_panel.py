@@ -26,7 +26,7 @@ def drawn(
     head = StudyHead(1, name, SPEC, one, running, None, 0.0, None, 60.0, "w", False, None)
     counts = {State.RUNNING: len(trials), State.PAUSED: 4}
     summary = StudySummary(head, counts, 1800.0, None, limits)
-    status = StudyStatus(summary, limits, 0.0, 40.0, list(trials), [])
+    status = StudyStatus(summary, 0.0, 40.0, list(trials), [])
     console = Console(file=io.StringIO(), width=width, height=height, highlight=False)
     console.print(panel(status, DECIDED, 1000.0, height))
     output = console.file

@@ -1,0 +1,65 @@
+"""The records of attempts: their environment, arithmetic and logs, and when slots waited."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, select
+
+from hpsearch.domain.facts import IDLE_KEPT_S
+from hpsearch.domain.records import Environment
+from hpsearch.store.contents import records
+from hpsearch.store.reading.queries import StudyHead, TrialDetail
+from hpsearch.store.schema import ATTEMPT, ENVIRONMENT
+from trials.checkpoints import folders
+from trials.running.arithmetic import Arithmetic
+
+
+def environments_of(connection: Connection, study: StudyHead) -> list[Environment]:
+    """The environments of a study's drivers, the oldest first."""
+    return records(connection, Environment, ENVIRONMENT.study_id == study.id)
+
+
+def session_at(connection: Connection, study: StudyHead, time: float) -> Environment | None:
+    """The environment of a driver's latest session before a time, else of the first one; None if no
+    session is recorded."""
+    sessions = environments_of(connection, study)
+    begun = [session for session in sessions if session.created <= time]
+    return next(iter(begun[-1:] or sessions), None)
+
+
+def recorded_arithmetic(connection: Connection, study: StudyHead, number: int) -> Arithmetic | None:
+    """The arithmetic of a trial's first attempt; None if it is not recorded."""
+    of_trial = ATTEMPT.study_id == study.id, ATTEMPT.trial == number
+    recorded = select(ATTEMPT.arithmetic).where(*of_trial, ATTEMPT.arithmetic.is_not(None))
+    plain = connection.scalar(recorded.order_by(ATTEMPT.number).limit(1))
+    return None if plain is None else Arithmetic.from_plain(plain)
+
+
+def logs_of(study: StudyHead, detail: TrialDetail) -> list[str]:
+    """The logs of a trial's attempts. Those in an object store are not checked for existence."""
+    folder = study.checkpoints
+    if folder is None:
+        return []
+    number = detail.trial.number
+    logs = [str(folders.log_of(folder, number, int(each["number"]))) for each in detail.attempts]
+    return logs if folders.is_url(folder) else [log for log in logs if folders.is_there(log)]
+
+
+def idle_seconds(attempts: Iterable[tuple[str, float, float]], end: float) -> dict[str, float]:
+    """Seconds for which each slot waited: between its attempts, and from its last one until `end`.
+
+    All slots but one are given back to the cluster after `IDLE_KEPT_S` seconds without work.
+
+    Args:
+        attempts: The slot of each, its start and its end, of one driver.
+        end: The time at which that driver ended, or now.
+    """
+    waited: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for slot, started, ended in sorted(attempts, key=lambda attempt: attempt[1]):
+        gap_s = started - last.get(slot, started)
+        waited[slot] = waited.get(slot, 0.0) + max(0.0, gap_s)
+        last[slot] = max(ended, last.get(slot, ended))
+    for place, slot in enumerate(sorted(last, key=lambda slot: last[slot])):
+        after_s = max(0.0, end - last[slot])
+        waited[slot] += after_s if place == 0 else min(after_s, IDLE_KEPT_S)
+    return waited
