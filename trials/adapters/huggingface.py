@@ -6,8 +6,6 @@ from that checkpoint, with the state of the optimizer, the schedule, the loss sc
 generators and the order of the data.
 """
 
-from __future__ import annotations
-
 import enum
 import json
 import math

@@ -11,8 +11,6 @@ the beginning of the batch or the epoch after a report, when the effects of its 
 a lower learning rate, have happened.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import warnings

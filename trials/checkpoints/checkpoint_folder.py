@@ -4,8 +4,6 @@ It holds checkpoints by name, and two pointers to them, `last` and `best`. Every
 lists is whole.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence

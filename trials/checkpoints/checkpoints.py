@@ -16,8 +16,6 @@ their manifests. A run that continues from one of them uses the newest whole one
 reports come before it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A checkpoint is renamed into its place, so that it is there as a whole or not at
 symbolic link.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Names of the folders of trials and of their checkpoints, by a path or by a URL."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -5,8 +5,6 @@ It names the files of the model (`files`) and those that only a run needs in ord
 time, and the `links` of the folder, which an object store would lose.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

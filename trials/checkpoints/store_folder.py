@@ -4,8 +4,6 @@ A store cannot rename a folder. A checkpoint is uploaded file by file, its manif
 manifest it does not count. A pointer is a small file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath

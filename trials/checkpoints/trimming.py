@@ -1,7 +1,5 @@
 """Removing the checkpoints that a trial does not need any more, and the size of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 

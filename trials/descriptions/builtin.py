@@ -1,8 +1,6 @@
 """The built-in kinds of task by name, and the description of any kind, a training function of the
 user's own too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from trials.contract import TaskError

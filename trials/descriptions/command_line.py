@@ -7,8 +7,6 @@ word of its own, and stands for several words. ``${envvar:NAME}`` may be a part 
 values are those that W&B puts in, in the form that it gives them.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -3,8 +3,6 @@
 A study adds its rungs to these levels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,8 +1,6 @@
 """The parts of a report, made plain: names that a person can type, Python's numbers, and the time
 that a trial has trained."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -1,7 +1,5 @@
 """The parts of a study file that one training uses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

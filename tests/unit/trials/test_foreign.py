@@ -1,7 +1,5 @@
 """Text of objects that code of others made is plain, short and never an error."""
 
-from __future__ import annotations
-
 import pytest
 
 from trials.foreign import MOST_LETTERS, code_of, in_words, line_of, text_of, traceback_of

@@ -1,7 +1,5 @@
 """Trained models in use: every kind that `load` knows, in batches, with probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

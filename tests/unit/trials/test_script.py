@@ -1,7 +1,5 @@
 """Scripts that know their trial: started by hand, and in a trial."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

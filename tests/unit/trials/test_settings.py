@@ -1,7 +1,5 @@
 """The table of settings, the budget, and what is said of mistakes in them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -5,8 +5,6 @@ write one log, and nothing of it is lost with any of them. A log that has become
 in place: processes that have it open go on with what is left of it.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress

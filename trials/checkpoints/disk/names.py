@@ -3,8 +3,6 @@
 Whoever wrote them may not have been this program, so each is one component of a path, or refused.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A program may leave anything in its folder: links that lead nowhere, pipes that 
 them, folders that may not be written. Only files, folders and links count as its content.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """A file that is written whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

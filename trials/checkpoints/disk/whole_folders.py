@@ -13,8 +13,6 @@ a draft behind, which the next draft of its kind removes.
 The manifest that `seal` writes has the SHA-256 of every file. `damage` compares the files with it.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

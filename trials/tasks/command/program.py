@@ -1,7 +1,5 @@
 """The processes of one program, seen from its run."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import signal

@@ -5,8 +5,6 @@ suspended and its folder is copied. A file that is open for writing then is inco
 may first go on for a while. A trial that waits at a rung waits suspended.
 """
 
-from __future__ import annotations
-
 import collections
 import signal
 import time

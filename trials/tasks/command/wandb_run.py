@@ -4,8 +4,6 @@ W&B's own offline mode carries the parameters: its agent writes them into a file
 The module `wandb_hook.wandb` writes reports and, at the end, the summary of the run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The steps from a task's files to arrays: read, check, split, encode."""
 
-from __future__ import annotations
-
 import abc
 import collections
 import itertools

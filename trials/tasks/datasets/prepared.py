@@ -7,8 +7,6 @@ facts, the model's tokenizer and processor, the versions of the libraries, and t
 package.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

@@ -1,8 +1,6 @@
 """Reading data files, with errors for the person who wrote the path: CSV, TSV, Parquet, JSON
 lines. `where` is the study file's key of the file."""
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping

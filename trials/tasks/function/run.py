@@ -1,8 +1,6 @@
 """One call of a training function, in a thread that alternates with the code that iterates the
 run."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

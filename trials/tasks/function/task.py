@@ -14,8 +14,6 @@ A script that knows its trial from `trials.script` runs as if started by hand:
 ``my_module:__main__`` is the whole file.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect

@@ -1,7 +1,5 @@
 """A trial as its training function sees it, and the state that it shares with its run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

@@ -1,8 +1,6 @@
 """Pretrained models: errors of loading, weights that are missing, and the files of a configuration
 with its code."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

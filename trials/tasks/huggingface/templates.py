@@ -4,8 +4,6 @@ Templates (a model on the CPU with its pretrained weights) are kept for the life
 second run of a warm worker neither reads files nor builds modules.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect

@@ -5,8 +5,6 @@ Norms are over groups of channels (Wu and He 2018), not over the batch: a micro-
 same whatever other images are in it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

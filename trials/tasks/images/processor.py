@@ -3,8 +3,6 @@
 The processor's file is read, not run: this package scales and normalises images on the device.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

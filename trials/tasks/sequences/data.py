@@ -1,7 +1,5 @@
 """The prepared data of tasks whose model predicts tokens: flat arrays of inputs and targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

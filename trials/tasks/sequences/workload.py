@@ -3,8 +3,6 @@
 The loss of a batch is divided by its targets, not by its samples: a long sample weighs more.
 """
 
-from __future__ import annotations
-
 import abc
 import dataclasses
 import itertools

@@ -5,8 +5,6 @@ A missing one becomes the mean, with a mark in a column beside it. Classes are n
 stands for a missing or unknown class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A perceptron for tables: trained on the rows of a table, and in use without the task."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

@@ -1,8 +1,6 @@
 """Sentences on a table: what its columns are taken for, where that is not obvious, and columns that
 give the target away."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator, Sequence

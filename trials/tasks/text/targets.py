@@ -1,7 +1,5 @@
 """The targets of texts: a class, several labels, or a number."""
 
-from __future__ import annotations
-
 import abc
 import collections
 import itertools

@@ -1,7 +1,5 @@
 """The model of a task on whole texts, or pairs of texts, with its data; and one in use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Metrics are scikit-learn's and SciPy's, which take a second to import.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """A trained model in use: predictions and probabilities of many inputs, in batches on a device."""
 
-from __future__ import annotations
-
 import abc
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model with its samples on a device: the common steps of all built-in tasks."""
 
-from __future__ import annotations
-
 import abc
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Lightning's Trainer in a training function: what is reported, and what a pause changes."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checkpoints are whole or not there, and go once nothing needs them."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Names of folders, by paths and URLs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

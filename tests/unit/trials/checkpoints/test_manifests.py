@@ -1,7 +1,5 @@
 """A manifest says which files a checkpoint has, and shows damage to them."""
 
-from __future__ import annotations
-
 import dataclasses
 import stat
 

@@ -1,7 +1,5 @@
 """A command line: split as a shell would, then filled; what has no value is left out."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest

@@ -1,7 +1,5 @@
 """Mistakes in the `task` part of a study file."""
 
-from __future__ import annotations
-
 import pytest
 
 from trials import tasks

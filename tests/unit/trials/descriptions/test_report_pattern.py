@@ -1,7 +1,5 @@
 """Patterns that find reports in lines: what they read, and their mistakes."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

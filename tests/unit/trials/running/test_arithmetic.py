@@ -1,7 +1,5 @@
 """What a training computes with: recorded, used again, and where it cannot be, said."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

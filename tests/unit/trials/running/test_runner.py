@@ -1,7 +1,5 @@
 """What a worker does with a run, and how failures are told apart."""
 
-from __future__ import annotations
-
 import weakref
 
 import pytest

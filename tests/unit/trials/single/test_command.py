@@ -1,7 +1,5 @@
 """``python -m trials``, and what importing the package costs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

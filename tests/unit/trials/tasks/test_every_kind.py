@@ -1,8 +1,6 @@
 """What holds for tasks of every kind: runs are resumed, micro-batches add up, formats say the
 same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

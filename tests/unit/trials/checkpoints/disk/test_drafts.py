@@ -1,7 +1,5 @@
 """Folders in the making: those of dead processes go, those of living ones stay."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

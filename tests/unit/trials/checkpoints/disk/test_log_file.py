@@ -1,7 +1,5 @@
 """Logs of bounded size."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

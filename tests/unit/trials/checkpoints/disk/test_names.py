@@ -1,7 +1,5 @@
 """Names from outside are one component of a path, or refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

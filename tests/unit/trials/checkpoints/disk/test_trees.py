@@ -1,7 +1,5 @@
 """What users' programs leave in a folder: copied and removed without following links."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

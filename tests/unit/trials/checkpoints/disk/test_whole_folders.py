@@ -1,7 +1,5 @@
 """Folders that are written whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The log of what a program prints, and the line in it that says why the program ended."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """No process of a command outlives its attempt, or its worker."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Programs that know nothing of hpsearch: reports by patterns, and in tables that they write."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

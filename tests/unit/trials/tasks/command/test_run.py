@@ -1,7 +1,5 @@
 """Attempts of real programs: reports, ends, checkpoints, and what they are told."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

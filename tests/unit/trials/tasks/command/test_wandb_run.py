@@ -1,7 +1,5 @@
 """Scripts of W&B sweeps as commands. What needs the real wandb is tested beside the trackers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

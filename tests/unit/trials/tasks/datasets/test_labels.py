@@ -1,7 +1,5 @@
 """Classes: their order, and those that training data lacks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The code that prepared data depends on, and the classes of the built-in tasks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sentences on data that can be used and may not be what its owner believes, of every kind."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The history of a function's reports: findings, and the best checkpoint."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.running.function_runs import (

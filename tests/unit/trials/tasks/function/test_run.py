@@ -1,7 +1,5 @@
 """Calls of a training function: driven, stopped and ended."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Training functions of the user's own: how they are found, and what they are given."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

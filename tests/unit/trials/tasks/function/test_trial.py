@@ -1,7 +1,5 @@
 """A trial as its function sees it: reports, checkpoints and their names."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil

@@ -1,8 +1,6 @@
 """Models that bring code: refused without the study file's word, and trained, resumed and written
 with it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

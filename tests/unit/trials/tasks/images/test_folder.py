@@ -1,7 +1,5 @@
 """Images of a folder: which files are read, and the colours of every kind of file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps

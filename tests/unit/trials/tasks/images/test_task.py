@@ -1,8 +1,6 @@
 """Image classification: images from folders and archives, changed at random from the seed, learnt
 and resumed."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

@@ -1,7 +1,5 @@
 """Token classification: sentences from files, tags on first tokens, entities, runs resumed."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """What is said of a table: what its columns are taken for, which of them give the target away."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from pathlib import Path

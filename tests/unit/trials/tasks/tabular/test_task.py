@@ -1,8 +1,6 @@
 """The tabular task: what columns are taken for, how rows are encoded, and that a perceptron learns
 from them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """The training of a text classification: learning, checkpoints others can load, rehearsals."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Pairs of texts, several labels, numbers and class weights: what is read from files, and what is
 said of files and study files that cannot be used."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

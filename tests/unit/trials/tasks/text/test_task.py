@@ -1,7 +1,5 @@
 """The data of a text classification."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

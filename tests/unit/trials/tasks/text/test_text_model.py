@@ -1,8 +1,6 @@
 """The models of pairs, of several labels and of numbers: they learn, continue from checkpoints as
 if nothing had happened, and are used by others."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import replace

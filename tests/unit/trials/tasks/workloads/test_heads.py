@@ -1,7 +1,5 @@
 """Metrics where there is little to measure."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
