@@ -21,11 +21,8 @@ UPLOAD, DOWNLOAD = "hpsearch-upload-", "hpsearch-download-"
 
 
 class StoreFolder(CheckpointFolder):
-    """A folder that fsspec can read: ``s3://``, ``gs://``, ``memory://``, ``file://``.
-
-    Raises:
-        FolderError: There is no file system for it, or its package is not installed.
-    """
+    """A folder that fsspec can read: ``s3://``, ``gs://``, ``memory://``, ``file://``. Raises
+    FolderError if there is no file system for it, or its package is not installed."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")

@@ -12,11 +12,7 @@ WORKING = ".working-directory"
 
 
 def held(checkpoint: Path | str, best: Path | str | None) -> Held:
-    """The size of the checkpoints of a trial.
-
-    Raises:
-        OSError: The folder cannot be read.
-    """
+    """The size of the checkpoints of a trial. Raises OSError if the folder cannot be read."""
     folder, newest = split(checkpoint)
     name = newest
     if best is not None:

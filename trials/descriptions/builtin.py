@@ -51,15 +51,9 @@ def of_function(kind: str) -> TaskDescription:
 
 
 def describe(kind: Any) -> TaskDescription:
-    """The description of a kind of task.
-
-    Args:
-        kind: The name of a built-in kind, ``command``, ``ask`` for trials that are asked for in
-            Python, or ``package.module:function``.
-
-    Raises:
-        TaskError: There is no such kind.
-    """
+    """The description of a kind of task. `kind` is the name of a built-in kind, ``command``,
+    ``ask`` for trials that are asked for in Python, or ``package.module:function``. Raises
+    TaskError if there is no such kind."""
     if isinstance(kind, str):
         if kind in BUILT_IN:
             return BUILT_IN[kind]

@@ -33,11 +33,8 @@ _VARIABLE = re.compile(r"\$\{envvar:(\w+)\}")
 
 
 class CommandLine:
-    """A command line with placeholders such as ``{learning_rate}``.
-
-    Raises:
-        TaskError: A quote or a brace is not closed, or there is no word.
-    """
+    """A command line with placeholders such as ``{learning_rate}``. Raises TaskError if a quote or
+    a brace is not closed, or there is no word."""
 
     def __init__(self, text: str) -> None:
         try:

@@ -39,11 +39,8 @@ class Scratch:
 
     @staticmethod
     def parse(shape: Mapping[str, Any]) -> Scratch:
-        """Check a mapping of sizes; `heads` and `feed_forward` follow the width by default.
-
-        Raises:
-            TaskError: It has unknown or unfit sizes.
-        """
+        """Check a mapping of sizes; `heads` and `feed_forward` follow the width by default. Raises
+        TaskError if it has unknown or unfit sizes."""
         for name, value in shape.items():
             where = f"task.model.scratch.{name}"
             if name not in _SIZES:

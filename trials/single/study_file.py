@@ -15,11 +15,8 @@ DIRECTIONS = ("minimize", "maximize")
 
 
 def read(file: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Read a study file.
-
-    Raises:
-        TaskError: It cannot be read, or a part is missing, unknown or of the wrong shape.
-    """
+    """Read a study file. Raises TaskError if it cannot be read, or a part is missing, unknown or of
+    the wrong shape."""
     try:
         source = yaml_source.read(text_of(file))
     except OSError as error:
@@ -68,11 +65,8 @@ def _problems_with(study: Mapping[Any, Any]) -> list[Problem]:
 
 
 def goal_of(objective: Any) -> Goal | None:
-    """The first objective of a study file; None if the file has no objective.
-
-    Raises:
-        TaskError: It has no metric or no direction.
-    """
+    """The first objective of a study file; None if the file has no objective. Raises TaskError if
+    it has no metric or no direction."""
     if not objective:
         return None
     if isinstance(objective, list):

@@ -14,11 +14,8 @@ def whole_file(to: Path) -> Iterator[Path]:
     """A path beside a file to write to, which becomes the file when the block ends well.
 
     The new file has the permissions of the one that it replaces. A pipe or a device cannot be
-    replaced, and is written to directly.
-
-    Raises:
-        OSError: The file cannot be written. An earlier one is unchanged.
-    """
+    replaced, and is written to directly. Raises OSError if the file cannot be written. An earlier
+    one is unchanged."""
     target = Path(os.path.realpath(to))
     if target.exists() and not target.is_file():
         yield target

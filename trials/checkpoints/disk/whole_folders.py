@@ -37,11 +37,8 @@ _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 
 @contextmanager
 def removed_on_error(draft: Path) -> Iterator[None]:
-    """Remove a draft if its block fails.
-
-    Raises:
-        OSError: With ENOSPC if the disk is full, which not every library says.
-    """
+    """Remove a draft if its block fails. Raises OSError: with ENOSPC if the disk is full, which not
+    every library says."""
     try:
         yield
     except BaseException as error:
@@ -65,11 +62,8 @@ def seal(draft: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def manifest_of(content: bytes) -> dict[str, Any]:
-    """The manifest that `seal` wrote, or somebody else.
-
-    Raises:
-        ValueError: It cannot be read, or what it names is not below its folder.
-    """
+    """The manifest that `seal` wrote, or somebody else. Raises ValueError if it cannot be read, or
+    what it names is not below its folder."""
     try:
         manifest: dict[str, Any] = {"state": {}, "links": {}, **json.loads(content)}
         for group in ("files", "state", "links"):

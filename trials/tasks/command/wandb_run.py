@@ -73,11 +73,8 @@ class WandbRun:
         return line.expanded(values, self._config, str(self.json_file))
 
     def end(self) -> ReportLine:
-        """The report at the full budget: the summary of a run whose program has ended well.
-
-        Raises:
-            ProgramFailed: There was no run that ended well, or it has not logged the objective.
-        """
+        """The report at the full budget: the summary of a run whose program has ended well. Raises
+        ProgramFailed if there was no run that ended well, or it has not logged the objective."""
         if not self._summary.is_file():
             what = "the script has ended well, but no run of wandb has"
             raise ProgramFailed(f"{what}: it calls wandb.init() in its own process, or a child's")

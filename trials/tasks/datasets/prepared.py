@@ -169,11 +169,7 @@ def digest_of(data: object) -> str:
 
 
 def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
-    """The reverse of `entry_of`.
-
-    Args:
-        types: The dataclasses that occur in the data.
-    """
+    """The reverse of `entry_of`. `types` are the dataclasses that occur in the data."""
     named = {kind.__name__: kind for kind in types}
 
     def whole(fact: Any) -> Any:

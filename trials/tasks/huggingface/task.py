@@ -55,14 +55,8 @@ class TextSpec(DataSpec):
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path, fields: Mapping[str, str]) -> TextSpec:
-        """Parse a valid part.
-
-        Args:
-            fields: The task's own fields with their default values.
-
-        Raises:
-            TaskError: The model is not possible.
-        """
+        """Parse a valid part. `fields` are the task's own fields with their default values. Raises
+        TaskError if the model is not possible."""
         trusted = task.get(KEY, False)
         return TextSpec(
             **DataSpec.shared(task, base),

@@ -165,12 +165,8 @@ def residual_network(data: ImageData, settings: ImageSettings, setup: Setup) -> 
 def pretrained_network(
     model: Pretrained, data: ImageData, settings: ImageSettings, setup: Setup
 ) -> ImageNetwork:
-    """A model of transformers.
-
-    Raises:
-        TaskError: It cannot be loaded, reads other channels, or has settings of the residual
-            network.
-    """
+    """A model of transformers. Raises TaskError if it cannot be loaded, reads other channels, or
+    has settings of the residual network."""
     from transformers import AutoModelForImageClassification  # seconds to import
 
     from trials.tasks.huggingface import templates

@@ -55,11 +55,7 @@ class ImageSpec(DataSpec):
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
-        """Parse a valid part.
-
-        Raises:
-            TaskError: The model is not possible.
-        """
+        """Parse a valid part. Raises TaskError if the model is not possible."""
         model = _model_of(task, base)
         return ImageSpec(**DataSpec.shared(task, base), model=model, size=task.get("size"))
 

@@ -13,11 +13,8 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of a split.
-
-    Args:
-        targets: The tokens or classes to predict, `IGNORED` for none.
-    """
+    """The samples of a split. `targets` are the tokens or classes to predict, `IGNORED` for
+    none."""
 
     inputs: Sequences
     targets: Sequences

@@ -118,11 +118,8 @@ def sentences_in(path: Path, where: str) -> list[Sentence]:
     sentences.
 
     Tabs separate the columns of a line, or spaces in a line without tabs; other white space, such
-    as a no-break space, belongs to a word. Columns between the word and the tag are ignored.
-
-    Raises:
-        TaskError: A line has no word and tag, or the file cannot be read.
-    """
+    as a no-break space, belongs to a word. Columns between the word and the tag are ignored. Raises
+    TaskError if a line has no word and tag, or the file cannot be read."""
     sentences: list[Sentence] = []
     words: list[str] = []
     tags: list[str] = []

@@ -64,11 +64,7 @@ class TabularSpec(DataSpec):
 
     @staticmethod
     def parse(task: Mapping[str, Any], base: Path) -> TabularSpec:
-        """Parse a valid part.
-
-        Raises:
-            TaskError: A column is named twice.
-        """
+        """Parse a valid part. Raises TaskError if a column is named twice."""
         stands_under: dict[str, str] = {task["target"]: "target"}
         for key in ("numeric", "categorical"):
             for column in task.get(key, ()):

@@ -35,10 +35,7 @@ DESCRIPTION = "table.json"
 
 class Perceptron(nn.Module):
     """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
-
-    Args:
-        classes: The number of classes of each column, without 0 (missing or unknown).
-    """
+    `classes` has the number of classes of each column, without 0 (missing or unknown)."""
 
     def __init__(
         self, numbers: int, classes: list[int], outputs: int, settings: TabularSettings

@@ -116,11 +116,8 @@ class Head(Protocol):
 
 
 class ClassHead:
-    """Scores of classes that exclude each other.
-
-    Args:
-        weights: The weight of each class in the loss, shape (classes,).
-    """
+    """Scores of classes that exclude each other. `weights` has the weight of each class in the
+    loss, shape (classes,)."""
 
     def __init__(self, weights: torch.Tensor | None = None) -> None:
         self._weights = weights
@@ -138,11 +135,8 @@ class ClassHead:
 
 
 class LabelsHead:
-    """A score for each label, above 0 if a sample has the label.
-
-    Args:
-        weights: The weight of each label where a sample has it, shape (labels,).
-    """
+    """A score for each label, above 0 if a sample has the label. `weights` has the weight of each
+    label where a sample has it, shape (labels,)."""
 
     def __init__(self, weights: torch.Tensor | None = None) -> None:
         self._weights = weights
