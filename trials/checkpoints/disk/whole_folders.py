@@ -1,6 +1,6 @@
-"""A folder that is written whole or not at all.
+"""A folder, or a file, that is written whole or not at all.
 
-It is written as a draft (`trials.checkpoints.disk.drafts`), hashed, flushed to the disk and
+A folder is written as a draft (`trials.checkpoints.disk.drafts`), hashed, flushed to the disk and
 renamed. A process that is killed at any moment leaves the folders before it untouched, and at most
 a draft behind, which the next draft of its kind removes.
 
@@ -150,3 +150,25 @@ def flush_one(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def whole_file(to: Path) -> Iterator[Path]:
+    """A path beside a file to write to, which becomes the file when the block ends well.
+
+    The new file has the permissions of the one that it replaces. A pipe or a device cannot be
+    replaced, and is written to directly. Raises OSError if the file cannot be written. An earlier
+    one is unchanged."""
+    target = Path(os.path.realpath(to))
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    unfinished = target.with_name(f".{os.getpid()}.{target.name[:100]}.unfinished")
+    try:
+        yield unfinished
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        flush_one(unfinished)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ its model and that data in a `workload.Workload`. Its description is in `trials.
 from __future__ import annotations
 
 import abc
+import functools
 import hashlib
 import json
 import pkgutil
@@ -65,25 +66,21 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
         """Read, split and encode the data, or find it in the cache."""
-        return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
+        settings = self.SETTINGS.parse(params)
+        data = self.DATA(self.spec_for(settings))
+        build = functools.partial(data.prepare, settings)
+        return prepared.prepare(self.name_of_data(settings), build, data.TYPES)
 
     def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
         """Sentences on prepared data that may not be what its owner believes."""
         return []
 
-    def recipe(self, settings: Settings) -> prepared.Recipe:
-        """The recipe of the prepared data."""
+    def name_of_data(self, settings: Settings) -> str | None:
+        """The name of the prepared data in the cache; None if they are not kept."""
         spec = self.spec_for(settings)
-        data = self.DATA(spec)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
-        return prepared.Recipe(
-            kind=self.DESCRIPTION.kind,
-            sources=(spec.train, spec.validation),
-            facts=(*spec.facts, *decisive),
-            model=spec.encoder,
-            types=data.TYPES,
-            build=lambda: data.prepare(settings),
-        )
+        sources, facts = (spec.train, spec.validation), (*spec.facts, *decisive)
+        return prepared.fingerprint(self.DESCRIPTION.kind, sources, facts, spec.encoder)
 
     def final(self) -> Parts:
         """The parts of its final training."""

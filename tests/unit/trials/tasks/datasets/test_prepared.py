@@ -30,12 +30,12 @@ def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = task_of("tabular", tmp_path)
-    recipe = task.recipe(task.SETTINGS())
-    before = prepared.fingerprint(recipe)
-    assert prepared.fingerprint(recipe) == before
+    settings = task.SETTINGS()
+    before = task.name_of_data(settings)
+    assert task.name_of_data(settings) == before
     monkeypatch.setattr(prepared, "digest_of_file", lambda path: f"other {path.name}")
     prepared.code_digests.cache_clear()
-    assert prepared.fingerprint(recipe) != before
+    assert task.name_of_data(settings) != before
     prepared.code_digests.cache_clear()
 
 
@@ -52,6 +52,6 @@ def test_images_behind_a_link_decide_on_the_name_of_prepared_data(
     part = {"kind": "image_classification", "train": "photos", "validation": 0.5}
     task = tasks.load(part, tmp_path)
     assert isinstance(task, TrainedTask)
-    before = prepared.fingerprint(task.recipe(task.SETTINGS()))
+    before = task.name_of_data(task.SETTINGS())
     Image.new("L", (4, 4), 90).save(elsewhere / "cat" / "0.png")
-    assert prepared.fingerprint(task.recipe(task.SETTINGS())) != before
+    assert task.name_of_data(task.SETTINGS()) != before

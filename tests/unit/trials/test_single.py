@@ -9,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from trials.single.command import main
+from trials.single import main
 
 
 @pytest.fixture
