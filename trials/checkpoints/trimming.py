@@ -35,9 +35,7 @@ def _below(name: str, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def trim_waiting(
-    checkpoint: Path | str,
-    best: Path | str | None,
-    still_waits: Callable[[], bool] = lambda: True,
+    checkpoint: Path | str, best: Path | str | None, still_waits: Callable[[], bool] = lambda: True
 ) -> None:
     """Remove the checkpoints that a trial does not need while it waits.
 

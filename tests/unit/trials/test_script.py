@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.running.function_runs import (
-    problem_of,
-    reports_of,
-    setup_in,
-)
+from support.running.function_runs import problem_of, reports_of, setup_in
 from trials import tasks
 
 SCRIPT = """

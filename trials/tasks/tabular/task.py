@@ -37,12 +37,7 @@ from trials.tasks.tabular.columns import (
     settled,
     texts_in,
 )
-from trials.tasks.tabular.encoding import (
-    TabularEncoding,
-    TabularRows,
-    encode,
-    learn,
-)
+from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
 from trials.tasks.workloads.task import TrainedTask
 
 if TYPE_CHECKING:

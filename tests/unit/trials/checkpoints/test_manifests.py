@@ -17,20 +17,14 @@ from trials.checkpoints.manifests import CheckpointError, run_of, verify
     [
         (lambda folder: (folder / "weights").write_text("A"), "weights was changed or cut short"),
         (lambda folder: (folder / "weights").unlink(), "weights is missing"),
-        (
-            lambda folder: (folder / "manifest.json").unlink(),
-            r"is not a checkpoint: it has no manifest\.json",
-        ),
-        (
-            lambda folder: (folder / "manifest.json").write_text("{"),
-            r"its manifest\.json cannot be read",
-        ),
-        (
-            lambda folder: (folder / "manifest.json").write_text('{"files": {}}'),
-            "has format None; this program reads",
-        ),
+        (lambda folder: (folder / "manifest.json").unlink(),
+         r"is not a checkpoint: it has no manifest\.json"),
+        (lambda folder: (folder / "manifest.json").write_text("{"),
+         r"its manifest\.json cannot be read"),
+        (lambda folder: (folder / "manifest.json").write_text('{"files": {}}'),
+         "has format None; this program reads"),
     ],
-)
+)  # fmt: skip
 def test_damage_is_recognised_and_the_one_before_is_used(tmp_path, caplog, harm, complaint):
     checkpoints = Checkpoints(tmp_path)
     first = saved(checkpoints, 1, filled("a"))

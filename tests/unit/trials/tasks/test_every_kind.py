@@ -88,23 +88,14 @@ def test_a_rehearsal_measures_a_step(kind: str, tmp_path: Path) -> None:
 
 
 FORMATS: dict[str, tuple[Any, dict[str, str], tuple[str, ...]]] = {
-    "language": (
-        lambda: pd.DataFrame({"body": language.documents()}),
-        {"text": "body"},
-        ("csv", "parquet", "jsonl"),
-    ),
-    "pairs": (
-        lambda: pairs.pairs().rename(columns={"source": "long", "target": "short"}),
-        {"source": "long", "target": "short"},
-        ("csv", "parquet", "jsonl"),
-    ),
-    "tokens": (
-        lambda: pd.DataFrame(tokens.sentences(), columns=["words", "ner"]),
-        {"tokens": "words", "tags": "ner"},
-        ("parquet", "jsonl"),
-    ),
+    "language": (lambda: pd.DataFrame({"body": language.documents()}), {"text": "body"},
+     ("csv", "parquet", "jsonl")),
+    "pairs": (lambda: pairs.pairs().rename(columns={"source": "long", "target": "short"}),
+     {"source": "long", "target": "short"}, ("csv", "parquet", "jsonl")),
+    "tokens": (lambda: pd.DataFrame(tokens.sentences(), columns=["words", "ner"]),
+     {"tokens": "words", "tags": "ner"}, ("parquet", "jsonl")),
     "tabular": (tabular.table, {}, ("csv", "parquet", "jsonl")),
-}
+}  # fmt: skip
 """A table of what the plain file holds, the fields that name its columns, and its formats."""
 
 

@@ -36,12 +36,7 @@ def source(tmp_path: Path) -> Path:
     return root
 
 
-LINKS = {
-    "latest": "step-1",
-    "step-1/up": "../run.sh",
-    "circle": "circle",
-    "gone": "nothing",
-}
+LINKS = {"latest": "step-1", "step-1/up": "../run.sh", "circle": "circle", "gone": "nothing"}
 
 
 def links_in(root: Path) -> dict[str, str]:

@@ -411,11 +411,7 @@ def test_a_report_file_that_is_continued_is_read_on(
         first = start(program, total=5.0, reports="log")
         saved = saved_after(first, gate, reports=2, ahead=3)
         again = start(
-            program,
-            total=5.0,
-            reports="log",
-            resume_from=saved,
-            folder=tmp_path / str(len(begins)),
+            program, total=5.0, reports="log", resume_from=saved, folder=tmp_path / str(len(begins))
         )
         assert [report.resource for report in reports_of(again)] == [3.0, 4.0, 5.0]
         assert not [each for each in again.findings() if each.name == "began_again"]

@@ -2,12 +2,7 @@
 
 import pytest
 
-from support.running.function_runs import (
-    items_of,
-    reporting,
-    reports_of,
-    run_of,
-)
+from support.running.function_runs import items_of, reporting, reports_of, run_of
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import verify
 from trials.checkpoints.trimming import trim_ended

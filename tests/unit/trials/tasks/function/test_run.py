@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from support.running.function_runs import (
-    items_of,
-    reports_of,
-    run_of,
-)
+from support.running.function_runs import items_of, reports_of, run_of
 from trials.contract import TrialStopped
 
 

@@ -3,11 +3,7 @@
 import pickle
 from pathlib import Path
 
-from support.running.function_runs import (
-    problem_of,
-    reports_of,
-    setup_in,
-)
+from support.running.function_runs import problem_of, reports_of, setup_in
 from trials import tasks
 from trials.running.runner import Runner
 

@@ -11,13 +11,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from support.running.function_runs import (
-    items_of,
-    names_in,
-    reporting,
-    reports_of,
-    run_of,
-)
+from support.running.function_runs import items_of, names_in, reporting, reports_of, run_of
 from trials.checkpoints import checkpoints
 from trials.checkpoints.checkpoint_folder import TEMPORARY, order_of
 from trials.checkpoints.checkpoints import Checkpoints

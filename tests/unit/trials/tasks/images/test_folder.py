@@ -162,9 +162,7 @@ def test_the_first_folder_is_the_class_however_deep_an_image_lies(tmp_path):
     places = [str(path.relative_to(root)) for path in found.paths]
     assert places == ["cat/2024/may/b.JPG", "cat/a.png", "dog/c.tiff", "dog/d.jfif", "owl/e.ppm"]
     assert found.names == ["cat", "cat", "dog", "dog", "owl"]
-    assert found.notes == [
-        "images in a folder inside a class's folder belong to that class: 1",
-    ]
+    assert found.notes == ["images in a folder inside a class's folder belong to that class: 1"]
 
 
 def test_what_is_left_out_is_said(tmp_path):

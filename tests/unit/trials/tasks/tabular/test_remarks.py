@@ -55,28 +55,22 @@ rng = np.random.default_rng(1)
 draws = rng.integers(0, 90, ROWS)
 AMOUNTS = rng.uniform(1, 99_999, ROWS)
 ODD_COLUMNS = {
-    "a dash": (
-        every(lambda row: "-" if row == 17 else f"{AMOUNTS[row]:.2f}"),
-        "is taken for numbers; what is not one counts as missing, '-' (1 of 200 rows)",
-    ),
+    "a dash": (every(lambda row: "-" if row == 17 else f"{AMOUNTS[row]:.2f}"),
+     "is taken for numbers; what is not one counts as missing, '-' (1 of 200 rows)"),
     "several words": (
         every(lambda row: ("?", "N/A", "inf")[row % 3] if row < 9 else f"{AMOUNTS[row]:.2f}"),
         "what is not one counts as missing, '?', 'N/A', 'inf' (9 of 200 rows)",
     ),
-    "codes with letters": (
-        every(lambda row: f"X{row}" if row % 4 == 0 else f"{draws[row]}"),
-        "150 of 200 rows are numbers, and others are not ('X0', 'X4', 'X8', 'X12', 'X16', ...)",
-    ),
+    "codes with letters": (every(lambda row: f"X{row}" if row % 4 == 0 else f"{draws[row]}"),
+     "150 of 200 rows are numbers, and others are not ('X0', 'X4', 'X8', 'X12', 'X16', ...)"),
     "thousands": (every(lambda row: f"{AMOUNTS[row]:,.2f}"), "they look like numbers ('"),
     "a currency": (every(lambda row: f"${AMOUNTS[row]:,.0f}"), "they look like numbers ('$"),
     "a currency behind": (every(lambda row: f"{draws[row]} €"), "they look like numbers ('"),
     "a currency by its code": (every(lambda row: f"EUR {draws[row]}.50"), "numbers ('EUR "),
     "negative in brackets": (every(lambda row: f"({draws[row]},000)"), "they look like numbers"),
     "percent": (every(lambda row: f"{draws[row]}%"), "they look like numbers ('"),
-    "decimal commas": (
-        every(lambda row: f"{draws[row]},5"),
-        "they look like numbers ('42,5'): write them plainly, as 1234.5",
-    ),
+    "decimal commas": (every(lambda row: f"{draws[row]},5"),
+     "they look like numbers ('42,5'): write them plainly, as 1234.5"),
     "a unit": (every(lambda row: f"{draws[row]} kg"), "they look like numbers ('"),
     "ISO dates": (
         every(lambda row: str(pd.Timestamp("2020-01-01") + pd.Timedelta(days=row))[:10]),
@@ -86,29 +80,19 @@ ODD_COLUMNS = {
     "dates with points": (every(lambda row: f"{1 + row % 28}.3.2024"), "look like dates ('1.3"),
     "dates with names": (every(lambda row: f"{1 + row % 28} Mar 2024"), "look like dates"),
     "times": (every(lambda row: f"{row % 24:02d}:{row % 60:02d}"), "they look like dates"),
-    "keys": (
-        every(lambda row: str(uuid.UUID(int=row * 7919 << 64))),
-        "is left out: 200 of 200 rows have a text of their own",
-    ),
-    "many classes": (
-        every(lambda row: f"street {row * 2 // 3}"),
-        "is taken for classes, and has 133 of them in 200 rows",
-    ),
-    "leading zeros": (
-        every(lambda row: f"{row * 331 % 9999:05d}"),
-        "is taken for numbers, and some begin with 0 ('00000'); if they are codes, name it under",
-    ),
+    "keys": (every(lambda row: str(uuid.UUID(int=row * 7919 << 64))),
+     "is left out: 200 of 200 rows have a text of their own"),
+    "many classes": (every(lambda row: f"street {row * 2 // 3}"),
+     "is taken for classes, and has 133 of them in 200 rows"),
+    "leading zeros": (every(lambda row: f"{row * 331 % 9999:05d}"),
+     "is taken for numbers, and some begin with 0 ('00000'); if they are codes, name it under"),
     "Unnamed: 0": (every(lambda row: row), "every row has another; if it only names the row"),
     "customer_id": (every(lambda row: row * 17 % 9973), "every row has another; if it only names"),
-    "spellings": (
-        every(lambda row: ("yes", "Yes", "no")[draws[row] % 3]),
-        "has classes that may be one: 'Yes' and 'yes'",
-    ),
-    "an outlier": (
-        every(lambda row: 1e9 if row == 3 else draws[row]),
-        "1 row lies far from the others, which go from 0 to 89 (the farthest is 1e+09); correct it",
-    ),
-}
+    "spellings": (every(lambda row: ("yes", "Yes", "no")[draws[row] % 3]),
+     "has classes that may be one: 'Yes' and 'yes'"),
+    "an outlier": (every(lambda row: 1e9 if row == 3 else draws[row]),
+     "1 row lies far from the others, which go from 0 to 89 (the farthest is 1e+09); correct it"),
+}  # fmt: skip
 
 
 @pytest.mark.cases(len(ODD_COLUMNS))
