@@ -22,13 +22,11 @@ def task_of(kind: str, folder: Path) -> TrainedTask[Any]:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_every_kind_is_built_by_the_class_that_it_describes(kind: str, tmp_path: Path) -> None:
+def test_every_kind_is_built_by_the_class_that_it_describes(kind, tmp_path):
     assert task_of(kind, tmp_path).DESCRIPTION is BUILT_IN[kind]
 
 
-def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(tmp_path, monkeypatch):
     task = task_of("tabular", tmp_path)
     settings = task.SETTINGS()
     before = task.name_of_data(settings)
@@ -39,9 +37,7 @@ def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
     prepared.code_digests.cache_clear()
 
 
-def test_images_behind_a_link_decide_on_the_name_of_prepared_data(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_images_behind_a_link_decide_on_the_name_of_prepared_data(tmp_path, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (tmp_path / "photos").mkdir()
     for name, grey in (("cat", 10), ("dog", 200)):

@@ -33,7 +33,7 @@ def remarks(folder: Path, table: pd.DataFrame, **part: Any) -> list[str]:
     return [each.removeprefix("task.train: ") for each in found if each.startswith("task.train: ")]
 
 
-def test_what_the_columns_are_taken_for_is_said_in_one_line(tmp_path: Path) -> None:
+def test_what_the_columns_are_taken_for_is_said_in_one_line(tmp_path):
     named = [f"customer {row}" for row in range(ROWS)]
     (plain,) = remarks(tmp_path, frame(one="same"))
     assert plain == (
@@ -97,7 +97,7 @@ ODD_COLUMNS = {
 
 @pytest.mark.cases(len(ODD_COLUMNS))
 @pytest.mark.parametrize("name", ODD_COLUMNS)
-def test_an_odd_column_is_named_with_what_is_made_of_it(tmp_path: Path, name: str) -> None:
+def test_an_odd_column_is_named_with_what_is_made_of_it(tmp_path, name):
     values, said = ODD_COLUMNS[name]
     _, found = remarks(tmp_path, frame(**{name: values}))
     assert f"column {name!r}" in found
@@ -118,11 +118,11 @@ OBVIOUS = {
 
 @pytest.mark.cases(len(OBVIOUS))
 @pytest.mark.parametrize("name", OBVIOUS)
-def test_nothing_is_said_of_an_obvious_column(tmp_path: Path, name: str) -> None:
+def test_nothing_is_said_of_an_obvious_column(tmp_path, name):
     assert len(remarks(tmp_path, frame(**{name: OBVIOUS[name]}))) == 1
 
 
-def test_codes_that_are_taken_for_numbers_are_named_together(tmp_path: Path) -> None:
+def test_codes_that_are_taken_for_numbers_are_named_together(tmp_path):
     table = frame(region=draws % 4, grade=draws % 5 + 1)
     _, found = remarks(tmp_path, table)
     assert found == (
@@ -132,13 +132,13 @@ def test_codes_that_are_taken_for_numbers_are_named_together(tmp_path: Path) -> 
     assert len(remarks(tmp_path, table, categorical=["region", "grade", "colour"])) == 1
 
 
-def test_what_is_stated_is_obvious(tmp_path: Path) -> None:
+def test_what_is_stated_is_obvious(tmp_path):
     table = frame(zip=every(lambda row: f"{draws[row]:05d}"), key=every(lambda row: f"key {row}"))
     (found,) = remarks(tmp_path, table, numeric=["size"], categorical=["zip", "key"])
     assert found.startswith("columns: 1 of numbers (size), 2 of classes (zip, key), 2 left out")
 
 
-def test_a_target_that_looks_like_numbers_is_named(tmp_path: Path) -> None:
+def test_a_target_that_looks_like_numbers_is_named(tmp_path):
     table = frame(cost=every(lambda row: f"{draws[row]},5"))
     table.to_csv(tmp_path / "train.csv", index=False, sep=";")
     part = {"kind": "tabular", "train": "train.csv", "validation": 0.25, "target": "cost"}
@@ -149,7 +149,7 @@ def test_a_target_that_looks_like_numbers_is_named(tmp_path: Path) -> None:
     assert said.endswith("('42,5'): write them plainly, as 1234.5")
 
 
-def test_a_table_whose_columns_are_all_left_out_says_why(tmp_path: Path) -> None:
+def test_a_table_whose_columns_are_all_left_out_says_why(tmp_path):
     cells = "".join(
         f"{amount:.2f};{'ab'[row % 2]}\n".replace(".", ",") for row, amount in enumerate(AMOUNTS)
     )
@@ -171,7 +171,7 @@ GIVES_AWAY = {
 
 @pytest.mark.cases(len(GIVES_AWAY))
 @pytest.mark.parametrize("name", GIVES_AWAY)
-def test_a_column_that_gives_a_class_away_is_named(tmp_path: Path, name: str) -> None:
+def test_a_column_that_gives_a_class_away_is_named(tmp_path, name):
     table = frame()
     found = remarks(tmp_path, table.assign(**{name: GIVES_AWAY[name](table)}))
     assert found[-1] == (
@@ -180,7 +180,7 @@ def test_a_column_that_gives_a_class_away_is_named(tmp_path: Path, name: str) ->
     )
 
 
-def test_rows_in_the_order_of_their_class_are_given_away_by_their_number(tmp_path: Path) -> None:
+def test_rows_in_the_order_of_their_class_are_given_away_by_their_number(tmp_path):
     table = frame().sort_values("kind").reset_index(drop=True).reset_index()
     assert "column 'index' alone gives the target away" in remarks(tmp_path, table)[-1]
 
@@ -194,25 +194,25 @@ QUANTITIES = {
 
 @pytest.mark.cases(len(QUANTITIES))
 @pytest.mark.parametrize("name", QUANTITIES)
-def test_a_column_that_gives_a_quantity_away_is_named(tmp_path: Path, name: str) -> None:
+def test_a_column_that_gives_a_quantity_away_is_named(tmp_path, name):
     table = frame()
     found = remarks(tmp_path, table.assign(**{name: QUANTITIES[name](table)}), target="price")
     assert f"column {name!r} alone gives the target away" in found[-1]
 
 
-def test_a_class_that_stands_for_a_quantity_gives_it_away(tmp_path: Path) -> None:
+def test_a_class_that_stands_for_a_quantity_gives_it_away(tmp_path):
     table = frame().assign(price=lambda each: (each["price"] // 10 * 10) + 0.5)
     table["range"] = "about " + table["price"].astype(str)
     found = remarks(tmp_path, table, target="price")
     assert "column 'range' alone gives the target away" in found[-1]
 
 
-def test_a_column_that_only_helps_gives_nothing_away(tmp_path: Path) -> None:
+def test_a_column_that_only_helps_gives_nothing_away(tmp_path):
     (found,) = remarks(tmp_path, frame(), target="price")
     assert found.startswith("columns: ")
 
 
-def test_a_wide_table_has_a_limited_number_of_lines(tmp_path: Path) -> None:
+def test_a_wide_table_has_a_limited_number_of_lines(tmp_path):
     table = frame(**{f"c{number}": every(lambda row: f"{draws[row]}%") for number in range(200)})
     found = remarks(tmp_path, table)
     assert len(found) == 32

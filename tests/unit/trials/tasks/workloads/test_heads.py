@@ -6,7 +6,7 @@ import pytest
 from trials.tasks.workloads import heads as scores
 
 
-def test_where_nothing_is_found_the_scores_are_numbers() -> None:
+def test_where_nothing_is_found_the_scores_are_numbers():
     nothing = np.zeros((4, 2), dtype=np.int8)
     assert scores.of_labels(nothing, nothing) == {
         "micro_f1": 0.0,
