@@ -7,7 +7,6 @@ import pytest
 
 from support.files.checkpoints import filled, saved
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.checkpoints.continuing import opened
 from trials.checkpoints.disk.whole_folders import MANIFEST
 from trials.checkpoints.manifests import CheckpointError, run_of, verify
 
@@ -25,16 +24,11 @@ from trials.checkpoints.manifests import CheckpointError, run_of, verify
          "has format None; this program reads"),
     ],
 )  # fmt: skip
-def test_damage_is_recognised_and_the_one_before_is_used(tmp_path, caplog, harm, complaint):
-    checkpoints = Checkpoints(tmp_path)
-    first = saved(checkpoints, 1, filled("a"))
-    second = saved(checkpoints, 2, filled("b"))
-    harm(second)
+def test_damage_is_named(tmp_path, harm, complaint):
+    only = saved(Checkpoints(tmp_path), 1, filled("a"))
+    harm(only)
     with pytest.raises(CheckpointError, match=complaint):
-        verify(second)
-    with opened(second) as checkpoint:
-        assert checkpoint.files == checkpoint.path == first
-    assert "continuing from step-1" in caplog.text
+        verify(only)
 
 
 def test_files_keep_their_modes_but_weights_are_as_readable_as_their_folder(tmp_path):

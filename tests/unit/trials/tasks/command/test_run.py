@@ -188,11 +188,6 @@ def test_an_error_tells_whether_memory_or_disk_ran_out(start):
         assert failure_of(caught.value).kind == kind
 
 
-def test_a_program_that_is_killed_says_by_what(start):
-    said = failure(start(shell("echo working; kill -9 $$")))
-    assert said == "the command ended with SIGKILL, as where memory runs out: working"
-
-
 def test_an_early_end_is_an_error_unless_the_task_allows_it(start):
     early = echoing('{"resource": 1, "a": 1}')
     said = failure(start(early))

@@ -155,11 +155,6 @@ def test_a_checkpoint_is_a_model_that_transformers_loads(lab, params):
     assert len(reports_of(again.start(lab.setup("again"), again.prepare({})))) == 1
 
 
-def test_data_is_keyed_by_what_changes_it(lab):
-    assert lab.task().data_key({"batch_size": 4}) == lab.task().data_key({})
-    assert lab.task().data_key({"max_length": 64}) != lab.task().data_key({})
-
-
 def test_trials_of_different_lengths_are_scored_on_the_same_words_and_entities(lab):
     counts, losses = [], []
     for length in (4, 6, 64):

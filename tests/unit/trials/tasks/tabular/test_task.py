@@ -197,12 +197,6 @@ def test_a_class_that_was_never_trained_counts_as_missing(lab):
     assert data.validation.categorical[:3, column].tolist() == [0, 0, 3]
 
 
-def test_good_data_has_no_problems(lab):
-    table(20, seed=2).to_csv(lab.folder / "test.csv", index=False)
-    assert lab.problems(test="test.csv") == {}
-    assert lab.problems(test="test.csv", target="price") == {}
-
-
 @pytest.mark.parametrize(
     ("changes", "where", "said"),
     [

@@ -18,7 +18,6 @@ from sklearn import metrics as scikit
 from support.running.runs import reports_of
 from trials import predict, tasks
 from trials.checkpoints.checkpoints import Checkpoints
-from trials.contract import TaskError
 from trials.descriptions.text import METRICS
 from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
@@ -287,10 +286,3 @@ def test_a_model_without_token_types_reads_pairs_by_its_separator(lab):
     data = task.prepare({})
     assert data.train_types is None
     assert trained(lab, 1, **PAIRS, model="distilbert").metrics["loss"] > 0
-
-
-def test_a_metric_of_another_shape_cannot_be_monitored(lab):
-    task = lab.task(**NUMBER)
-    setup = lab.setup("run", {"epochs": 1}, monitor="accuracy")
-    with pytest.raises(TaskError, match=r"settings\.monitor: 'accuracy' is not a metric"):
-        task.start(setup, task.prepare({}))
