@@ -165,4 +165,4 @@ class NumberHead:
 Head = ClassHead | LabelsHead | NumberHead
 """The meaning of a model's outputs, shape (n, classes). `losses` gives the sum of the losses of
 targets, shape (n,) or (n, labels); `smoothing` is the share of each label that is spread over all
-classes. `predicted` gives predictions of the shape of targets, and `measure` the metrics of both."""
+classes. `predicted` gives predictions of the targets' shape, and `measure` the metrics of both."""

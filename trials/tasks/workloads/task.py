@@ -7,7 +7,6 @@ its model and that data in a `workload.Workload`. Its description is in `trials.
 
 from __future__ import annotations
 
-import abc
 import functools
 import hashlib
 import json
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from trials.contract import Problem, Run, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
+from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
 from trials.tasks.datasets.data_set import DataSet, DataSpec
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SpecT = TypeVar("SpecT", bound=DataSpec)
 
 
-class TrainedTask(abc.ABC, Generic[SpecT]):
+class TrainedTask(Generic[SpecT]):
     """A task that the loop of `trials.loop.training` trains (a `contract.Task`).
 
     Args:
@@ -42,6 +42,8 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
     DATA: ClassVar[type[DataSet[Any, Any]]]
+    WORKLOAD: ClassVar[str]
+    """The workload as ``module:class``; imported when a model is built, as it imports torch."""
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
     """The settings that change the prepared data."""
 
@@ -52,9 +54,15 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         identity = json.dumps([dict(task), str(base)], sort_keys=True)
         self._digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
 
-    @abc.abstractmethod
+    def model_for(self, settings: Any) -> Pretrained | Scratch | None:
+        """The model to train; None for the kind's own small network."""
+        return None
+
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
         """The model to train, with its data on the device."""
+        build = pkgutil.resolve_name(self.WORKLOAD)
+        built: Workload = build(self.model_for(settings), data, settings, setup)
+        return built
 
     def spec_for(self, settings: Settings) -> SpecT:
         """The part, with the choices of settings or of a model."""
