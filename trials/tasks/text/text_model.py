@@ -23,7 +23,7 @@ from trials.tasks.huggingface import lora, pretrained, templates
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.lora import TransformerFiles
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
-from trials.tasks.text.task import DESCRIPTION, Text, TextData, tokenise
+from trials.tasks.text.text_task import DESCRIPTION, Text, TextData, tokenise
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead, of_numbers
 from trials.tasks.workloads.in_use import ModelInUse, described, in_batches
 from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet, ladders

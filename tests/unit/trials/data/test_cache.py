@@ -19,11 +19,11 @@ from trials.data import cache
 from trials.data.cache import CacheEntry
 from trials.settings import Settings
 from trials.tasks.datasets import prepared
-from trials.tasks.images.task import ImageDataSet
+from trials.tasks.images.image_task import ImageDataSet
 from trials.tasks.sequences.language import LanguageDataSet
 from trials.tasks.sequences.tokens import TokenDataSet
-from trials.tasks.tabular.task import TabularDataSet
-from trials.tasks.text.task import TextDataSet
+from trials.tasks.tabular.table_task import TabularDataSet
+from trials.tasks.text.text_task import TextDataSet
 
 
 @pytest.fixture

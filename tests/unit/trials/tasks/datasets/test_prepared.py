@@ -9,7 +9,7 @@ from PIL import Image
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
 from trials.tasks.datasets import prepared
-from trials.tasks.workloads.task import TrainedTask
+from trials.tasks.workloads.trained_task import TrainedTask
 from unit.trials.tasks.datasets.test_remarks import KINDS, rows, write
 
 

@@ -12,7 +12,7 @@ from PIL import Image
 from support.running.runs import Lab, reports_of
 from trials import tasks
 from trials.descriptions.images import METRICS
-from trials.tasks.images.model import changed
+from trials.tasks.images.image_model import changed
 
 PART = {"kind": "image_classification", "train": "train.npz", "validation": 0.25}
 PARAMS = {"learning_rate": 5e-3, "batch_size": 16, "width": 8, "depth": 2}

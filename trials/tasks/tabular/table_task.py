@@ -34,7 +34,7 @@ from trials.tasks.tabular.columns import (
     texts_in,
 )
 from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
-from trials.tasks.workloads.task import TrainedTask
+from trials.tasks.workloads.trained_task import TrainedTask
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Tabular(TrainedTask[TabularSpec]):
     DESCRIPTION = TABULAR
     SETTINGS = TabularSettings
     DATA = TabularDataSet
-    WORKLOAD = "trials.tasks.tabular.model:TabularWorkload"
+    WORKLOAD = "trials.tasks.tabular.table_model:TabularWorkload"
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TabularSpec.parse(task, base))

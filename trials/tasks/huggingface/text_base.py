@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
 from trials.tasks.datasets.data_set import DataSpec
-from trials.tasks.workloads.task import TrainedTask
+from trials.tasks.workloads.trained_task import TrainedTask
 
 
 @dataclass(frozen=True)

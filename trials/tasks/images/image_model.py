@@ -31,7 +31,7 @@ from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.huggingface import pretrained
 from trials.tasks.images import processor
 from trials.tasks.images.folder import Bytes
-from trials.tasks.images.task import ImageData
+from trials.tasks.images.image_task import ImageData
 from trials.tasks.workloads.heads import ClassHead
 from trials.tasks.workloads.in_use import ModelInUse, described, in_batches
 from trials.tasks.workloads.workload import NetworkFiles, OneTargetWorkload, SampleSet

@@ -23,7 +23,7 @@ from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.datasets import tables
 from trials.tasks.tabular.columns import numbers_in
 from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, inputs
-from trials.tasks.tabular.task import TabularData
+from trials.tasks.tabular.table_task import TabularData
 from trials.tasks.workloads.heads import ClassHead, Head, NumberHead, of_quantities
 from trials.tasks.workloads.in_use import ModelInUse, described, in_batches
 from trials.tasks.workloads.workload import NetworkFiles, OneTargetWorkload, SampleSet

@@ -20,7 +20,7 @@ from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
 from trials.tasks.images import folder
 from trials.tasks.images.folder import Bytes
-from trials.tasks.workloads.task import TrainedTask
+from trials.tasks.workloads.trained_task import TrainedTask
 
 SIZE = 64
 """Side of the squares that the images of a folder are scaled to, by default."""
@@ -187,7 +187,7 @@ class ImageClassification(TrainedTask[ImageSpec]):
     DESCRIPTION = IMAGE_CLASSIFICATION
     SETTINGS = ImageSettings
     DATA = ImageDataSet
-    WORKLOAD = "trials.tasks.images.model:ImageWorkload"
+    WORKLOAD = "trials.tasks.images.image_model:ImageWorkload"
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, ImageSpec.parse(task, base))
