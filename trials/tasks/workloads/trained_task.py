@@ -1,8 +1,8 @@
 """The base of the built-in tasks: settings are parsed, data is prepared, and a run of the loop is
 started.
 
-A task is a package: its task is light to import and turns files into flat arrays; its model joins
-its model and that data in a `workload.Workload`. Its description is in `trials.descriptions`.
+A task is a package: its task is light to import and turns files into flat arrays; its model
+is joined with that data in a `workload.Workload`. Its description is in `trials.descriptions`.
 """
 
 from __future__ import annotations
