@@ -313,7 +313,6 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _move_up(folder: Path) -> None:
-    """Move the content of a folder to the folder above."""
     for path in folder.iterdir():
         path.rename(folder.parent / path.name)
     folder.rmdir()

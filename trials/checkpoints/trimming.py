@@ -14,9 +14,7 @@ WORKING = ".working-directory"
 def held(checkpoint: Path | str, best: Path | str | None) -> Held:
     """The size of the checkpoints of a trial. Raises OSError if the folder cannot be read."""
     folder, newest = split(checkpoint)
-    name = newest
-    if best is not None:
-        _, name = split(best)
+    _, name = split(checkpoint if best is None else best)
     where = folder_at(folder)
     sizes = where.sizes()
     files = where.manifest(name).get("state", {})

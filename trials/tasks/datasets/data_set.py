@@ -219,7 +219,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
     def _mask(self, train: Examples, fraction: float) -> Mask:
-        """The training examples that a fraction takes for validation."""
         return stratified(self.strata(train), fraction, self.spec.split_seed)
 
     def _too_few(self, train: Examples, fraction: float) -> str:

@@ -109,7 +109,6 @@ def left_out(texts: Texts) -> Iterator[str]:
 
 
 def _on_column(column: str, texts: ColumnTexts) -> Iterator[str]:
-    """Half sentences on what a column is taken for."""
     use = texts.use
     if use is ColumnUse.NUMBERS:
         yield from _on_numbers(column, texts)
