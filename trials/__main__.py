@@ -1,11 +1,11 @@
-"""``python -m trials SETTINGS.yaml --out DIR [--resume]``: see `trials.single.command`."""
+"""``python -m trials SETTINGS.yaml --out DIR [--resume]``: see `trials.single`."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from trials.single.command import main
+from trials.single import main
 
 if __name__ == "__main__":
     code = main()

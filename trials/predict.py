@@ -16,11 +16,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from trials.descriptions.models import CONFIG
-from trials.tasks.images import model as images
-from trials.tasks.images.model import ImageClassifier
-from trials.tasks.tabular import model as tables
-from trials.tasks.tabular.model import TableModel
-from trials.tasks.text import task as texts
+from trials.tasks.images import image_model as images
+from trials.tasks.images.image_model import ImageClassifier
+from trials.tasks.tabular import table_model as tables
+from trials.tasks.tabular.table_model import TableModel
+from trials.tasks.text import text_task as texts
 from trials.tasks.workloads.in_use import ModelInUse
 
 __all__ = ["ImageClassifier", "ModelInUse", "TableModel", "load"]

@@ -43,8 +43,8 @@ from hpsearch.adapters.optuna_trial import ObjectiveTrial
 from trials import script
 from trials.contract import Problem, Pruned, TaskError
 from trials.foreign import code_of, in_words, text_of
+from trials.tasks.function.function_task import SCRIPT, file_of
 from trials.tasks.function.run import Function
-from trials.tasks.function.task import SCRIPT, file_of
 from trials.tasks.function.trial import FunctionTrial
 
 MAIN = "__main__"

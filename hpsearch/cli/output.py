@@ -18,7 +18,7 @@ from hpsearch.domain.numbers import finite
 from hpsearch.errors import UserError
 from hpsearch.store.connecting.hints import DEFAULT_STORAGE, for_database
 from hpsearch.views.terminal.escapes import escaped, plain
-from trials.checkpoints.disk import whole_files
+from trials.checkpoints.disk import whole_folders
 from trials.settings import as_scalar
 
 PLAIN_WIDTH = 100_000
@@ -211,7 +211,7 @@ def whole_file(to: Path) -> Iterator[Path]:
     """A place beside a file to write to; it becomes the file when the block ends well. Raises
     UserError if it cannot be written."""
     try:
-        with whole_files.whole_file(to) as unfinished:
+        with whole_folders.whole_file(to) as unfinished:
             yield unfinished
     except OSError as error:
         message = f"{to} cannot be written: {error.strerror or error}"

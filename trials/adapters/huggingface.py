@@ -6,8 +6,6 @@ from that checkpoint, with the state of the optimizer, the schedule, the loss sc
 generators and the order of the data.
 """
 
-from __future__ import annotations
-
 import enum
 import json
 import math
@@ -315,7 +313,6 @@ def _names_in(folder: Path) -> set[str]:
 
 
 def _move_up(folder: Path) -> None:
-    """Move the content of a folder to the folder above."""
     for path in folder.iterdir():
         path.rename(folder.parent / path.name)
     folder.rmdir()

@@ -11,8 +11,6 @@ the beginning of the batch or the epoch after a report, when the effects of its 
 a lower learning rate, have happened.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import warnings
@@ -312,7 +310,6 @@ def _generators() -> dict[str, Any]:
 
 
 def _set_generators(state: Mapping[str, Any]) -> None:
-    """Set the random generators to a state of `_generators`."""
     torch.set_rng_state(state["torch"])
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal), gauss))

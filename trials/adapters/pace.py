@@ -1,7 +1,5 @@
 """The optimizer steps at which a trial reports, for libraries that count steps and epochs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

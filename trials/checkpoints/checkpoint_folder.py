@@ -4,8 +4,6 @@ It holds checkpoints by name, and two pointers to them, `last` and `best`. Every
 lists is whole.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
@@ -75,10 +73,7 @@ class CheckpointFolder(ABC):
     @abstractmethod
     def publish(self, draft: Path, name: str, pointers: Sequence[str]) -> None:
         """Turn a sealed draft into a checkpoint, which `pointers` (of `last` and `best`) then name.
-
-        Raises:
-            FileExistsError: The name is taken. The draft stays.
-        """
+        Raises FileExistsError if the name is taken. The draft stays."""
 
     @abstractmethod
     def remove(self, name: str) -> Exception | None:

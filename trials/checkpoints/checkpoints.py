@@ -16,8 +16,6 @@ their manifests. A run that continues from one of them uses the newest whole one
 reports come before it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,9 +109,7 @@ class Checkpoints:
 
     def _target(self, pointer: str) -> Path | str | None:
         name = self._here.target(pointer)
-        if name is None:
-            return None
-        return self._here.path(name)
+        return None if name is None else self._here.path(name)
 
     def best_until(self, path: Path | str) -> Path | str | None:
         """The checkpoint of the best value up to a checkpoint.
@@ -122,10 +118,8 @@ class Checkpoints:
             report on record names that one.
         """
         name = self._here.target("best")
-        if name is None:
-            return None
         _, until = split(path)
-        if order_of(name) > order_of(until):
+        if name is None or order_of(name) > order_of(until):
             return None
         return self._here.path(name)
 
@@ -133,9 +127,7 @@ class Checkpoints:
         """The newest checkpoint of a stretch, or None."""
         here = self._here
         names = here.of_stretch(here.checkpoints(), stretch)
-        if not names:
-            return None
-        return here.path(names[-1])
+        return here.path(names[-1]) if names else None
 
     def mark_best(self, path: Path | str, value: float) -> None:
         """Let `best` name an existing checkpoint.
@@ -194,9 +186,7 @@ class Checkpoints:
 
     def _best_known_to(self, name: str) -> str | None:
         manifest = self._here.manifest(name)
-        if manifest.get("is_best"):
-            return name
-        if self._value_of(name) is not None:
+        if manifest.get("is_best") or self._value_of(name) is not None:
             return name
         before = manifest.get("best_before")
         if isinstance(before, str) and is_checkpoint(before):

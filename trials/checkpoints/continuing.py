@@ -1,7 +1,5 @@
 """Finding and verifying the checkpoint that a run continues from."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

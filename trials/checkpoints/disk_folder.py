@@ -4,8 +4,6 @@ A checkpoint is renamed into its place, so that it is there as a whole or not at
 symbolic link.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,8 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 from trials.checkpoints.checkpoint_folder import TEMPORARY, CheckpointFolder
 from trials.checkpoints.disk import drafts, trees, whole_folders
 from trials.checkpoints.disk.names import component
-from trials.checkpoints.disk.whole_files import whole_file
-from trials.checkpoints.disk.whole_folders import MANIFEST, flush_one, make_folder
+from trials.checkpoints.disk.whole_folders import MANIFEST, flush_one, make_folder, whole_file
 
 
 class DiskFolder(CheckpointFolder):

@@ -1,7 +1,5 @@
 """Names of the folders of trials and of their checkpoints, by a path or by a URL."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -17,11 +15,8 @@ _TRIAL = re.compile(r"trial-([0-9]{5,})")
 
 
 def folder_at(folder: Path | str) -> CheckpointFolder:
-    """The folder that a path or a URL names; made with the first checkpoint.
-
-    Raises:
-        FolderError: No installed library can read or write such URLs.
-    """
+    """The folder that a path or a URL names; made with the first checkpoint. Raises FolderError if
+    no installed library can read or write such URLs."""
     return StoreFolder(str(folder)) if is_url(folder) else DiskFolder(Path(folder))
 
 

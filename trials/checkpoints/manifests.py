@@ -5,8 +5,6 @@ It names the files of the model (`files`) and those that only a run needs in ord
 time, and the `links` of the folder, which an object store would lose.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -64,11 +62,8 @@ def stretch_of(setup: Setup, reported: float) -> str:
 
 
 def seal(draft: Path, label: Label, best_before: str | None) -> None:
-    """Write the manifest of a new checkpoint.
-
-    Raises:
-        FileExistsError: The training code has written a file of that name.
-    """
+    """Write the manifest of a new checkpoint. Raises FileExistsError if the training code has
+    written a file of that name."""
     if os.path.lexists(draft / MANIFEST):
         what = f"a checkpoint's {MANIFEST} is written by hpsearch; give your file another name"
         raise FileExistsError(f"{what}, or put it into a folder inside the checkpoint")

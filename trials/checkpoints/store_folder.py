@@ -4,8 +4,6 @@ A store cannot rename a folder. A checkpoint is uploaded file by file, its manif
 manifest it does not count. A pointer is a small file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -23,11 +21,8 @@ UPLOAD, DOWNLOAD = "hpsearch-upload-", "hpsearch-download-"
 
 
 class StoreFolder(CheckpointFolder):
-    """A folder that fsspec can read: ``s3://``, ``gs://``, ``memory://``, ``file://``.
-
-    Raises:
-        FolderError: There is no file system for it, or its package is not installed.
-    """
+    """A folder that fsspec can read: ``s3://``, ``gs://``, ``memory://``, ``file://``. Raises
+    FolderError if there is no file system for it, or its package is not installed."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")

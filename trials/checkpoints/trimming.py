@@ -1,7 +1,5 @@
 """Removing the checkpoints that a trial does not need any more, and the size of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,15 +12,9 @@ WORKING = ".working-directory"
 
 
 def held(checkpoint: Path | str, best: Path | str | None) -> Held:
-    """The size of the checkpoints of a trial.
-
-    Raises:
-        OSError: The folder cannot be read.
-    """
+    """The size of the checkpoints of a trial. Raises OSError if the folder cannot be read."""
     folder, newest = split(checkpoint)
-    name = newest
-    if best is not None:
-        _, name = split(best)
+    _, name = split(checkpoint if best is None else best)
     where = folder_at(folder)
     sizes = where.sizes()
     files = where.manifest(name).get("state", {})
@@ -41,9 +33,7 @@ def _below(name: str, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def trim_waiting(
-    checkpoint: Path | str,
-    best: Path | str | None,
-    still_waits: Callable[[], bool] = lambda: True,
+    checkpoint: Path | str, best: Path | str | None, still_waits: Callable[[], bool] = lambda: True
 ) -> None:
     """Remove the checkpoints that a trial does not need while it waits.
 

@@ -4,8 +4,6 @@ A model's weights are a mapping of file names to tensors by name. Tensors that s
 (tied weights) are copied, and written, once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The built-in kinds of task by name, and the description of any kind, a training function of the
 user's own too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from trials.contract import TaskError
@@ -53,15 +51,9 @@ def of_function(kind: str) -> TaskDescription:
 
 
 def describe(kind: Any) -> TaskDescription:
-    """The description of a kind of task.
-
-    Args:
-        kind: The name of a built-in kind, ``command``, ``ask`` for trials that are asked for in
-            Python, or ``package.module:function``.
-
-    Raises:
-        TaskError: There is no such kind.
-    """
+    """The description of a kind of task. `kind` is the name of a built-in kind, ``command``,
+    ``ask`` for trials that are asked for in Python, or ``package.module:function``. Raises
+    TaskError if there is no such kind."""
     if isinstance(kind, str):
         if kind in BUILT_IN:
             return BUILT_IN[kind]

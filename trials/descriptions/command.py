@@ -1,7 +1,5 @@
 """A command: a program of its own that trains, searched through its arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any

@@ -7,8 +7,6 @@ word of its own, and stands for several words. ``${envvar:NAME}`` may be a part 
 values are those that W&B puts in, in the form that it gives them.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -35,11 +33,8 @@ _VARIABLE = re.compile(r"\$\{envvar:(\w+)\}")
 
 
 class CommandLine:
-    """A command line with placeholders such as ``{learning_rate}``.
-
-    Raises:
-        TaskError: A quote or a brace is not closed, or there is no word.
-    """
+    """A command line with placeholders such as ``{learning_rate}``. Raises TaskError if a quote or
+    a brace is not closed, or there is no word."""
 
     def __init__(self, text: str) -> None:
         try:

@@ -188,11 +188,8 @@ class TaskDescription:
     def problems_with_names(
         self, task: Mapping[str, Any], settings: Mapping[str, Any], space: Mapping[str, bool]
     ) -> list[Problem]:
-        """The mistakes in names of settings and parameters that depend on the `task` part.
-
-        Args:
-            space: For each parameter, whether every trial has a value for it.
-        """
+        """The mistakes in names of settings and parameters that depend on the `task` part. `space`:
+        for each parameter, whether every trial has a value for it."""
         return []
 
     def problems_with(self, task: Mapping[str, Any]) -> list[Problem]:

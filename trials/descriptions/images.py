@@ -1,7 +1,5 @@
 """Image classification: its fields and settings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from trials.descriptions.description import (

@@ -4,12 +4,10 @@ Nothing is loaded here. Some models bring Python files, which would run with the
 transformers refuses them, unless the study file says `trust_remote_code: true`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from trials.contract import TaskError
 from trials.descriptions.description import Field
@@ -37,13 +35,10 @@ class Scratch:
     feed_forward: int = 512
     vocabulary: int = 8192
 
-    @staticmethod
-    def parse(shape: Mapping[str, Any]) -> Scratch:
-        """Check a mapping of sizes; `heads` and `feed_forward` follow the width by default.
-
-        Raises:
-            TaskError: It has unknown or unfit sizes.
-        """
+    @classmethod
+    def parse(cls, shape: Mapping[str, Any]) -> Self:
+        """Check a mapping of sizes; `heads` and `feed_forward` follow the width by default. Raises
+        TaskError if it has unknown or unfit sizes."""
         for name, value in shape.items():
             where = f"task.model.scratch.{name}"
             if name not in _SIZES:
@@ -56,7 +51,7 @@ class Scratch:
         if width % heads:
             what = f"{heads} heads do not divide the width {width}; choose a divisor of it"
             raise TaskError.at("task.model.scratch.heads", what)
-        return Scratch(**sizes)
+        return cls(**sizes)
 
 
 _SIZES = {size.name: {"type": "integer", "minimum": 1} for size in fields(Scratch)}

@@ -1,7 +1,5 @@
 """Tables, for classification and regression: their fields and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The tasks on texts, which train models of transformers: their fields and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

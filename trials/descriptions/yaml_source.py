@@ -4,8 +4,6 @@ It is stricter than YAML: one document, no tags but `!!float` and its like, no r
 are text. All mistakes are returned, as a list of problems.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

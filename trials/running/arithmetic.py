@@ -52,11 +52,8 @@ class Arithmetic:
 
     @classmethod
     def from_plain(cls, plain: Any) -> Arithmetic:
-        """The reverse of `as_plain`, for values from a file that a person may have edited.
-
-        Raises:
-            TaskError: A value does not fit.
-        """
+        """The reverse of `as_plain`, for values from a file that a person may have edited. Raises
+        TaskError if a value does not fit."""
         if not isinstance(plain, Mapping):
             what = "must be a mapping, as `hpsearch best --format yaml` writes it"
             raise TaskError.at("arithmetic", what)

@@ -5,8 +5,6 @@ needs no saved generator state, and nothing between two steps (an evaluation, an
 same process) can change the next draws.
 """
 
-from __future__ import annotations
-
 import enum
 import random
 

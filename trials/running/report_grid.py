@@ -3,8 +3,6 @@
 A study adds its rungs to these levels.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -26,11 +24,8 @@ _WHERE = "budget.per_trial"
 
 
 def budget_from(per_trial: Mapping[str, Any]) -> Budget:
-    """The budget of ``{epochs: 3}`` or ``{steps: 1000, report_every: 100}``.
-
-    Raises:
-        TaskError: The unit is missing, unknown or given twice, or a number does not fit.
-    """
+    """The budget of ``{epochs: 3}`` or ``{steps: 1000, report_every: 100}``. Raises TaskError if
+    the unit is missing, unknown or given twice, or a number does not fit."""
     unit = _unit_of(per_trial)
     total = _positive(unit.value, per_trial[unit.value])
     stated = per_trial.get("report_every")

@@ -1,8 +1,6 @@
 """The parts of a report, made plain: names that a person can type, Python's numbers, and the time
 that a trial has trained."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -22,11 +20,7 @@ MOST_RESOURCE = 2.0**53
 
 
 def metric_name(of: object) -> str:
-    """The name of a metric.
-
-    Raises:
-        ValueError: A person cannot type it, or would not.
-    """
+    """The name of a metric. Raises ValueError if a person cannot type it, or would not."""
     name = plain(str(of))
     if len(name) > LONGEST_NAME:
         raise ValueError(f"the name of a metric has {len(name)} letters, at most {LONGEST_NAME}")
@@ -41,11 +35,8 @@ def number_of(name: str, value: Any) -> float:
     scalar, or an array or tensor of one element on any device. True is 1, and NaN is a number.
 
     Text is not one, even "0.5", nor is a time, a complex number, or what stands for a missing
-    value, such as None, `pandas.NA` and `numpy.ma.masked`.
-
-    Raises:
-        ValueError: It is not a number; the error repeats the name.
-    """
+    value, such as None, `pandas.NA` and `numpy.ma.masked`. Raises ValueError if it is not a number;
+    the error repeats the name."""
     # Any error that the value's own methods raise says that it is not a number.
     try:
         scalar = scalar_of(value)

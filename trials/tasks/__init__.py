@@ -7,6 +7,7 @@ of the user's own, or ``package.module:function`` for the user's own training fu
 - `datasets`: data files, from reading to prepared data on the disk
 - `command`, `function`, `images`, `tabular`, `text`, `sequences`: the tasks
 - `huggingface`: the parts that the tasks on texts share
+- `throughput`: a program that trains trials one after the other, to measure how fast
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from trials.descriptions.builtin import describe
 from trials.descriptions.description import ASK
 
 if TYPE_CHECKING:
-    from trials.tasks.function.task import Adapt
+    from trials.tasks.function.function_task import Adapt
 
 _CLASSES = {
-    "text_classification": "trials.tasks.text.task:TextClassification",
-    "text_regression": "trials.tasks.text.task:TextRegression",
+    "text_classification": "trials.tasks.text.text_task:TextClassification",
+    "text_regression": "trials.tasks.text.text_task:TextRegression",
     "token_classification": "trials.tasks.sequences.tokens:TokenClassification",
     "language_modeling": "trials.tasks.sequences.language:LanguageModeling",
     "sequence_to_sequence": "trials.tasks.sequences.pairs:SequenceToSequence",
-    "image_classification": "trials.tasks.images.task:ImageClassification",
-    "tabular": "trials.tasks.tabular.task:Tabular",
-    "command": "trials.tasks.command.task:CommandTask",
+    "image_classification": "trials.tasks.images.image_task:ImageClassification",
+    "tabular": "trials.tasks.tabular.table_task:Tabular",
+    "command": "trials.tasks.command.command_task:CommandTask",
 }
 """The class of each kind that has a name, imported when a task of its kind is built."""
 
@@ -53,16 +54,14 @@ def load(task: Mapping[str, Any], base: Path | None = None, adapt: Adapt | None 
         what = "nothing can train it here: its trials are asked for in Python, with study.ask()"
         raise TaskError.at("task.kind", what)
     base = Path.cwd() if base is None else base.absolute()
-    name = _CLASSES.get(description.kind, "trials.tasks.function.task:FunctionTask")
+    name = _CLASSES.get(description.kind, "trials.tasks.function.function_task:FunctionTask")
     build = pkgutil.resolve_name(name)
     built: Task = build(task, base) if adapt is None else build(task, base, adapt)
     return built
 
 
 def inspect(
-    task: Mapping[str, Any],
-    base: Path | None = None,
-    remark: Callable[[str], None] | None = None,
+    task: Mapping[str, Any], base: Path | None = None, remark: Callable[[str], None] | None = None
 ) -> list[Problem]:
     """The mistakes in a `task` part, in its data and its function, as far as they show before
     training.
@@ -73,7 +72,7 @@ def inspect(
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
-    from trials.tasks.workloads.task import TrainedTask
+    from trials.tasks.workloads.trained_task import TrainedTask
 
     try:
         built = load(task, base)

@@ -32,7 +32,7 @@ from hpsearch.study_file import methods
 from hpsearch.study_file.text import text_of
 from trials.contract import TaskError
 from trials.foreign import in_words, plain
-from trials.tasks.function.task import SCRIPT, file_of
+from trials.tasks.function.function_task import SCRIPT, file_of
 
 LIMIT_S = 120.0  # seconds that the one trial may take
 REPORTING = (".report(", "Callback", "integration")

@@ -115,7 +115,7 @@ class _Trainer:
     def __init__(self, given: bytes) -> None:
         self.samples = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "trials.single.throughput"],
+            [sys.executable, "-m", "trials.tasks.throughput"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

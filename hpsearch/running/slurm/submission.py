@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from hpsearch.errors import HpsearchError, Unreachable, UserError
-from trials.checkpoints.disk.whole_files import whole_file
+from trials.checkpoints.disk.whole_folders import whole_file
 
 LEAVE_S = 30
 """Seconds for the driver and Ray to end once the trials have saved. SLURM warns a job in time, or

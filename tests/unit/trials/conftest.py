@@ -1,7 +1,5 @@
 """Tiny data and models, made on the spot."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

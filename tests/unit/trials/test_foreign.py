@@ -1,7 +1,5 @@
 """Text of objects that code of others made is plain, short and never an error."""
 
-from __future__ import annotations
-
 import pytest
 
 from trials.foreign import MOST_LETTERS, code_of, in_words, line_of, text_of, traceback_of
@@ -66,7 +64,7 @@ HOSTILE = {"mute": Mute, "recursive": Recursive, "wrong": Wrong, "hidden": Hidde
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_an_error_that_has_no_text_is_told_by_its_type(name: str) -> None:
+def test_an_error_that_has_no_text_is_told_by_its_type(name):
     try:
         raise HOSTILE[name]
     except Exception as raised:  # noqa: BLE001 - as user code does, with a place
@@ -79,7 +77,7 @@ def test_an_error_that_has_no_text_is_told_by_its_type(name: str) -> None:
     assert "raise HOSTILE" in failure.details or name == "hidden"
 
 
-def test_texts_stay_as_they_are_unless_they_are_too_long() -> None:
+def test_texts_stay_as_they_are_unless_they_are_too_long():
     assert text_of(ValueError("one\ntwo\n")) == "one\ntwo\n"
     assert in_words(ValueError("one")) == "ValueError: one"
     assert (
@@ -95,7 +93,7 @@ def test_texts_stay_as_they_are_unless_they_are_too_long() -> None:
     assert "19,998,002 letters are left out" in text
 
 
-def test_an_error_of_many_letters_or_notes_is_cut_and_its_traceback_too() -> None:
+def test_an_error_of_many_letters_or_notes_is_cut_and_its_traceback_too():
     long = RuntimeError("x" * 20_000_000)
     many = RuntimeError("y")
     for _ in range(1000):

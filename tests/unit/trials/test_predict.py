@@ -1,7 +1,5 @@
 """Trained models in use: every kind that `load` knows, in batches, with probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,11 +17,7 @@ from trials.running.report_grid import budget_from
 from trials.tasks.images import processor
 from unit.trials.tasks.images.test_task import images
 
-ODD = {
-    "paid": ["true", "false"],
-    "code": ["01", "007"],
-    "region": ["NA", "EU"],
-}
+ODD = {"paid": ["true", "false"], "code": ["01", "007"], "region": ["NA", "EU"]}
 """Texts that pandas takes for something else."""
 
 
@@ -96,13 +90,7 @@ def test_the_columns_of_a_frame_may_have_numbers_for_names(tmp_path):
         {"kind": "tabular", "train": "rows.csv", "validation": 0.25, "target": "kind"}, tmp_path
     )
     plan = final.Plan(
-        {"learning_rate": 0.05},
-        5,
-        budget_from({"epochs": 10}),
-        False,
-        "cpu",
-        {},
-        Arithmetic(1),
+        {"learning_rate": 0.05}, 5, budget_from({"epochs": 10}), False, "cpu", {}, Arithmetic(1)
     )
     model = predict.load(final.train(task, plan, tmp_path / "models", lambda line: None))
     assert model.predict(rows) == model.predict(tmp_path / "rows.csv")

@@ -1,7 +1,5 @@
 """Scripts that know their trial: started by hand, and in a trial."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess
@@ -10,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.running.function_runs import (
-    problem_of,
-    reports_of,
-    setup_in,
-)
+from support.running.function_runs import problem_of, reports_of, setup_in
 from trials import tasks
 
 SCRIPT = """

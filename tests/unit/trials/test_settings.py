@@ -1,7 +1,5 @@
 """The table of settings, the budget, and what is said of mistakes in them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -40,21 +38,17 @@ def test_an_unknown_setting_names_the_nearest():
     ("params", "said"),
     [
         ({"learning_rate": 0}, "must be above 0, not 0"),
-        (
-            {"learning_rate": "1e-4"},
-            "must be a number, not '1e-4' (YAML reads 1e-4 as text; write 1.0e-4)",
-        ),
+        ({"learning_rate": "1e-4"},
+         "must be a number, not '1e-4' (YAML reads 1e-4 as text; write 1.0e-4)"),
         ({"batch_size": 16.0}, "must be a whole number, not 16.0"),
         ({"bucketing": 1}, "must be true or false, not 1"),
         ({"batch_size": None}, "must have a value"),
         ({"micro_batch": "most"}, "must be auto or a number, not 'most'"),
         ({"micro_batch": 0}, "must be at least 1, not 0"),
-        (
-            {"schedule": "cosin"},
-            "must be one of constant, linear, cosine, one_cycle, step, wsd, not 'cosin'",
-        ),
+        ({"schedule": "cosin"},
+         "must be one of constant, linear, cosine, one_cycle, step, wsd, not 'cosin'"),
     ],
-)
+)  # fmt: skip
 def test_an_unfit_value_says_what_would_fit(params, said):
     (name,) = params
     assert problem_of(params) == f"settings.{name}: {said}"
@@ -130,26 +124,18 @@ def test_a_budget_reports_on_a_grid_that_ends_at_its_total(per_trial, levels):
             "budget.per_trial: needs exactly one of steps, epochs, samples, tokens or seconds, "
             "not none",
         ),
-        (
-            {"steps": 1, "epochs": 1},
-            "needs exactly one of steps, epochs, samples, tokens or seconds, not steps and epochs",
-        ),
-        (
-            {"epoch": 1, "steps": 1},
-            "budget.per_trial.epoch: is not a part of a trial's budget; did you mean epochs?",
-        ),
+        ({"steps": 1, "epochs": 1},
+         "needs exactly one of steps, epochs, samples, tokens or seconds, not steps and epochs"),
+        ({"epoch": 1, "steps": 1},
+         "budget.per_trial.epoch: is not a part of a trial's budget; did you mean epochs?"),
         ({"steps": "many"}, "budget.per_trial.steps: must be a number above 0, not 'many'"),
         ({"epochs": 0}, "budget.per_trial.epochs: must be a number above 0, not 0"),
-        (
-            {"epochs": 1, "report_every": -1},
-            "budget.per_trial.report_every: must be a number above 0, not -1",
-        ),
-        (
-            {"steps": 1e9, "report_every": 1},
-            "1000000000 reports a trial are more than 10000; raise report_every",
-        ),
+        ({"epochs": 1, "report_every": -1},
+         "budget.per_trial.report_every: must be a number above 0, not -1"),
+        ({"steps": 1e9, "report_every": 1},
+         "1000000000 reports a trial are more than 10000; raise report_every"),
     ],
-)
+)  # fmt: skip
 def test_a_budget_that_cannot_be_says_why(per_trial, said):
     with pytest.raises(TaskError) as caught:
         budget_from(per_trial)

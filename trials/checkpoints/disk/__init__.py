@@ -4,6 +4,6 @@
 - `log_file`: a log, which several processes may write.
 - `names`: names from outside, which are one component of a path, or refused.
 - `trees`: folders that users' programs fill: copied and removed, without following links.
-- `whole_files`: a file written beside its place and renamed.
-- `whole_folders`: a draft hashed, flushed to the disk and renamed; damage found later.
+- `whole_folders`: a draft hashed, flushed to the disk and renamed, and damage found later; a file
+  written beside its place and renamed.
 """

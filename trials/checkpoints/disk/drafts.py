@@ -6,8 +6,6 @@ process would not show whether it still runs: a later process may have the same 
 process in another container has numbers of its own.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import tempfile

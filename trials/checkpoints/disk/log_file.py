@@ -5,8 +5,6 @@ write one log, and nothing of it is lost with any of them. A log that has become
 in place: processes that have it open go on with what is left of it.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import suppress
@@ -24,14 +22,8 @@ _cutting = threading.Lock()
 
 
 class LogFile:
-    """A log that is written to its end.
-
-    Args:
-        path: Its file; made where it is missing, with its folder.
-
-    Raises:
-        OSError: It cannot be made or opened.
-    """
+    """A log that is written to its end. `path` is made where it is missing, with its folder. Raises
+    OSError if it cannot be made or opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -3,8 +3,6 @@
 Whoever wrote them may not have been this program, so each is one component of a path, or refused.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -14,11 +12,8 @@ class UnsafeName(ValueError):
 
 
 def component(name: object) -> str:
-    """The name, if it is one component of a path.
-
-    Raises:
-        UnsafeName: It is not: it is empty, `.` or `..`, has a slash in it, or no file can have it.
-    """
+    """The name, if it is one component of a path. Raises UnsafeName if it is not: it is empty, `.`
+    or `..`, has a slash in it, or no file can have it."""
     if isinstance(name, str) and name not in ("", ".", "..") and not {"/", "\0"} & set(name):
         try:
             os.fsencode(name)
@@ -30,22 +25,16 @@ def component(name: object) -> str:
 
 
 def relative(name: object) -> str:
-    """The name, if it is that of a file below a folder: components, joined by slashes.
-
-    Raises:
-        UnsafeName: It is not.
-    """
+    """The name, if it is that of a file below a folder: components, joined by slashes. Raises
+    UnsafeName if it is not."""
     if not isinstance(name, str):
         return component(name)
     return "/".join(map(component, name.split("/")))
 
 
 def below(folder: Path, name: str) -> Path:
-    """The path of a file below a folder, to be removed or written.
-
-    Raises:
-        UnsafeName: It is not below it, or a link is on the way.
-    """
+    """The path of a file below a folder, to be removed or written. Raises UnsafeName if it is not
+    below it, or a link is on the way."""
     path = folder / relative(name)
     for parent in path.parents:
         if parent == folder:

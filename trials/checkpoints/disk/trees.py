@@ -4,8 +4,6 @@ A program may leave anything in its folder: links that lead nowhere, pipes that 
 them, folders that may not be written. Only files, folders and links count as its content.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat
@@ -17,11 +15,7 @@ from pathlib import Path
 def entries(root: Path) -> Iterator[Path]:
     """Everything in a folder; a folder comes before its content.
 
-    A folder that does not exist is empty.
-
-    Raises:
-        OSError: A folder cannot be read.
-    """
+    A folder that does not exist is empty. Raises OSError if a folder cannot be read."""
     for folder, folders, files in os.walk(root, onerror=_raise):
         for name in sorted([*folders, *files]):
             yield Path(folder, name)

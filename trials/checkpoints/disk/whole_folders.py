@@ -1,6 +1,6 @@
-"""A folder that is written whole or not at all.
+"""A folder, or a file, that is written whole or not at all.
 
-It is written as a draft (`trials.checkpoints.disk.drafts`), hashed, flushed to the disk and
+A folder is written as a draft (`trials.checkpoints.disk.drafts`), hashed, flushed to the disk and
 renamed. A process that is killed at any moment leaves the folders before it untouched, and at most
 a draft behind, which the next draft of its kind removes.
 
@@ -12,8 +12,6 @@ a draft behind, which the next draft of its kind removes.
 
 The manifest that `seal` writes has the SHA-256 of every file. `damage` compares the files with it.
 """
-
-from __future__ import annotations
 
 import errno
 import hashlib
@@ -39,11 +37,8 @@ _TAKEN = (errno.EEXIST, errno.ENOTEMPTY)
 
 @contextmanager
 def removed_on_error(draft: Path) -> Iterator[None]:
-    """Remove a draft if its block fails.
-
-    Raises:
-        OSError: With ENOSPC if the disk is full, which not every library says.
-    """
+    """Remove a draft if its block fails. Raises OSError: with ENOSPC if the disk is full, which not
+    every library says."""
     try:
         yield
     except BaseException as error:
@@ -67,11 +62,8 @@ def seal(draft: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def manifest_of(content: bytes) -> dict[str, Any]:
-    """The manifest that `seal` wrote, or somebody else.
-
-    Raises:
-        ValueError: It cannot be read, or what it names is not below its folder.
-    """
+    """The manifest that `seal` wrote, or somebody else. Raises ValueError if it cannot be read, or
+    what it names is not below its folder."""
     try:
         manifest: dict[str, Any] = {"state": {}, "links": {}, **json.loads(content)}
         for group in ("files", "state", "links"):
@@ -158,3 +150,25 @@ def flush_one(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def whole_file(to: Path) -> Iterator[Path]:
+    """A path beside a file to write to, which becomes the file when the block ends well.
+
+    The new file has the permissions of the one that it replaces. A pipe or a device cannot be
+    replaced, and is written to directly. Raises OSError if the file cannot be written. An earlier
+    one is unchanged."""
+    target = Path(os.path.realpath(to))
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    unfinished = target.with_name(f".{os.getpid()}.{target.name[:100]}.unfinished")
+    try:
+        yield unfinished
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        flush_one(unfinished)
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """A command: a program in a process of its own, which prints its reports.
 
-- `task`, `run`: the task, and one attempt of it
+- `command_task`, `run`: the task, and one attempt of it
 - `program`, `keeper`: the program's processes, and the process between them and the worker
 - `report_stream`: reports in lines, and in the output or a file as they come
 - `attempt_folder`: the folder that a program writes into, and the checkpoints of it

@@ -5,8 +5,6 @@ attempt that still runs somewhere has another folder, so it spoils nothing. Insi
 program's files are in a folder of their own, beside the progress of the trial.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

@@ -21,8 +21,6 @@ two stays to clear up.
 It is a program by itself, which imports nothing of this package: it must start in milliseconds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,8 +1,6 @@
 """The log of a program's output, without its reports, and the line in it that says why it has
 ended, whatever is printed after it."""
 
-from __future__ import annotations
-
 import collections
 import re
 import sys

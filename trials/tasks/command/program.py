@@ -1,7 +1,5 @@
 """The processes of one program, seen from its run."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import signal
@@ -97,10 +95,7 @@ class Program:
 
     def read(self, timeout_s: float) -> list[tuple[Source, bytes]]:
         """The output since the last call; waits for the first of it, or for the program's end.
-
-        Raises:
-            ProgramFailed: It could not be started.
-        """
+        Raises ProgramFailed if it could not be started."""
         pieces: list[tuple[Source, bytes]] = []
         for key, _ in self._selector.select(timeout_s):
             content = self._content(key.fd)

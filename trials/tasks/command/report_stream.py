@@ -64,11 +64,8 @@ class ReportStream:
         return JsonLines(self._resource)
 
     def reports(self, pieces: Iterable[tuple[Source, bytes]]) -> Iterator[ReportLine]:
-        """The reports that are complete with pieces of output, and those of a changed file.
-
-        Raises:
-            ProgramFailed: A report cannot be right, or the file cannot be read.
-        """
+        """The reports that are complete with pieces of output, and those of a changed file. Raises
+        ProgramFailed if a report cannot be right, or the file cannot be read."""
         for source, piece in pieces:
             *lines, rest = (self._rests[source] + piece).split(b"\n")
             for line in lines:

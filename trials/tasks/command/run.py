@@ -5,8 +5,6 @@ suspended and its folder is copied. A file that is open for writing then is inco
 may first go on for a while. A trial that waits at a rung waits suspended.
 """
 
-from __future__ import annotations
-
 import collections
 import signal
 import time
@@ -62,11 +60,8 @@ class Command:
 
 
 class CommandRun:
-    """One attempt of a command (a `contract.Run`).
-
-    Raises:
-        CheckpointError: The checkpoint that it continues from is damaged.
-    """
+    """One attempt of a command (a `contract.Run`). Raises CheckpointError if the checkpoint that it
+    continues from is damaged."""
 
     def __init__(self, command: Command, setup: Setup) -> None:
         self.finished: str | None = None
@@ -105,12 +100,9 @@ class CommandRun:
         self._began_again_at: float | None = None
 
     def __iter__(self) -> Iterator[Report | None]:
-        """The program's reports; None while it takes its time between two of them.
-
-        Raises:
-            ProgramFailed: It cannot be started, prints an impossible report, or ends in another way
-                than it should.
-        """
+        """The program's reports; None while it takes its time between two of them. Raises
+        ProgramFailed if it cannot be started, prints an impossible report, or ends in another way
+        than it should."""
         while self.finished is None and not self._is_over:
             if self._reports:
                 report = self._hand_over(self._reports.popleft())

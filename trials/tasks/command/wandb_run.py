@@ -4,8 +4,6 @@ W&B's own offline mode carries the parameters: its agent writes them into a file
 The module `wandb_hook.wandb` writes reports and, at the end, the summary of the run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping
@@ -75,11 +73,8 @@ class WandbRun:
         return line.expanded(values, self._config, str(self.json_file))
 
     def end(self) -> ReportLine:
-        """The report at the full budget: the summary of a run whose program has ended well.
-
-        Raises:
-            ProgramFailed: There was no run that ended well, or it has not logged the objective.
-        """
+        """The report at the full budget: the summary of a run whose program has ended well. Raises
+        ProgramFailed if there was no run that ended well, or it has not logged the objective."""
         if not self._summary.is_file():
             what = "the script has ended well, but no run of wandb has"
             raise ProgramFailed(f"{what}: it calls wandb.init() in its own process, or a child's")

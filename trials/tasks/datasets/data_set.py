@@ -1,7 +1,5 @@
 """The steps from a task's files to arrays: read, check, split, encode."""
 
-from __future__ import annotations
-
 import abc
 import collections
 import itertools
@@ -74,22 +72,12 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
 
     @abc.abstractmethod
     def examples(self, path: Path, where: str) -> tuple[Examples, list[Problem]]:
-        """The examples in a file, and the problems of their values.
-
-        Args:
-            where: The study file's key of the file.
-
-        Raises:
-            TaskError: The file cannot be read, or has no examples.
-        """
+        """The examples in a file, and the problems of their values. `where` is the study file's key
+        of the file. Raises TaskError if the file cannot be read, or has no examples."""
 
     @abc.abstractmethod
     def encode(self, train: Examples, validation: Examples, settings: Any) -> Any:
-        """Flat arrays in a dataclass.
-
-        Raises:
-            TaskError: With every problem of the model.
-        """
+        """Flat arrays in a dataclass. Raises TaskError: with every problem of the model."""
 
     @abc.abstractmethod
     def with_test(self, data: Any, test: Examples, settings: Any) -> Any:
@@ -112,11 +100,8 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return ()
 
     def keys(self, examples: Examples, train: Examples) -> Sequence[Hashable]:
-        """The input of each example, or what stands for it, to compare examples by.
-
-        Args:
-            train: The examples of the training file.
-        """
+        """The input of each example, or what stands for it, to compare examples by. `train` are the
+        examples of the training file."""
         return examples  # type: ignore[return-value]
 
     def notes(self, examples: Examples) -> Iterable[str]:
@@ -133,11 +118,8 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return list(itertools.compress(examples, mask))
 
     def problems(self, remark: Callable[[str], None] | None = None) -> list[Problem]:
-        """All problems of the files, those of the test file included.
-
-        Args:
-            remark: Takes sentences on data that has no problems.
-        """
+        """All problems of the files, those of the test file included. `remark` takes sentences on
+        data that has no problems."""
         train, problems = self._train()
         parts, problems = self._parts(train, problems)
         test, of_test = self._other(train, self.spec.test, "task.test")
@@ -150,11 +132,8 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return problems
 
     def prepare(self, settings: Any) -> Any:
-        """Read, check, split and encode.
-
-        Raises:
-            TaskError: With every problem of the data or the model.
-        """
+        """Read, check, split and encode. Raises TaskError: with every problem of the data or the
+        model."""
         parts, problems = self._parts(*self._train())
         if problems or parts is None:
             raise TaskError(problems)
@@ -240,7 +219,6 @@ class DataSet(abc.ABC, Generic[SpecT, Examples]):
         return parts, [Problem("task.validation", f"{what}; {hint}")]
 
     def _mask(self, train: Examples, fraction: float) -> Mask:
-        """The training examples that a fraction takes for validation."""
         return stratified(self.strata(train), fraction, self.spec.split_seed)
 
     def _too_few(self, train: Examples, fraction: float) -> str:

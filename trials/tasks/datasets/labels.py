@@ -1,7 +1,5 @@
 """The classes of a data set, their names and numbers."""
 
-from __future__ import annotations
-
 import collections
 import itertools
 import re

@@ -1,20 +1,16 @@
 """Prepared data, kept on the disk: the second study on the same files neither tokenises nor
 decodes.
 
-A task states a `Recipe`. `prepare` follows it, or finds its result in `trials.data.cache`. The
-fingerprint covers everything that decides on the data: the content of the files, the recipe's
-facts, the model's tokenizer and processor, the versions of the libraries, and the code of this
-package.
+`prepare` builds data, or finds them in `trials.data.cache` by a fingerprint. That covers everything
+that decides on them: the content of the files, other facts, the model's tokenizer and processor,
+the versions of the libraries, and the code of this package.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import functools
 import hashlib
 import importlib.metadata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,52 +35,45 @@ _ARRAY, _FILE, _MAPPING = "array", "file", "mapping"
 """Keys of the objects that stand for Python's objects in JSON. A list stands for a tuple."""
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """The preparation of data, and everything that decides on its result.
+def prepare(name: str | None, build: Callable[[], Any], types: tuple[type, ...]) -> Any:
+    """The data of a fingerprint, from the cache if they are there.
 
     Args:
-        kind: The first word of the entry's name.
+        name: None for data that are not kept.
+        build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values,
+            and such dataclasses.
+        types: The dataclasses that the data are made of.
+    """
+    if name is None:
+        return build()
+    entry = cache.cached(name, lambda: entry_of(build()))
+    return data_in(entry, types)
+
+
+def fingerprint(
+    kind: str,
+    sources: tuple[Path | float, ...],
+    facts: tuple[object, ...],
+    model: Pretrained | Scratch | None,
+) -> str | None:
+    """The name of prepared data; None if a file or the tokenizer is missing.
+
+    Args:
+        kind: The first word of the name.
         sources: The files and folders, or the share of the training data for validation.
         facts: Compared by their `repr`.
         model: The model whose tokenizer or processor encodes the data; None if none does.
-        types: The dataclasses that the data is made of.
-        build: Prepares the data: a dataclass of arrays, byte strings by file name, plain values,
-            and such dataclasses.
     """
-
-    kind: str
-    sources: tuple[Path | float, ...]
-    facts: tuple[object, ...]
-    model: Pretrained | Scratch | None
-    types: tuple[type, ...]
-    build: Callable[[], Any]
-
-
-def prepare(recipe: Recipe) -> Any:
-    """The data of a recipe, from the cache if it is there."""
-    name = fingerprint(recipe)
-    if name is None:
-        return recipe.build()
-    entry = cache.cached(name, lambda: entry_of(recipe.build()))
-    return data_in(entry, recipe.types)
-
-
-def fingerprint(recipe: Recipe) -> str | None:
-    """The name of prepared data; None if a file or the tokenizer is missing."""
-    model: object = None
-    if recipe.model is not None:
-        model = _encoder(recipe.model)
-        if model is None:
-            return None
+    encoder = None if model is None else _encoder(model)
+    if model is not None and encoder is None:
+        return None
     contents: list[object] = []
-    for source in recipe.sources:
+    for source in sources:
         if isinstance(source, Path) and not source.exists():
             return None
         contents.append(_content(source))
     versions = [importlib.metadata.version(name) for name in LIBRARIES]
-    digest = cache.digest_of(contents, recipe.facts, model, versions, code_digests())
-    return f"{recipe.kind}-{digest}"
+    return f"{kind}-{cache.digest_of(contents, facts, encoder, versions, code_digests())}"
 
 
 @functools.cache
@@ -171,11 +160,7 @@ def digest_of(data: object) -> str:
 
 
 def data_in(entry: cache.CacheEntry, types: tuple[type, ...]) -> Any:
-    """The reverse of `entry_of`.
-
-    Args:
-        types: The dataclasses that occur in the data.
-    """
+    """The reverse of `entry_of`. `types` are the dataclasses that occur in the data."""
     named = {kind.__name__: kind for kind in types}
 
     def whole(fact: Any) -> Any:

@@ -1,7 +1,5 @@
 """Sentences on data that can be used and may not be what its owner believes."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Collection, Hashable, Iterator, Sequence
 

@@ -1,8 +1,6 @@
 """Reading data files, with errors for the person who wrote the path: CSV, TSV, Parquet, JSON
 lines. `where` is the study file's key of the file."""
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -27,11 +25,8 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def read(path: Path, where: str) -> pd.DataFrame:
-    """Read a data file by its suffix. The names of its columns are texts.
-
-    Raises:
-        TaskError: There is no such file, or it is not what its suffix says.
-    """
+    """Read a data file by its suffix. The names of its columns are texts. Raises TaskError if there
+    is no such file, or it is not what its suffix says."""
     suffix = path.suffix.lower()
     reader = READERS.get(suffix)
     if reader is None:
@@ -53,14 +48,9 @@ def read(path: Path, where: str) -> pd.DataFrame:
 
 
 def with_columns(wanted: Mapping[str, Iterable[str]], path: Path, where: str) -> pd.DataFrame:
-    """Read a data file that must have rows, and some columns.
-
-    Args:
-        wanted: The columns, by their study file's keys.
-
-    Raises:
-        TaskError: The file cannot be read, lacks a column, or has no rows.
-    """
+    """Read a data file that must have rows, and some columns. `wanted` are the columns, by their
+    study file's keys. Raises TaskError if the file cannot be read, lacks a column, or has no
+    rows."""
     table = read(path, where)
     if missing := missing_columns(table, wanted, path):
         raise TaskError(missing)
@@ -166,11 +156,8 @@ def demand_plain(path: Path, where: str) -> None:
 
 
 def lines_of(path: Path, where: str) -> list[str]:
-    """The lines of a text file, which end at a line feed or a carriage return with one.
-
-    Raises:
-        TaskError: There is no such file, or it is not UTF-8 text.
-    """
+    """The lines of a text file, which end at a line feed or a carriage return with one. Raises
+    TaskError if there is no such file, or it is not UTF-8 text."""
     demand_plain(path, where)
     try:
         return _lines(path)

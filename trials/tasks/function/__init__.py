@@ -1,6 +1,6 @@
 """The user's own training code: a function that reports.
 
-- `task`: the task, which finds its function
+- `function_task`: the task, which finds its function
 - `run`: one call of the function, in a thread of its own
 - `trial`: the trial as the function sees it
 - `report_history`: the reports of a trial: health checks and the best checkpoint

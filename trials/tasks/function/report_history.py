@@ -4,8 +4,6 @@ A function reports less than a built-in task, so only the checks of numbers in a
 are made. They know its losses by the names `train_loss` and one of `VALIDATION_LOSSES`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

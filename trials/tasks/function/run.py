@@ -1,8 +1,6 @@
 """One call of a training function, in a thread that alternates with the code that iterates the
 run."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading
@@ -32,11 +30,8 @@ class FunctionRun:
     """One call of a training function (a `contract.Run`).
 
     The function's thread puts its reports, questions and notes into a queue, and None when the
-    function has ended. After each it waits for `_go`.
-
-    Args:
-        connects: Whether several ranks are connected before the function is called.
-    """
+    function has ended. After each it waits for `_go`. `connects` says whether several ranks are
+    connected before the function is called."""
 
     def __init__(
         self,

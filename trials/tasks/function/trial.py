@@ -1,7 +1,5 @@
 """A trial as its training function sees it, and the state that it shares with its run."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -242,7 +240,6 @@ class FunctionTrial:
         return self._call.told("value", lambda: self._ask(Question(name, distribution)))
 
     def _ask(self, question: Question) -> Any:
-        self._call.raise_if_stopping()
         self._wait_for(question)
         return self._call.given
 
@@ -252,13 +249,10 @@ class FunctionTrial:
         Raises:
             TrialStopped: The trial is over.
         """
-        self._call.told("note", lambda: self._note(note))
-
-    def _note(self, note: Note) -> None:
-        self._call.raise_if_stopping()
-        self._wait_for(note)
+        self._call.told("note", lambda: self._wait_for(note))
 
     def _wait_for(self, item: Item) -> None:
+        self._call.raise_if_stopping()
         self._call.watch.pause()
         self._hand_over(item)
         self._call.watch.go_on()

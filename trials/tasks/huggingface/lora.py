@@ -11,8 +11,6 @@ A checkpoint holds the trained weights alone, in peft's files: `adapter_model.sa
 `adapter_config.json`. `TransformerFiles.merge` makes a whole model of it.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

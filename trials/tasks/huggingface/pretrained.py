@@ -1,8 +1,6 @@
 """Pretrained models: errors of loading, weights that are missing, and the files of a configuration
 with its code."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,11 +21,8 @@ WRAPPERS = ("_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_
 
 @contextmanager
 def loading(model: Pretrained) -> Iterator[None]:
-    """Load a part of a model (configuration, tokenizer, weights).
-
-    Raises:
-        TaskError: It cannot be found or loaded, lacks a package, or brings code and is not trusted.
-    """
+    """Load a part of a model (configuration, tokenizer, weights). Raises TaskError if it cannot be
+    found or loaded, lacks a package, or brings code and is not trusted."""
     try:
         yield
     except (RuntimeError, MemoryError):  # most of them from a lack of memory
@@ -57,14 +52,9 @@ def new_weights(model: Pretrained, loaded: Any, info: Mapping[str, Any]) -> list
 
 
 def written(auto: Any, folder: Path | str) -> Any:
-    """A whole model that a training wrote, to be evaluated. Code in its folder is not run.
-
-    Args:
-        auto: The class of transformers that loads it.
-
-    Raises:
-        ValueError: It lacks weights, or holds adapters alone.
-    """
+    """A whole model that a training wrote, to be evaluated. Code in its folder is not run. `auto`
+    is the class of transformers that loads it. Raises ValueError if it lacks weights, or holds
+    adapters alone."""
     if (Path(folder) / ADAPTER_CONFIG).is_file():
         what = "holds adapters (LoRA), not a model; merge them, as docs/final-training.md shows"
         raise ValueError(f"{folder} {what}")

@@ -4,8 +4,6 @@ Templates (a model on the CPU with its pretrained weights) are kept for the life
 second run of a warm worker neither reads files nor builds modules.
 """
 
-from __future__ import annotations
-
 import copy
 import functools
 import inspect
@@ -234,11 +232,8 @@ def _initialise(
     module: nn.Module, fresh: frozenset[str], owner: transformers.PreTrainedModel, name: str = ""
 ) -> None:
     """Initialise modules as transformers does: the inner ones first, as some modules set weights
-    inside them in their own way, and models within a model by their own rules.
-
-    Args:
-        owner: The innermost model of transformers around the module.
-    """
+    inside them in their own way, and models within a model by their own rules. `owner` is the
+    innermost model of transformers around the module."""
     for child_name, child in module.named_children():
         path = f"{name}.{child_name}" if name else child_name
         of_child = child if isinstance(child, transformers.PreTrainedModel) else owner

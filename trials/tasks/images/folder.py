@@ -48,11 +48,8 @@ class ClassFiles:
 
 
 def files_in(folder: Path, where: str) -> ClassFiles:
-    """The images in the folders of a folder, a class each, however deep.
-
-    Raises:
-        TaskError: There are none, or the folders are not those of classes.
-    """
+    """The images in the folders of a folder, a class each, however deep. Raises TaskError if there
+    are none, or the folders are not those of classes."""
     paths, names = [], []
     loose, nested = 0, 0
     others: collections.Counter[str] = collections.Counter()
@@ -105,11 +102,7 @@ def _formats() -> tuple[str, ...]:
 
 
 def squares(paths: list[Path], where: str, side: int) -> Bytes:
-    """Images in colour, shape (n, side, side, 3).
-
-    Raises:
-        TaskError: Some cannot be read.
-    """
+    """Images in colour, shape (n, side, side, 3). Raises TaskError if some cannot be read."""
     found = np.empty((len(paths), side, side, 3), dtype=np.uint8)
     broken: dict[str, str] = {}
     for row, path in enumerate(paths):
@@ -129,11 +122,8 @@ def squares(paths: list[Path], where: str, side: int) -> Bytes:
 
 
 def square(path: Path, side: int) -> Bytes:
-    """An image in colour, upright and scaled, shape (side, side, 3).
-
-    Raises:
-        Exception: Of any kind, if it cannot be read.
-    """
+    """An image in colour, upright and scaled, shape (side, side, 3). Raises any exception
+    if it cannot be read."""
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings(), Image.open(path, formats=_formats()) as opened:
@@ -160,11 +150,8 @@ def _coloured(image: Picture, opened: Picture) -> Picture:
 
 
 def _full_brightness(brightness: npt.NDArray[np.float64], opened: Picture) -> float:
-    """The number that stands for white in a grey image of more than 8 bits.
-
-    Raises:
-        ValueError: Nothing says which it is.
-    """
+    """The number that stands for white in a grey image of more than 8 bits. Raises ValueError if
+    nothing says which it is."""
     if opened.mode.startswith("I;16"):
         bits = getattr(opened, "tag_v2", {}).get(_BITS_PER_SAMPLE, (16,))
         return float(2 ** bits[0] - 1)

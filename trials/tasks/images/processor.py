@@ -3,8 +3,6 @@
 The processor's file is read, not run: this package scales and normalises images on the device.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,11 +32,8 @@ class Processing:
 
 
 def read(model: Pretrained) -> Processing:
-    """The settings of a model's image processor; the size may be in its configuration alone.
-
-    Raises:
-        TaskError: The model cannot be found, or reads no squares.
-    """
+    """The settings of a model's image processor; the size may be in its configuration alone. Raises
+    TaskError if the model cannot be found, or reads no squares."""
     from transformers import AutoConfig
     from transformers.image_processing_base import ImageProcessingMixin
 

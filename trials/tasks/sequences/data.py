@@ -1,7 +1,5 @@
 """The prepared data of tasks whose model predicts tokens: flat arrays of inputs and targets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,11 +13,8 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Split:
-    """The samples of a split.
-
-    Args:
-        targets: The tokens or classes to predict, `IGNORED` for none.
-    """
+    """The samples of a split. `targets` are the tokens or classes to predict, `IGNORED` for
+    none."""
 
     inputs: Sequences
     targets: Sequences

@@ -10,8 +10,6 @@ which that script does not know, so it is read as in seqeval's strict mode: only
 A tag of another form is a type of its own; equal neighbours are one entity.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -25,7 +25,7 @@ from trials.settings import Settings
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.huggingface.text_base import TextSpec, TextTask
 from trials.tasks.sequences.data import SEQUENCE_TYPES, SequenceData, Split
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from trials.descriptions.text import SEQUENCE_TO_SEQUENCE, SequenceToSequenceSet
 from trials.tasks.datasets import tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.huggingface.text_base import TextSpec, TextTask
 from trials.tasks.sequences.data import SEQUENCE_TYPES, Scored, SequenceData, Split
 
 if TYPE_CHECKING:

@@ -23,14 +23,8 @@ from trials.settings import Settings
 from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.task import TextSpec, TextTask
-from trials.tasks.sequences.data import (
-    IGNORED,
-    SEQUENCE_TYPES,
-    Scored,
-    SequenceData,
-    Split,
-)
+from trials.tasks.huggingface.text_base import TextSpec, TextTask
+from trials.tasks.sequences.data import IGNORED, SEQUENCE_TYPES, Scored, SequenceData, Split
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -118,11 +112,8 @@ def sentences_in(path: Path, where: str) -> list[Sentence]:
     sentences.
 
     Tabs separate the columns of a line, or spaces in a line without tabs; other white space, such
-    as a no-break space, belongs to a word. Columns between the word and the tag are ignored.
-
-    Raises:
-        TaskError: A line has no word and tag, or the file cannot be read.
-    """
+    as a no-break space, belongs to a word. Columns between the word and the tag are ignored. Raises
+    TaskError if a line has no word and tag, or the file cannot be read."""
     sentences: list[Sentence] = []
     words: list[str] = []
     tags: list[str] = []

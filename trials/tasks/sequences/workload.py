@@ -3,8 +3,6 @@
 The loss of a batch is divided by its targets, not by its samples: a long sample weighs more.
 """
 
-from __future__ import annotations
-
 import abc
 import dataclasses
 import itertools
@@ -105,11 +103,8 @@ class SequenceWorkload(BuiltInWorkload):
         return data.validation
 
     def samples_of(self, split: Split, parts: list[Padded], residence: Residence) -> SampleSet:
-        """The samples of a split, with every target in the cell of its token.
-
-        Args:
-            parts: The tokens with their mask, and the targets.
-        """
+        """The samples of a split, with every target in the cell of its token. `parts` are the
+        tokens with their mask, and the targets."""
         lengths = split.inputs.lengths
         return SampleSet(Samples(residence, parts, parts[:1]), lengths)
 
@@ -198,11 +193,8 @@ class SequenceWorkload(BuiltInWorkload):
         }
 
     def count(self, parts: Sequence[Ints], kept: Sequence[torch.Tensor]) -> Sequence[int]:
-        """Counts of validation samples for `measure`, which add up; as many for no samples.
-
-        Args:
-            kept: The tensors of `keep`, on the CPU.
-        """
+        """Counts of validation samples for `measure`, which add up; as many for no samples. `kept`
+        are the tensors of `keep`, on the CPU."""
         return ()
 
     def keep(self, outputs: torch.Tensor) -> torch.Tensor:

@@ -1,14 +1,12 @@
 """The `task` part of a table, and the kinds of its columns: numbers or classes."""
 
-from __future__ import annotations
-
 import collections
 import enum
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -62,13 +60,9 @@ class TabularSpec(DataSpec):
     def facts(self) -> tuple[object, ...]:
         return self.split_seed, self.target, self.objective, self.numeric, self.categorical
 
-    @staticmethod
-    def parse(task: Mapping[str, Any], base: Path) -> TabularSpec:
-        """Parse a valid part.
-
-        Raises:
-            TaskError: A column is named twice.
-        """
+    @classmethod
+    def parse(cls, task: Mapping[str, Any], base: Path) -> Self:
+        """Parse a valid part. Raises TaskError if a column is named twice."""
         stands_under: dict[str, str] = {task["target"]: "target"}
         for key in ("numeric", "categorical"):
             for column in task.get(key, ()):
@@ -76,7 +70,7 @@ class TabularSpec(DataSpec):
                     also = f"names {column!r}, which stands under {stands_under[column]} too"
                     raise TaskError.at(f"task.{key}", f"{also}; keep it in one place")
                 stands_under[column] = key
-        return TabularSpec(
+        return cls(
             **DataSpec.shared(task, base),
             target=task["target"],
             objective=task.get("objective_kind"),

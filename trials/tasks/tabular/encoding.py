@@ -5,8 +5,6 @@ A missing one becomes the mean, with a mark in a column beside it. Classes are n
 stands for a missing or unknown class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,7 +64,7 @@ class TabularEncoding:
 
 def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
     """The encoding of a task's training rows; the part is settled."""
-    numeric, categorical = spec.numeric or (), spec.categorical or ()
+    numeric = spec.numeric or ()
     ranges, means, deviations, flagged = [], [], [], []
     for column in numeric:
         numbers, _ = numbers_in(train, column)
@@ -78,6 +76,11 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
         deviations.append(deviation)
         if np.isnan(numbers).any():
             flagged.append(column)
+
+    categorical = {}
+    for column in spec.categorical or ():
+        found = set(classes_in(train, column)) - {None}
+        categorical[column] = tuple(sorted(map(str, found)))
 
     classes, target_mean, target_deviation = None, 0.0, 1.0
     if spec.objective == REGRESSION:
@@ -91,7 +94,7 @@ def learn(spec: TabularSpec, train: pd.DataFrame) -> TabularEncoding:
         means=tuple(means),
         deviations=tuple(deviations),
         flagged=tuple(flagged),
-        categorical={column: _classes_of(train, column) for column in categorical},
+        categorical=categorical,
         classes=classes,
         target_mean=target_mean,
         target_deviation=target_deviation,
@@ -102,11 +105,6 @@ def _moments(numbers: Floats) -> tuple[float, float]:
     if len(numbers) == 0:
         return 0.0, 1.0
     return float(numbers.mean()), float(numbers.std()) or 1.0
-
-
-def _classes_of(table: pd.DataFrame, column: str) -> tuple[str, ...]:
-    found = set(classes_in(table, column)) - {None}
-    return tuple(sorted(map(str, found)))
 
 
 def encode(spec: TabularSpec, encoding: TabularEncoding, table: pd.DataFrame) -> TabularRows:
@@ -123,7 +121,9 @@ def inputs(
     numeric = _side_by_side(_standardised(encoding, table), rows)
     classes = []
     for column, names in encoding.categorical.items():
-        classes.append(_numbered(classes_in(table, column), names))
+        numbers: dict[str | None, int] = {name: place for place, name in enumerate(names, start=1)}
+        found = [numbers.get(value, 0) for value in classes_in(table, column)]
+        classes.append(np.array(found, dtype=np.int64))
     categorical = _side_by_side(classes, rows)
     return numeric.astype(np.float32), categorical.astype(np.int32)
 
@@ -156,11 +156,6 @@ def _target(
     numbers, _ = numbers_in(table, spec.target)
     scaled = (numbers - encoding.target_mean) / encoding.target_deviation
     return scaled.astype(np.float32)
-
-
-def _numbered(values: Sequence[str | None], names: Sequence[str]) -> npt.NDArray[np.int64]:
-    numbers: dict[str | None, int] = {name: number for number, name in enumerate(names, start=1)}
-    return np.array([numbers.get(value, 0) for value in values], dtype=np.int64)
 
 
 def classes_in(table: pd.DataFrame, column: str) -> list[str | None]:

@@ -1,8 +1,6 @@
 """Sentences on a table: what its columns are taken for, where that is not obvious, and columns that
 give the target away."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -111,7 +109,6 @@ def left_out(texts: Texts) -> Iterator[str]:
 
 
 def _on_column(column: str, texts: ColumnTexts) -> Iterator[str]:
-    """Half sentences on what a column is taken for."""
     use = texts.use
     if use is ColumnUse.NUMBERS:
         yield from _on_numbers(column, texts)

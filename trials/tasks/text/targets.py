@@ -1,7 +1,5 @@
 """The targets of texts: a class, several labels, or a number."""
 
-from __future__ import annotations
-
 import abc
 import collections
 import itertools
@@ -17,7 +15,7 @@ import pandas as pd
 from trials.contract import Problem
 from trials.descriptions.text import CLASS, LABELS, NUMBER
 from trials.tasks.datasets import labels, remarks, tables
-from trials.tasks.huggingface.task import TextSpec
+from trials.tasks.huggingface.text_base import TextSpec
 
 LABEL = "label"
 """The field of the task for the column, or the columns."""

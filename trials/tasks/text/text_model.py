@@ -1,7 +1,5 @@
 """The model of a task on whole texts, or pairs of texts, with its data; and one in use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +11,7 @@ import torch
 import transformers
 
 from trials.contract import Setup
-from trials.data.batching import Ints, Sequences, cut
+from trials.data.batching import Ints, Sequences
 from trials.data.residence import Residence
 from trials.data.samples import LABELS as TARGETS
 from trials.data.samples import Column, Padded, Part, Samples
@@ -25,9 +23,9 @@ from trials.tasks.huggingface import lora, pretrained, templates
 from trials.tasks.huggingface import tokenizer as text_tokenizer
 from trials.tasks.huggingface.lora import TransformerFiles
 from trials.tasks.huggingface.tokenizer import TOKEN_TYPES
-from trials.tasks.text.task import DESCRIPTION, Text, TextData, tokenise
+from trials.tasks.text.text_task import DESCRIPTION, Text, TextData, tokenise
 from trials.tasks.workloads.heads import ClassHead, Head, LabelsHead, NumberHead, of_numbers
-from trials.tasks.workloads.in_use import ModelInUse, described
+from trials.tasks.workloads.in_use import ModelInUse, described, in_batches
 from trials.tasks.workloads.workload import OneTargetWorkload, SampleSet, ladders
 
 Texts = Sequence[str] | Sequence[Sequence[str]]
@@ -58,25 +56,25 @@ class TextModel(ModelInUse):
 
     def _outputs(self, inputs: Texts, batch_size: int) -> torch.Tensor:
         texts = self._checked(inputs)
-        found = torch.empty(len(texts), len(self.labels))
         if not texts:
-            return found
+            return torch.empty(0, len(self.labels))
         tokens, types, _ = tokenise(self._tokenizer, texts, self._max_length)
         memory = Residence(torch.device("cpu"), resident=True)
         padding = text_tokenizer.padding_of(self._tokenizer)
         parts = [Padded(memory, "input_ids", tokens, padding, "attention_mask")]
         if types is not None and templates.reads_types(self._model, types):
             parts.append(Padded(memory, text_tokenizer.TOKEN_TYPES, types, padding=0))
+
+        def scores(rows: Ints) -> torch.Tensor:
+            batch: dict[str, torch.Tensor] = {}
+            for part in parts:
+                batch |= part.gather(rows, memory.index(rows))
+            sent = {name: tensor.to(self._device) for name, tensor in batch.items()}
+            found: torch.Tensor = self._model(**sent, **templates.uncached(self._model)).logits
+            return found
+
         longest_first = np.argsort(-tokens.lengths, kind="stable")
-        with torch.inference_mode():
-            for rows in cut(longest_first, batch_size):
-                batch: dict[str, torch.Tensor] = {}
-                for part in parts:
-                    batch |= part.gather(rows, memory.index(rows))
-                sent = {name: tensor.to(self._device) for name, tensor in batch.items()}
-                scores = self._model(**sent, **templates.uncached(self._model)).logits
-                found[rows] = scores.float().cpu()
-        return found
+        return in_batches(longest_first, batch_size, len(self.labels), scores)
 
     def _checked(self, inputs: Texts) -> list[Text]:
         wanted = "pairs of texts" if self._in_pairs else "a list of texts"

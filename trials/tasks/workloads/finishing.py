@@ -20,7 +20,7 @@ from trials.devices.precision import Precision
 from trials.tasks.datasets import prepared
 
 if TYPE_CHECKING:
-    from trials.tasks.workloads.task import TrainedTask
+    from trials.tasks.workloads.trained_task import TrainedTask
 
 
 class FinalParts:

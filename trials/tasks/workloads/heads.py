@@ -3,11 +3,9 @@
 Metrics are scikit-learn's and SciPy's, which take a second to import.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,31 +96,9 @@ def of_quantities(truth: Floats, found: Floats, deviation: float) -> dict[str, f
     return {"rmse": root_mean_square * deviation, "mae": absolute * deviation, "r2": explained}
 
 
-class Head(Protocol):
-    """The meaning of a model's outputs."""
-
-    def losses(self, outputs: torch.Tensor, truth: torch.Tensor, smoothing: float) -> torch.Tensor:
-        """The sum of the losses of some samples.
-
-        Args:
-            outputs: Shape (n, classes).
-            truth: Their targets, shape (n,) or (n, labels).
-            smoothing: The share of each label that is spread over all classes.
-        """
-
-    def predicted(self, outputs: torch.Tensor) -> torch.Tensor:
-        """Predictions of the shape of the targets."""
-
-    def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
-        """The metrics of targets and predictions of the same samples."""
-
-
 class ClassHead:
-    """Scores of classes that exclude each other.
-
-    Args:
-        weights: The weight of each class in the loss, shape (classes,).
-    """
+    """Scores of classes that exclude each other. `weights` has the weight of each class in the
+    loss, shape (classes,)."""
 
     def __init__(self, weights: torch.Tensor | None = None) -> None:
         self._weights = weights
@@ -140,11 +116,8 @@ class ClassHead:
 
 
 class LabelsHead:
-    """A score for each label, above 0 if a sample has the label.
-
-    Args:
-        weights: The weight of each label where a sample has it, shape (labels,).
-    """
+    """A score for each label, above 0 if a sample has the label. `weights` has the weight of each
+    label where a sample has it, shape (labels,)."""
 
     def __init__(self, weights: torch.Tensor | None = None) -> None:
         self._weights = weights
@@ -187,3 +160,9 @@ class NumberHead:
     def measure(self, truth: npt.NDArray[Any], found: npt.NDArray[Any]) -> dict[str, float]:
         numbers = truth.astype(np.float64), found.astype(np.float64)
         return self._measure(*numbers, self._deviation)
+
+
+Head = ClassHead | LabelsHead | NumberHead
+"""The meaning of a model's outputs, shape (n, classes). `losses` gives the sum of the losses of
+targets, shape (n,) or (n, labels); `smoothing` is the share of each label that is spread over all
+classes. `predicted` gives predictions of the targets' shape, and `measure` the metrics of both."""

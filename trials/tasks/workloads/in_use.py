@@ -1,9 +1,8 @@
 """A trained model in use: predictions and probabilities of many inputs, in batches on a device."""
 
-from __future__ import annotations
-
 import abc
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from trials.data.batching import Ints, cut
 from trials.descriptions.text import CLASS, LABELS, NUMBER
 
 BATCH = 128
@@ -76,6 +76,17 @@ class ModelInUse(abc.ABC):
 
     def _names(self, row: torch.Tensor) -> list[str]:
         return [name for name, has in zip(self.labels, row.tolist(), strict=True) if has]
+
+
+def in_batches(
+    order: Ints, size: int, width: int, scores: Callable[[Ints], torch.Tensor]
+) -> torch.Tensor:
+    """The scores of rows, float32 on the CPU, shape (n, width), computed in batches in an order."""
+    found = torch.empty(len(order), width)
+    with torch.inference_mode():
+        for rows in cut(order, size):
+            found[rows] = scores(rows).float().cpu()
+    return found
 
 
 def _checked(batch_size: int) -> int:

@@ -1,7 +1,5 @@
 """A model with its samples on a device: the common steps of all built-in tasks."""
 
-from __future__ import annotations
-
 import abc
 import itertools
 import math
@@ -46,10 +44,7 @@ class Stored(Protocol):
 
 class NetworkFiles:
     """The files of a network: all its weights in one, and a description beside it (a `Stored`).
-
-    Args:
-        describe: Writes the description into a folder.
-    """
+    `describe`: writes the description into a folder."""
 
     def __init__(
         self, network: nn.Module, device: torch.device, describe: Callable[[Path], None]

@@ -17,7 +17,7 @@ from hpsearch.adapters.ray_tune.session import numbers_in
 from hpsearch.errors import UserError
 from trials.contract import Budget, Setup, TaskError, Unit
 from trials.running.runner import Runner
-from trials.tasks.function.task import FunctionTask
+from trials.tasks.function.function_task import FunctionTask
 
 KIND = f"{__name__}:trainable"
 

@@ -1,7 +1,5 @@
 """Trials in the hands of a worker: driven to a level, paused, and continued by new objects."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Hugging Face's Trainer in a training function: what is reported, and what a pause changes."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import threading

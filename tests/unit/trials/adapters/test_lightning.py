@@ -1,7 +1,5 @@
 """Lightning's Trainer in a training function: what is reported, and what a pause changes."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 
 from trials.adapters.lightning import LightningReports
-from trials.tasks.function.task import find
+from trials.tasks.function.function_task import find
 
 ROWS, BATCH = 22, 4
 STEPS = 6

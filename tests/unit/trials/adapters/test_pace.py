@@ -1,7 +1,5 @@
 """How levels of a trial's budget become optimizer steps."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """A trainer of TRL in a training function: it is paused like the Trainer that it extends."""
 
-from __future__ import annotations
-
 import pytest
 from datasets import Dataset
 from tokenizers import Tokenizer, models, pre_tokenizers

@@ -1,7 +1,5 @@
 """Folders of checkpoints of every kind."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A folder of checkpoints, on a disk or in a store: the same promises everywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Checkpoints are whole or not there, and go once nothing needs them."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 
@@ -53,24 +51,6 @@ def test_last_and_best_are_relative_links(tmp_path):
     assert (tmp_path / "moved" / "best").readlink().name == best.name
     assert content(tmp_path / "moved" / "last") == "b"
     assert last.name == "step-2"
-
-
-def test_once_a_report_is_on_record_only_its_checkpoint_the_one_before_and_the_best_are_kept(
-    tmp_path,
-):
-    checkpoints = Checkpoints(tmp_path)
-    for step in range(1, 7):
-        checkpoints.reported(step / 10, saved(checkpoints, step, filled(str(step)), best=step == 2))
-    checkpoints.recorded(0.6)
-    assert names(tmp_path) == ["best", "last", "step-2", "step-5", "step-6"]
-
-
-def test_a_checkpoint_that_is_on_record_and_all_after_it_stay(tmp_path):
-    checkpoints = Checkpoints(tmp_path)
-    for step in range(1, 7):
-        checkpoints.reported(step / 10, saved(checkpoints, step, filled(str(step))))
-    checkpoints.recorded(0.3)
-    assert names(tmp_path) == ["last", *(f"step-{step}" for step in range(2, 7))]
 
 
 def test_without_word_that_reports_are_on_record_nothing_is_removed(tmp_path):
@@ -209,36 +189,6 @@ def test_the_best_on_record_stays_until_a_report_names_a_better_one(folder, cont
     assert not folder_at(folder).taken("step-1")
 
 
-@pytest.mark.parametrize("error", [PermissionError, RuntimeError])
-def test_a_store_that_refuses_to_remove_fails_no_training(monkeypatch, error):
-    folder = f"memory://{uuid.uuid4().hex}/trial"
-    checkpoints = Checkpoints(folder, keep=1)
-    paths = [saved(checkpoints, n, filled("a")) for n in (1, 2)]
-    checkpoints.reported(0.2, paths[1])
-
-    def refuse(*args, **more):
-        raise error("read only")
-
-    monkeypatch.setattr(type(files_of(folder)[0]), "rm", refuse)
-    checkpoints.recorded(0.2)
-    assert content(paths[0]) == "a"
-
-
-@pytest.mark.parametrize("error", [PermissionError, RuntimeError])
-def test_a_store_that_refuses_to_remove_a_file_fails_no_training(monkeypatch, error):
-    folder = f"memory://{uuid.uuid4().hex}/trial"
-    _, (best, _, newest) = three_saved(folder)
-    checkpoints = Checkpoints(folder, keep=1)
-    checkpoints.reported(0.3, newest)
-
-    def refuse(*args, **more):
-        raise error("read only")
-
-    monkeypatch.setattr(type(files_of(folder)[0]), "rm_file", refuse)
-    checkpoints.recorded(0.3)
-    check(best, whole=True)
-
-
 def test_a_run_that_continues_names_the_best_that_it_knows_of(folder):
     checkpoints = Checkpoints(folder)
     first = saved(checkpoints, 1, filled("a"), best=True)
@@ -278,3 +228,19 @@ def test_what_training_code_keeps_beside_its_checkpoints_stays(folder):
     checkpoints.recorded(3.0)
     trim_ended(best)
     assert files.cat_file(f"{root}/plots/loss.png") == b"mine"
+
+
+@pytest.mark.parametrize("error", [PermissionError, RuntimeError])
+@pytest.mark.parametrize("operation", ["rm", "rm_file"])
+def test_a_store_that_refuses_to_remove_fails_no_training(monkeypatch, operation, error):
+    folder = f"memory://{uuid.uuid4().hex}/trial"
+    _, (best, second, newest) = three_saved(folder)
+    checkpoints = Checkpoints(folder, keep=1)
+    checkpoints.reported(0.3, newest)
+
+    def refuse(*args, **more):
+        raise error("read only")
+
+    monkeypatch.setattr(type(files_of(folder)[0]), operation, refuse)
+    checkpoints.recorded(0.3)
+    check(second if operation == "rm" else best, whole=True)

@@ -1,7 +1,5 @@
 """A run continues from the newest whole checkpoint of its stretch."""
 
-from __future__ import annotations
-
 import dataclasses
 import uuid
 

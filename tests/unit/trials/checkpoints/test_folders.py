@@ -1,7 +1,5 @@
 """Names of folders, by paths and URLs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -34,7 +32,7 @@ def test_only_the_name_that_a_trial_is_given_is_its_folders(name, number):
     assert trial_of(name) == number
 
 
-def test_nothing_is_at_a_path_that_cannot_be(tmp_path: Path) -> None:
+def test_nothing_is_at_a_path_that_cannot_be(tmp_path):
     assert is_there(tmp_path)
     for name in ("a", "a" * 300, "a/" * 3000, "a\0"):
         assert not is_there(tmp_path / name)

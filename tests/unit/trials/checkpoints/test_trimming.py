@@ -1,7 +1,5 @@
 """Waiting and ended trials keep the checkpoints that they need."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.files.checkpoints import names_in, three_saved

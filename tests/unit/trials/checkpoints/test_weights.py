@@ -1,7 +1,5 @@
 """Copies in host memory: what a checkpoint that is written later is written from."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from safetensors.torch import load_file, load_model

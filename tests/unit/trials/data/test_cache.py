@@ -19,11 +19,11 @@ from trials.data import cache
 from trials.data.cache import CacheEntry
 from trials.settings import Settings
 from trials.tasks.datasets import prepared
-from trials.tasks.images.task import ImageDataSet
+from trials.tasks.images.image_task import ImageDataSet
 from trials.tasks.sequences.language import LanguageDataSet
 from trials.tasks.sequences.tokens import TokenDataSet
-from trials.tasks.tabular.task import TabularDataSet
-from trials.tasks.text.task import TextDataSet
+from trials.tasks.tabular.table_task import TabularDataSet
+from trials.tasks.text.text_task import TextDataSet
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_texts_are_tokenised_once_and_come_back_the_same(
 def test_whatever_the_tokens_depend_on_makes_other_data(lab: Any, root: Path) -> None:
     def name(max_length: int = 128, **changes: Any) -> str | None:
         task = lab.task(**changes)
-        return prepared.fingerprint(task.recipe(task.SETTINGS.parse({"max_length": max_length})))
+        return task.name_of_data(task.SETTINGS.parse({"max_length": max_length}))
 
     names = [
         name(),
@@ -87,7 +87,7 @@ def test_whatever_the_tokens_depend_on_makes_other_data(lab: Any, root: Path) ->
 
 def test_a_file_that_is_not_there_has_no_fingerprint(lab: Any) -> None:
     task = lab.task(train="other.csv")
-    assert prepared.fingerprint(task.recipe(task.SETTINGS())) is None
+    assert task.name_of_data(task.SETTINGS()) is None
 
 
 SCRATCH = {"scratch": {"layers": 1, "width": 16, "heads": 2, "vocabulary": 280}}
@@ -135,7 +135,7 @@ def test_a_file_that_changes_in_a_folder_of_images_makes_other_data(tmp_path: Pa
     (tmp_path / "cat" / "a.png").write_bytes(b"one")
 
     def name() -> str | None:
-        return prepared.fingerprint(prepared.Recipe("image", (tmp_path, 0.5), (), None, (), dict))
+        return prepared.fingerprint("image", (tmp_path, 0.5), (), None)
 
     before = name()
     assert before == name()

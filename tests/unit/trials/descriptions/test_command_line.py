@@ -1,7 +1,5 @@
 """A command line: split as a shell would, then filled; what has no value is left out."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest
@@ -39,13 +37,13 @@ def filled(text: str) -> list[str]:
         ("train --two {none} {none}", ["train"]),
     ],
 )
-def test_values_are_put_in_after_the_split(text: str, words: list[str]) -> None:
+def test_values_are_put_in_after_the_split(text, words):
     assert filled(text) == words
 
 
 @pytest.mark.parametrize("value", [-1.2e-05, -1e20, -5e-324, -1.7e308, -0.5, -3, -1e16])
 @pytest.mark.parametrize("text", ["t --shift {shift}", "t --shift={shift}", "t -s {shift}"])
-def test_a_negative_number_is_written_so_that_argparse_reads_it(text: str, value: float) -> None:
+def test_a_negative_number_is_written_so_that_argparse_reads_it(text, value):
     parser = argparse.ArgumentParser()
     parser.add_argument("-s", "--shift", type=type(value))
     words = CommandLine(text).filled({"shift": value})
@@ -64,13 +62,13 @@ def test_a_negative_number_is_written_so_that_argparse_reads_it(text: str, value
         ("train '{\"a\": 1}'", "has a placeholder that is not the name of a parameter"),
     ],
 )
-def test_a_line_that_cannot_be_read_says_why(text: str, said: str) -> None:
+def test_a_line_that_cannot_be_read_says_why(text, said):
     with pytest.raises(TaskError) as caught:
         CommandLine(text)
     assert said in str(caught.value)
 
 
-def test_it_knows_its_program_and_the_words_that_may_be_files() -> None:
+def test_it_knows_its_program_and_the_words_that_may_be_files():
     line = CommandLine("python train.py --lr {lr} '{{x}}'")
     assert line.program == "python"
     assert line.plain_words == ["python", "train.py", "--lr", "{x}"]

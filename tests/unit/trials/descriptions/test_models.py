@@ -1,7 +1,5 @@
 """Models that a `task` part names."""
 
-from __future__ import annotations
-
 from trials.descriptions.models import Scratch
 
 

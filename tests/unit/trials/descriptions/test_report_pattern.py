@@ -1,9 +1,6 @@
 """Patterns that find reports in lines: what they read, and their mistakes."""
 
-from __future__ import annotations
-
 import threading
-from typing import Any
 
 import pytest
 
@@ -26,22 +23,20 @@ from trials.descriptions.report_pattern import ReportPattern, visible
         ("{resource} {a} ((x{1000}){0,1000}){1000,}", "repeats its parts too often"),
     ],
 )
-def test_a_pattern_that_cannot_be_right_is_a_mistake_in_the_study_file(
-    report: Any, said: str
-) -> None:
+def test_a_pattern_that_cannot_be_right_is_a_mistake_in_the_study_file(report, said):
     task = {"kind": "command", "run": "train {x}", "report": report}
     problems = describe("command").problems_with(task)
     assert said in "; ".join(problem.what for problem in problems)
 
 
-def test_metrics_that_no_pattern_names_are_not_reported() -> None:
+def test_metrics_that_no_pattern_names_are_not_reported():
     task = {"kind": "command", "run": "train", "report": "epoch {resource} acc {val/acc}"}
     assert describe("command").of_part(task).metrics == {"val/acc"}
     assert describe("command").of_part({"kind": "command", "run": "train"}).metrics is None
 
 
 @pytest.mark.parametrize("text", ["-1.5e-3", "nan", "inf", ".5", "12", "+3."])
-def test_numbers_are_read_as_programs_print_them(text: str) -> None:
+def test_numbers_are_read_as_programs_print_them(text):
     found = ReportPattern("loss={loss}").numbers_in(f"loss={text}% of 3")
     assert found["loss"] == pytest.approx(float(text), nan_ok=True)
 
@@ -57,9 +52,7 @@ def test_numbers_are_read_as_programs_print_them(text: str) -> None:
         ("step {resource}e{acc}", "step 3e", {}),
     ],
 )
-def test_patterns_divide_what_a_program_prints_as_a_person_would(
-    pattern: str, line: str, numbers: dict[str, float]
-) -> None:
+def test_patterns_divide_what_a_program_prints_as_a_person_would(pattern, line, numbers):
     assert ReportPattern(pattern).numbers_in(line) == numbers
 
 
@@ -67,14 +60,14 @@ def test_patterns_divide_what_a_program_prints_as_a_person_would(
 @pytest.mark.parametrize(
     "pattern", ["{resource} {acc}", "epoch {resource}.*acc {acc}", r"epoch {resource}\s*.*?{acc}%"]
 )
-def test_a_long_run_of_digits_is_searched_at_once(pattern: str, line: str) -> None:
+def test_a_long_run_of_digits_is_searched_at_once(pattern, line):
     found = ReportPattern(pattern)
     for _ in range(20):
         assert found.numbers_in(line) == {}
 
 
 @pytest.mark.parametrize("pattern", ["{resource} {a} (x+x+)+y", "{resource} {a} (x|xx)+$"])
-def test_a_search_that_would_never_end_is_ended_while_other_threads_go_on(pattern: str) -> None:
+def test_a_search_that_would_never_end_is_ended_while_other_threads_go_on(pattern):
     turns: list[int] = []
     ended = threading.Event()
     counting = threading.Thread(
@@ -92,5 +85,5 @@ def test_a_search_that_would_never_end_is_ended_while_other_threads_go_on(patter
     assert during > 1
 
 
-def test_of_a_line_remains_what_a_terminal_shows() -> None:
+def test_of_a_line_remains_what_a_terminal_shows():
     assert visible(b" 10%\r\x1b[1A\x1b[2K\x1b[32mdone\x1b[0m\r\n") == "done"

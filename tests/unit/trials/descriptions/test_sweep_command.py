@@ -1,9 +1,5 @@
 """The command lines of W&B sweeps."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from trials.contract import TaskError
@@ -27,21 +23,19 @@ JSON = '{"lr": 1e-05, "wide": true, "deep": false, "model": {"depth": 2}}'
         ("args_json", [JSON]),
     ],
 )
-def test_a_macro_is_the_words_that_w_and_b_makes_of_the_config(
-    macro: str, words: list[str]
-) -> None:
+def test_a_macro_is_the_words_that_w_and_b_makes_of_the_config(macro, words):
     line = SweepLine(f"python train.py ${{{macro}}} --end")
     assert line.expanded({}, CONFIG, "/there/config.json") == [
         *("python", "train.py", *words, "--end")
     ]
 
 
-def test_each_parameter_may_be_two_words() -> None:
+def test_each_parameter_may_be_two_words():
     line = SweepLine("a ${args_no_equals}")
     assert line.expanded({}, {"lr": 0.1}, "") == ["a", "--lr", "0.1"]
 
 
-def test_placeholders_and_variables_are_filled_in_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placeholders_and_variables_are_filled_in_too(monkeypatch):
     monkeypatch.setenv("DATA", "/the data")
     monkeypatch.delenv("NOWHERE", raising=False)
     line = SweepLine("a --in=${envvar:DATA}/x ${envvar:NOWHERE} --out {folder} 'sh ${{args}}'")
@@ -60,9 +54,7 @@ def test_placeholders_and_variables_are_filled_in_too(monkeypatch: pytest.Monkey
         ({"library": None, "config": {}}, "task.config", "add library: wandb"),
     ],
 )
-def test_what_does_not_go_with_a_sweep_is_refused(
-    changes: dict[str, Any], where: str, what: str
-) -> None:
+def test_what_does_not_go_with_a_sweep_is_refused(changes, where, what):
     task = {"kind": "command", "library": "wandb", "run": "a", **changes}
     task = {name: value for name, value in task.items() if value is not None}
     (problem,) = COMMAND.problems_with(task)
@@ -70,7 +62,7 @@ def test_what_does_not_go_with_a_sweep_is_refused(
     assert what in problem.what
 
 
-def test_a_parameter_needs_no_placeholder_and_is_stated_once() -> None:
+def test_a_parameter_needs_no_placeholder_and_is_stated_once():
     task = {"kind": "command", "library": "wandb", "run": "a", "config": {"b": {"c": 1}}}
     assert COMMAND.problems_with_names(task, {}, {"lr": True, "folder": True}) == []
     (problem,) = COMMAND.problems_with_names(task, {}, {"b.c": True})

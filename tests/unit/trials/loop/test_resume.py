@@ -20,7 +20,7 @@ from trials.contract import Setup
 from trials.loop.training import TrainingRun
 from trials.running.report_grid import budget_from
 from trials.settings import OPTIMIZERS, Settings
-from trials.single.command import main
+from trials.single import main
 from unit.trials.loop.test_training import Points, reports_of
 
 HARD = {
@@ -191,7 +191,7 @@ def test_a_killed_process_resumes_to_the_same_reports_and_weights(lab, capsys, p
     assert len(expected) == 10
 
     killed = lab.folder / "killed"
-    program = f"{prepared}from trials.single.command import main; main()"
+    program = f"{prepared}from trials.single import main; main()"
     command = [sys.executable, "-c", program, str(file), "--out", str(killed), "--device", "cpu"]
     environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:

@@ -1,7 +1,5 @@
 """What a training computes with: recorded, used again, and where it cannot be, said."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -86,16 +84,12 @@ def test_it_comes_back_from_plain_values_also_of_earlier_versions():
         ({"precision": "fp32"}, "arithmetic.threads: must be a whole number of at least 1"),
         ({"threads": 0}, "arithmetic.threads: must be a whole number of at least 1, not 0"),
         ({"threads": True}, "arithmetic.threads: must be a whole number"),
-        (
-            {"threads": 1, "precision": "fp8"},
-            "arithmetic.precision: must be one of bf16, fp16, fp32",
-        ),
-        (
-            {"threads": 1, "treads": 2},
-            "arithmetic.treads: is not a part of it; did you mean threads?",
-        ),
+        ({"threads": 1, "precision": "fp8"},
+         "arithmetic.precision: must be one of bf16, fp16, fp32"),
+        ({"threads": 1, "treads": 2},
+         "arithmetic.treads: is not a part of it; did you mean threads?"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_in_it_is_said_with_its_place(plain, said):
     with pytest.raises(TaskError, match=said):
         Arithmetic.from_plain(plain)

@@ -111,18 +111,18 @@ NOT_NUMBERS: list[Any] = [
 
 
 @pytest.mark.parametrize(("value", "number"), NUMBERS)
-def test_a_number_of_any_library_is_reported_as_it_is(value: Any, number: float) -> None:
+def test_a_number_of_any_library_is_reported_as_it_is(value, number):
     assert number_of("loss", value) == number
     assert type(number_of("loss", value)) is float
 
 
 @pytest.mark.parametrize("value", [math.nan, np.float16("nan"), torch.tensor(math.nan)])
-def test_what_is_not_finite_is_a_number_too(value: Any) -> None:
+def test_what_is_not_finite_is_a_number_too(value):
     assert math.isnan(number_of("loss", value))
 
 
 @pytest.mark.parametrize("value", NOT_NUMBERS, ids=lambda value: type(value).__name__)
-def test_what_stands_for_no_number_is_refused_and_left_out(value: Any) -> None:
+def test_what_stands_for_no_number_is_refused_and_left_out(value):
     with pytest.raises(ValueError, match=r"^loss must be a number, not "):
         number_of("loss", value)
     assert numbers_among({"loss": value, "accuracy": 0.5}) == {"accuracy": 0.5}
@@ -131,18 +131,18 @@ def test_what_stands_for_no_number_is_refused_and_left_out(value: Any) -> None:
 @pytest.mark.parametrize(
     "value", [10**400, Decimal("-1e400"), Fraction(10**400), np.longdouble("1e4000")]
 )
-def test_a_number_that_no_float_can_hold_is_not_taken_for_infinite(value: Any) -> None:
+def test_a_number_that_no_float_can_hold_is_not_taken_for_infinite(value):
     with pytest.raises(ValueError, match=r"^loss is too large for a float"):
         number_of("loss", value)
 
 
 @pytest.mark.parametrize("value", [True, np.True_, torch.tensor(True)])
-def test_true_is_not_how_far_a_trial_has_trained(value: Any) -> None:
+def test_true_is_not_how_far_a_trial_has_trained(value):
     with pytest.raises(ValueError, match=r"^resource must be a number, not "):
         resource_of(value)
 
 
-def test_a_message_repeats_the_beginning_of_a_long_value() -> None:
+def test_a_message_repeats_the_beginning_of_a_long_value():
     with pytest.raises(ValueError, match="not 'xxx") as caught:
         number_of("loss", "x" * 20_000_000)
     assert len(str(caught.value)) < 200
@@ -170,7 +170,7 @@ def advanced(*items: Report | Note) -> tuple[list[Report], list[Note]]:
     return list(runner.advance(9.0)), notes
 
 
-def test_reports_and_notes_of_a_task_are_judged_in_the_same_way() -> None:
+def test_reports_and_notes_of_a_task_are_judged_in_the_same_way():
     measured = {"loss": torch.tensor([0.5]), "size": Decimal(2)}
     reports, notes = advanced(
         Report(1.0, measured),
@@ -185,6 +185,6 @@ def test_reports_and_notes_of_a_task_are_judged_in_the_same_way() -> None:
         advanced(Note({"a": object()}))
 
 
-def test_metrics_without_names_are_refused(tmp_path: Any) -> None:
+def test_metrics_without_names_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"metrics must be named, such as .*, not 0.5"):
         list(run_of(lambda params, trial: trial.report(1, 0.5), tmp_path))

@@ -1,7 +1,5 @@
 """What a worker does with a run, and how failures are told apart."""
 
-from __future__ import annotations
-
 import weakref
 
 import pytest
@@ -56,25 +54,16 @@ def test_a_run_whose_reports_stop_improving_says_so(lab):
     [
         (Diverged("loss became nan at step 7"), "diverged", "loss became nan at step 7"),
         (MemoryError(), "out_of_memory", "MemoryError"),
-        (
-            torch.OutOfMemoryError("CUDA out of memory. Tried"),
-            "out_of_memory",
-            "torch.OutOfMemoryError: CUDA out",
-        ),
-        (
-            RuntimeError("MPS backend out of memory (MPS"),
-            "out_of_memory",
-            "RuntimeError: MPS backend out of memory",
-        ),
-        (
-            RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"),
-            "out_of_memory",
-            "RuntimeE",
-        ),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried"), "out_of_memory",
+         "torch.OutOfMemoryError: CUDA out"),
+        (RuntimeError("MPS backend out of memory (MPS"), "out_of_memory",
+         "RuntimeError: MPS backend out of memory"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"),
+         "out_of_memory", "RuntimeE"),
         (RuntimeError("mat1 and mat2 shapes"), "error", "RuntimeError: mat1 and mat2 shapes"),
         (ValueError("two\nlines"), "error", "ValueError: two"),
     ],
-)
+)  # fmt: skip
 def test_failures_are_told_apart(error, kind, text):
     with pytest.raises(type(error)) as caught:
         raise error

@@ -1,9 +1,6 @@
 """What holds for tasks of every kind: runs are resumed, micro-batches add up, formats say the
 same."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +43,7 @@ RESUMED: dict[str, tuple[str, str | None, dict[str, Any], dict[str, Any], int]] 
 
 @pytest.mark.cases(len(RESUMED))
 @pytest.mark.parametrize("name", RESUMED)
-def test_a_resumed_run_goes_on_bit_for_bit(name: str, tmp_path: Path, without_timings: Any) -> None:
+def test_a_resumed_run_goes_on_bit_for_bit(name, tmp_path, without_timings):
     kind, model, changes, params, after = RESUMED[name]
     lab = LABS[kind](tmp_path)
     if kind == "pairs" and model is not None:
@@ -70,7 +67,7 @@ MICRO: dict[str, tuple[dict[str, Any], float]] = {
 
 @pytest.mark.cases(len(MICRO))
 @pytest.mark.parametrize("kind", MICRO)
-def test_micro_batches_add_up_though_their_samples_differ(kind: str, tmp_path: Path) -> None:
+def test_micro_batches_add_up_though_their_samples_differ(kind, tmp_path):
     lab = LABS[kind](tmp_path)
     params, nearly = MICRO[kind]
     built = lab.task()
@@ -83,36 +80,27 @@ def test_micro_batches_add_up_though_their_samples_differ(kind: str, tmp_path: P
 
 @pytest.mark.cases(len(LABS))
 @pytest.mark.parametrize("kind", LABS)
-def test_a_rehearsal_measures_a_step(kind: str, tmp_path: Path) -> None:
+def test_a_rehearsal_measures_a_step(kind, tmp_path):
     lab = LABS[kind](tmp_path)
     built = lab.task()
     assert built.rehearse(lab.setup(), built.prepare(lab.params))["parameters"] > 100
 
 
 FORMATS: dict[str, tuple[Any, dict[str, str], tuple[str, ...]]] = {
-    "language": (
-        lambda: pd.DataFrame({"body": language.documents()}),
-        {"text": "body"},
-        ("csv", "parquet", "jsonl"),
-    ),
-    "pairs": (
-        lambda: pairs.pairs().rename(columns={"source": "long", "target": "short"}),
-        {"source": "long", "target": "short"},
-        ("csv", "parquet", "jsonl"),
-    ),
-    "tokens": (
-        lambda: pd.DataFrame(tokens.sentences(), columns=["words", "ner"]),
-        {"tokens": "words", "tags": "ner"},
-        ("parquet", "jsonl"),
-    ),
+    "language": (lambda: pd.DataFrame({"body": language.documents()}), {"text": "body"},
+     ("csv", "parquet", "jsonl")),
+    "pairs": (lambda: pairs.pairs().rename(columns={"source": "long", "target": "short"}),
+     {"source": "long", "target": "short"}, ("csv", "parquet", "jsonl")),
+    "tokens": (lambda: pd.DataFrame(tokens.sentences(), columns=["words", "ner"]),
+     {"tokens": "words", "tags": "ner"}, ("parquet", "jsonl")),
     "tabular": (tabular.table, {}, ("csv", "parquet", "jsonl")),
-}
+}  # fmt: skip
 """A table of what the plain file holds, the fields that name its columns, and its formats."""
 
 
 @pytest.mark.cases(len(FORMATS))
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_the_same_data(kind: str, tmp_path: Path) -> None:
+def test_every_format_gives_the_same_data(kind, tmp_path):
     lab = LABS[kind](tmp_path)
     make, fields, formats = FORMATS[kind]
     frame = make()

@@ -1,7 +1,5 @@
 """Folders in the making: those of dead processes go, those of living ones stay."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -35,9 +33,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_draft_of_a_killed_upload_goes_with_the_next_one_and_a_living_ones_stays(
-    there: Path,
-) -> None:
+def test_the_draft_of_a_killed_upload_goes_with_the_next_one_and_a_living_ones_stays(there):
     spawn = multiprocessing.get_context("spawn")
     names, processes = [], []
     for _ in range(2):
@@ -58,7 +54,7 @@ def test_the_draft_of_a_killed_upload_goes_with_the_next_one_and_a_living_ones_s
     assert list(there.iterdir()) == []
 
 
-def test_what_others_keep_among_temporary_files_is_left_alone(there: Path) -> None:
+def test_what_others_keep_among_temporary_files_is_left_alone(there):
     others = there / "checkpoint-500"
     others.mkdir()
     elsewhere = there / "elsewhere"
@@ -72,7 +68,7 @@ def test_what_others_keep_among_temporary_files_is_left_alone(there: Path) -> No
     }
 
 
-def test_a_draft_is_the_processs_own_until_it_is_discarded(tmp_path: Path) -> None:
+def test_a_draft_is_the_processs_own_until_it_is_discarded(tmp_path):
     draft = drafts.new(tmp_path, "a-")
     drafts.remove_abandoned(tmp_path, "a-")
     assert draft.is_dir()
@@ -81,7 +77,7 @@ def test_a_draft_is_the_processs_own_until_it_is_discarded(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
-def test_a_temporary_folder_goes_with_its_context(there: Path) -> None:
+def test_a_temporary_folder_goes_with_its_context(there):
     with drafts.temporary("b-") as folder:
         assert folder.stat().st_mode & 0o077 == 0
         assert list(there.iterdir()) == [folder]

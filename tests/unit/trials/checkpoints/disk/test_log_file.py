@@ -1,14 +1,12 @@
 """Logs of bounded size."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
 from trials.checkpoints.disk.log_file import EARLIER, MOST_BYTES, LogFile
 
 
-def test_what_other_processes_print_stays_bounded_too(tmp_path: Path) -> None:
+def test_what_other_processes_print_stays_bounded_too(tmp_path):
     log = LogFile(tmp_path / "logs" / "log")
     program = f"while read line; do head -c {MOST_BYTES} /dev/zero; echo $line; echo >&2; done"
     talker = subprocess.Popen(
@@ -35,7 +33,7 @@ def test_what_other_processes_print_stays_bounded_too(tmp_path: Path) -> None:
     log.close()
 
 
-def test_of_very_much_the_last_part_is_kept(tmp_path: Path) -> None:
+def test_of_very_much_the_last_part_is_kept(tmp_path):
     log = LogFile(tmp_path / "log")
     log.write(b"first" + b"x" * 3 * MOST_BYTES + b"last")
     log.keep_small()
@@ -45,7 +43,7 @@ def test_of_very_much_the_last_part_is_kept(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_note_begins_a_line_and_has_the_time(tmp_path: Path) -> None:
+def test_a_note_begins_a_line_and_has_the_time(tmp_path):
     log = LogFile(tmp_path / "log")
     log.write(b" 50%\r100%")
     log.note("ended\ud800")

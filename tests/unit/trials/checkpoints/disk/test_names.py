@@ -1,9 +1,5 @@
 """Names from outside are one component of a path, or refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from trials.checkpoints.disk.names import UnsafeName, below, component, relative
@@ -12,13 +8,13 @@ OUTSIDE = ["", ".", "..", "/", "/etc", "a/", "a//b", "../a", "a/../b", "a\0b", "
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_name_that_leads_anywhere_else_is_refused(name: object) -> None:
+def test_a_name_that_leads_anywhere_else_is_refused(name):
     for read in (component, relative):
         with pytest.raises(UnsafeName):
             read(name)
 
 
-def test_any_other_name_stays_as_it_is() -> None:
+def test_any_other_name_stays_as_it_is():
     for name in ("a", "...", ".hidden", "caf\udce9\nand more", "a\\b", "-rf", "~"):
         assert component(name) == relative(name) == name
     assert relative("a/b/c") == "a/b/c"
@@ -26,7 +22,7 @@ def test_any_other_name_stays_as_it_is() -> None:
         component("a/b")
 
 
-def test_a_file_below_a_folder_is_not_reached_through_a_link(tmp_path: Path) -> None:
+def test_a_file_below_a_folder_is_not_reached_through_a_link(tmp_path):
     (tmp_path / "outside").mkdir()
     folder = tmp_path / "link to the folder"
     (tmp_path / "folder" / "inner").mkdir(parents=True)

@@ -1,7 +1,5 @@
 """What users' programs leave in a folder: copied and removed without following links."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat
@@ -38,12 +36,7 @@ def source(tmp_path: Path) -> Path:
     return root
 
 
-LINKS = {
-    "latest": "step-1",
-    "step-1/up": "../run.sh",
-    "circle": "circle",
-    "gone": "nothing",
-}
+LINKS = {"latest": "step-1", "step-1/up": "../run.sh", "circle": "circle", "gone": "nothing"}
 
 
 def links_in(root: Path) -> dict[str, str]:
@@ -58,9 +51,7 @@ def contents(root: Path) -> dict[str, tuple[int, int, str]]:
     }
 
 
-def test_a_copy_has_the_same_files_modes_and_times_and_its_links_stay_inside(
-    source: Path, tmp_path: Path
-) -> None:
+def test_a_copy_has_the_same_files_modes_and_times_and_its_links_stay_inside(source, tmp_path):
     outside = tmp_path / "outside" / "key"
     target = tmp_path / "copy"
     assert trees.copy(source, target) == []
@@ -69,7 +60,7 @@ def test_a_copy_has_the_same_files_modes_and_times_and_its_links_stay_inside(
     assert stat.S_IMODE(outside.stat().st_mode) == 0o600
 
 
-def test_what_is_removed_is_not_what_its_links_name(source: Path, tmp_path: Path) -> None:
+def test_what_is_removed_is_not_what_its_links_name(source, tmp_path):
     assert trees.remove(source) is None
     assert trees.remove(source) is None
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
@@ -79,7 +70,7 @@ def test_what_is_removed_is_not_what_its_links_name(source: Path, tmp_path: Path
     assert (tmp_path / "outside" / "key").read_text() == "private"
 
 
-def test_pipes_and_sockets_are_never_opened_and_named_as_left_out(tmp_path: Path) -> None:
+def test_pipes_and_sockets_are_never_opened_and_named_as_left_out(tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     os.mkfifo(root / "pipe")
@@ -111,7 +102,7 @@ assert os.listdir(base) == []
 """
 
 
-def test_folders_that_may_not_be_written_are_removed() -> None:
+def test_folders_that_may_not_be_written_are_removed():
     """As another user where the tests run as root, whom no mode keeps out."""
     with tempfile.TemporaryDirectory() as base:
         command = [sys.executable, "-c", AS_A_USER, base, str(NOBODY)]
@@ -119,7 +110,7 @@ def test_folders_that_may_not_be_written_are_removed() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_modes_are_never_changed_through_a_link(tmp_path: Path) -> None:
+def test_modes_are_never_changed_through_a_link(tmp_path):
     outside = tmp_path / "outside"
     (outside / "inner").mkdir(parents=True)
     for folder in (outside / "inner", outside):

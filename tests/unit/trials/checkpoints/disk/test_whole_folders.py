@@ -1,7 +1,5 @@
 """Folders that are written whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 
@@ -27,7 +25,7 @@ def draft_in(parent: Path) -> Path:
     return draft
 
 
-def test_a_draft_that_is_put_is_there_whole_and_no_longer_locked(tmp_path: Path) -> None:
+def test_a_draft_that_is_put_is_there_whole_and_no_longer_locked(tmp_path):
     draft = draft_in(tmp_path)
     target = put(draft, tmp_path / "v1")
     assert [path.name for path in tmp_path.iterdir()] == ["v1"]
@@ -37,7 +35,7 @@ def test_a_draft_that_is_put_is_there_whole_and_no_longer_locked(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_that_is_taken_is_refused_and_the_draft_stays(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_refused_and_the_draft_stays(tmp_path):
     put(draft_in(tmp_path), tmp_path / "v1")
     draft = draft_in(tmp_path)
     with pytest.raises(FileExistsError):
@@ -47,7 +45,7 @@ def test_a_name_that_is_taken_is_refused_and_the_draft_stays(tmp_path: Path) -> 
     drafts.discard(draft)
 
 
-def test_a_draft_that_could_not_be_written_is_removed(tmp_path: Path) -> None:
+def test_a_draft_that_could_not_be_written_is_removed(tmp_path):
     draft = draft_in(tmp_path)
     with pytest.raises(KeyboardInterrupt), removed_on_error(draft):
         raise KeyboardInterrupt
@@ -61,7 +59,7 @@ def test_a_draft_that_could_not_be_written_is_removed(tmp_path: Path) -> None:
         ("more/config", None, "more/config is missing"),
     ],
 )
-def test_damage_names_the_file(tmp_path: Path, file: str, content: str | None, what: str) -> None:
+def test_damage_names_the_file(tmp_path, file, content, what):
     folder = put(draft_in(tmp_path), tmp_path / "v1")
     expected = digests(folder)
     (folder / file).unlink()
@@ -70,9 +68,7 @@ def test_damage_names_the_file(tmp_path: Path, file: str, content: str | None, w
     assert damage(folder, expected) == what
 
 
-def test_what_need_not_outlive_a_loss_of_power_is_not_flushed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_need_not_outlive_a_loss_of_power_is_not_flushed(tmp_path, monkeypatch):
     flushed: list[Path] = []
     monkeypatch.setattr(whole_folders, "flush_one", flushed.append)
     put(draft_in(tmp_path), tmp_path / "v1", durable=False)
@@ -81,7 +77,7 @@ def test_what_need_not_outlive_a_loss_of_power_is_not_flushed(
     assert flushed[-1] == tmp_path
 
 
-def test_a_full_disk_and_a_used_up_share_of_one_are_recognised() -> None:
+def test_a_full_disk_and_a_used_up_share_of_one_are_recognised():
     assert is_disk_full(OSError(errno.EDQUOT, "quota"))
     assert is_disk_full(RuntimeError("write failed: No space left on device"))
     assert not is_disk_full(OSError(errno.EACCES, "no"))

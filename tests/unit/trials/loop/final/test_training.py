@@ -16,7 +16,7 @@ from trials.contract import Goal, TaskError
 from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.function import task as function
+from trials.tasks.function import function_task as function
 
 SETTINGS = {"batch_size": 8, "learning_rate": 1e-2, "max_length": 16, "monitor": "accuracy"}
 WORDS = {

@@ -24,7 +24,7 @@ from trials.descriptions.tabular import TabularSettings
 from trials.loop.optim import optimizers
 from trials.loop.optim.depths import depths, hidden_matrices
 from trials.settings import OPTIMIZERS, Settings
-from trials.tasks.tabular.model import Perceptron
+from trials.tasks.tabular.table_model import Perceptron
 
 CPU = torch.device("cpu")
 

@@ -1,7 +1,5 @@
 """Commands of real programs."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable

@@ -1,14 +1,11 @@
 """The log of what a program prints, and the line in it that says why the program ended."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from support.running.command_runs import Start, log_of, reports_of, shell
+from support.running.command_runs import log_of, reports_of, shell
 from trials.checkpoints.disk.log_file import EARLIER, MOST_BYTES
 from trials.contract import ProgramFailed
 from trials.descriptions.report_pattern import visible
@@ -68,17 +65,17 @@ def cause(text: str) -> str:
         ("", ""),
     ],
 )  # fmt: skip
-def test_the_error_is_found_among_what_is_printed_around_it(printed: str, said: str) -> None:
+def test_the_error_is_found_among_what_is_printed_around_it(printed, said):
     assert cause(printed) == said
 
 
-def test_pythons_own_groups_and_notes_are_read() -> None:
+def test_pythons_own_groups_and_notes_are_read():
     code = "e = ValueError('bad'); e.add_note('see there'); raise ExceptionGroup('two', [e])"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert cause(made.stderr.decode()) == "ValueError: bad"
 
 
-def test_an_error_that_was_handled_is_not_the_cause_of_a_kill(start: Start) -> None:
+def test_an_error_that_was_handled_is_not_the_cause_of_a_kill(start):
     lines = TRACEBACK.replace("'", "") + "ValueError: handled\nepoch 4"
     with pytest.raises(ProgramFailed, match="SIGKILL, as where memory runs out: epoch 4"):
         reports_of(start(shell(f'printf %s "{lines}"; kill -9 $$')))
@@ -96,11 +93,11 @@ def test_an_error_that_was_handled_is_not_the_cause_of_a_kill(start: Start) -> N
         (-63, "signal 63"),
     ],
 )
-def test_exit_codes_and_signals_are_said_in_words(code: int, said: str) -> None:
+def test_exit_codes_and_signals_are_said_in_words(code, said):
     assert exit_text(code) == said
 
 
-def test_a_log_takes_no_more_than_two_parts(tmp_path: Path) -> None:
+def test_a_log_takes_no_more_than_two_parts(tmp_path):
     output = Output(tmp_path / "logs" / "log")
     line = b"x" * 999 + b"\n"
     for number in range(3 * MOST_BYTES // 1000):
@@ -111,7 +108,7 @@ def test_a_log_takes_no_more_than_two_parts(tmp_path: Path) -> None:
     assert MOST_BYTES < sum(files.values()) < 2.1 * MOST_BYTES
 
 
-def test_a_progress_bar_is_told_by_what_it_showed_last(start: Start, tmp_path: Path) -> None:
+def test_a_progress_bar_is_told_by_what_it_showed_last(start, tmp_path):
     run = start(shell("printf 'a\\rb\\rthe end\\n'; exit 3"))
     with pytest.raises(ProgramFailed, match="exit code 3: the end"):
         reports_of(run)

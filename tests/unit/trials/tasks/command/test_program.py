@@ -1,7 +1,5 @@
 """No process of a command outlives its attempt, or its worker."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -11,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.patience import wait_until
-from support.running.command_runs import Python, Start, first_of, is_gone, reports_of, shell
+from support.running.command_runs import first_of, is_gone, reports_of, shell
 from trials.contract import ProgramFailed
 from trials.tasks.command import run as running
 
@@ -43,9 +41,7 @@ def processes_in(folder: Path) -> list[int]:
 
 
 @LINUX
-def test_all_descendants_end_with_the_attempt(
-    start: Start, python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_descendants_end_with_the_attempt(start, python, tmp_path, monkeypatch):
     monkeypatch.setattr(running, "GRACE_S", 1.0)
     run = start(python(FAMILY + "while True: signal.pause()\n"))
     first_of(run)
@@ -56,9 +52,7 @@ def test_all_descendants_end_with_the_attempt(
 
 
 @LINUX
-def test_a_program_that_becomes_a_daemon_leaves_nothing(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
+def test_a_program_that_becomes_a_daemon_leaves_nothing(start, python, tmp_path):
     run = start(python(FAMILY))
     with pytest.raises(ProgramFailed):
         reports_of(run)
@@ -85,9 +79,7 @@ def parent_of(process: int) -> int:
 
 @LINUX
 @pytest.mark.parametrize("victims", ["worker", "worker's child", "keeper", "keeper and worker"])
-def test_all_descendants_die_with_their_worker(
-    python: Python, tmp_path: Path, victims: str
-) -> None:
+def test_all_descendants_die_with_their_worker(python, tmp_path, victims):
     """Ray kills the children of a worker that it ends."""
     program = python(FAMILY + "while True: signal.pause()\n")
     command = [sys.executable, "-c", WORKER, str(tmp_path), program]
@@ -110,7 +102,7 @@ def test_all_descendants_die_with_their_worker(
         worker.kill()
 
 
-def test_a_program_below_a_shell_has_time_to_save(start: Start, python: Python) -> None:
+def test_a_program_below_a_shell_has_time_to_save(start, python):
     slow = python(
         "def end(*_):\n time.sleep(0.3)\n"
         " open(os.path.join(sys.argv[1], 'state'), 'w').write('x')\n"

@@ -1,13 +1,10 @@
 """Programs that know nothing of hpsearch: reports by patterns, and in tables that they write."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.running.command_runs import Python, Start, first_of, log_of, reports_of, shell
+from support.running.command_runs import first_of, log_of, reports_of, shell
 from trials.contract import Goal, ProgramFailed
 from trials.tasks.command.report_stream import CsvRows
 
@@ -16,9 +13,7 @@ def seen(run: Any) -> list[tuple[float, dict[str, float]]]:
     return [(report.resource, dict(report.metrics)) for report in reports_of(run)]
 
 
-def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_log(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_log(start, tmp_path):
     (tmp_path / "train.sh").write_text(
         "for n in 1 2 3; do echo \"epoch $n/3 [12:0$n] val_acc 0.$n\"; echo 'epoch done'; done\n"
     )
@@ -29,8 +24,8 @@ def test_a_pattern_finds_reports_in_what_a_program_prints_and_they_stay_in_the_l
 
 @pytest.mark.parametrize("lines", [1, 11])
 def test_lines_that_take_too_long_to_search_are_left_out_and_in_the_end_the_pattern_is_refused(
-    start: Start, python: Python, tmp_path: Path, lines: int
-) -> None:
+    start, python, tmp_path, lines
+):
     program = python(
         f"for _ in range({lines}):\n    print('x' * 5000 + '!')\nprint('xxepoch 3 a=2')\n"
     )
@@ -46,8 +41,8 @@ def test_lines_that_take_too_long_to_search_are_left_out_and_in_the_end_the_patt
 
 
 def test_progress_bars_and_colours_are_not_in_the_way_and_logging_to_standard_error_is_read(
-    start: Start, python: Python
-) -> None:
+    start, python
+):
     program = python(
         "import logging\n"
         "logging.basicConfig(level=logging.INFO)\n"
@@ -59,7 +54,7 @@ def test_progress_bars_and_colours_are_not_in_the_way_and_logging_to_standard_er
     assert seen(run) == [(n + 1, {"accuracy": 10.0 * n}) for n in range(3)]
 
 
-def test_a_report_is_collected_from_several_lines(start: Start, python: Python) -> None:
+def test_a_report_is_collected_from_several_lines(start, python):
     program = python(
         "for n in (1, 2, 3):\n"
         "    print(f'== epoch {n} ==')\n"
@@ -71,9 +66,7 @@ def test_a_report_is_collected_from_several_lines(start: Start, python: Python) 
     assert [(at, each["loss"]) for at, each in reports] == [(1.0, 0.1), (3.0, 0.3)]
 
 
-def test_a_resource_that_ends_a_report_is_not_mistaken_for_the_next_ones(
-    start: Start, python: Python
-) -> None:
+def test_a_resource_that_ends_a_report_is_not_mistaken_for_the_next_ones(start, python):
     program = python(
         "for n in (1, 2, 3):\n"
         "    print(f'loss {n}')\n"
@@ -84,7 +77,7 @@ def test_a_resource_that_ends_a_report_is_not_mistaken_for_the_next_ones(
     assert [at for at, _ in seen(start(program, report=patterns))] == [1.0, 3.0]
 
 
-def test_what_is_printed_again_is_not_reported_again(start: Start, python: Python) -> None:
+def test_what_is_printed_again_is_not_reported_again(start, python):
     program = python("for n in (1, 1, 3, 2): print(f'epoch {n} acc 0.{n}')\n")
     run = start(program, report="epoch {resource} acc {accuracy}")
     assert seen(run) == [(1, {"accuracy": 0.1}), (3, {"accuracy": 0.3})]
@@ -97,7 +90,7 @@ def test_what_is_printed_again_is_not_reported_again(start: Start, python: Pytho
         ("epoch {resource} acc {accuracy}", "if it counts from 0, write resource\\+1"),
     ],
 )
-def test_a_pattern_that_reads_nothing_of_use_fails(start: Start, report: str, said: str) -> None:
+def test_a_pattern_that_reads_nothing_of_use_fails(start, report, said):
     with pytest.raises(ProgramFailed, match=said):
         reports_of(start("echo epoch 0 acc 0.5", report=report))
 
@@ -111,16 +104,14 @@ for n in range(3):
 """
 
 
-def test_a_table_that_is_written_anew_each_time_is_read(start: Start, python: Python) -> None:
+def test_a_table_that_is_written_anew_each_time_is_read(start, python):
     run = start(f"{python(TABLE)} {{folder}}", reports="log.csv", resource="epoch+1")
     reports = seen(run)
     assert reports[-1] == (3.0, {"val_loss": 2.5})
     assert [at for at, _ in reports] == sorted({at for at, _ in reports})
 
 
-def test_cells_may_be_long_and_hold_line_ends_quotes_and_commas(
-    start: Start, python: Python
-) -> None:
+def test_cells_may_be_long_and_hold_line_ends_quotes_and_commas(start, python):
     program = python(
         "import csv\n"
         "notes = ['a\\nb, \"c\"', 'x' * 3_000_000, '\\r\\n\\n', '1_0']\n"
@@ -136,7 +127,7 @@ def test_cells_may_be_long_and_hold_line_ends_quotes_and_commas(
     assert seen(run) == [(n, {"acc": n / 10}) for n in (1, 2, 3, 4)]
 
 
-def test_a_row_that_is_not_whole_yet_is_no_report() -> None:
+def test_a_row_that_is_not_whole_yet_is_no_report():
     rows = b'epoch,acc,note\n1,0.5,"a\nb"\n2,0.25,"a\nb"\n3,1\n'
     written = []
     for size in range(len(rows) + 1):
@@ -147,7 +138,7 @@ def test_a_row_that_is_not_whole_yet_is_no_report() -> None:
     assert {len(each) for each in written} == {0, 1, 2, 3}
 
 
-def test_a_quote_that_is_never_closed_is_told_at_the_end(start: Start, python: Python) -> None:
+def test_a_quote_that_is_never_closed_is_told_at_the_end(start, python):
     program = python(
         "with open(sys.argv[1] + '/m.csv', 'w') as file:\n"
         "    file.write('epoch,acc,note\\n1,0.5,\"a\\n3,0.5,\\n')\n"
@@ -157,7 +148,7 @@ def test_a_quote_that_is_never_closed_is_told_at_the_end(start: Start, python: P
         reports_of(run)
 
 
-def test_rows_without_the_objective_are_not_reports(start: Start, python: Python) -> None:
+def test_rows_without_the_objective_are_not_reports(start, python):
     program = python(
         "with open(sys.argv[1] + '/m.csv', 'w') as file:\n"
         "    file.write('epoch,loss,acc\\n1,0.3,\\n1,,0.5\\n3,0.2,0.6\\n')\n"
@@ -173,7 +164,7 @@ def test_rows_without_the_objective_are_not_reports(start: Start, python: Python
         ("epoch,loss", "no column acc; it has epoch, loss"),
     ],
 )
-def test_a_table_without_a_needed_column_fails(start: Start, header: str, said: str) -> None:
+def test_a_table_without_a_needed_column_fails(start, header, said):
     command = f"echo {header} > {{folder}}/m.csv"
     run = start(shell(command), reports="m.csv", resource="epoch", goal=Goal("acc", True))
     with pytest.raises(ProgramFailed, match=said):
@@ -199,9 +190,7 @@ APPENDING = CONTINUING.replace("path + '.new', 'w'", "path, 'a'").replace(
 
 
 @pytest.mark.parametrize("text", [CONTINUING, APPENDING], ids=["written anew", "added to"])
-def test_a_trial_that_continues_reports_only_new_rows_of_its_table(
-    start: Start, python: Python, tmp_path: Path, text: str
-) -> None:
+def test_a_trial_that_continues_reports_only_new_rows_of_its_table(start, python, tmp_path, text):
     command = f"{python(text)} {{folder}}"
     (tmp_path / "stop").touch()
     first = start(command, reports="log.csv", resource="epoch")

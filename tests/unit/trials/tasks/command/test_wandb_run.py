@@ -1,7 +1,5 @@
 """Scripts of W&B sweeps as commands. What needs the real wandb is tested beside the trackers."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -9,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from support.running.command_runs import Python, Start
 from trials.contract import ProgramFailed
 from trials.tasks.command.wandb_hook.wandb import Reports
 from trials.tasks.command.wandb_run import config_of
 
 
-def test_the_config_has_constants_and_parameters_each_in_its_place() -> None:
+def test_the_config_has_constants_and_parameters_each_in_its_place():
     constants = {
         "model": {"kind": "mlp", "inner": {}},
         "seed": "{seed}",
@@ -61,9 +58,7 @@ def follow(told: dict[str, Any], run: Run) -> Reports:
     return reports
 
 
-def test_a_report_is_a_step_with_the_objective_and_the_newest_of_all_else(
-    told: dict[str, Any],
-) -> None:
+def test_a_report_is_a_step_with_the_objective_and_the_newest_of_all_else(told):
     run = Run()
     reports = follow(told, run)
     reports.log(run, {"loss": 3}, None, None)
@@ -79,7 +74,7 @@ def test_a_report_is_a_step_with_the_objective_and_the_newest_of_all_else(
     assert lines(told)[1:] == [{"_resource": 2, "loss": 2, "acc": 0.2, "val.f1": 0.5}]
 
 
-def test_the_level_of_the_end_is_that_of_the_summary(told: dict[str, Any]) -> None:
+def test_the_level_of_the_end_is_that_of_the_summary(told):
     run = Run(acc={"max": 0.7, "min": 0.0}, loss={"min": 1.0}, best="NaN", done=True)
     reports = follow(told, run)
     for value in range(9):
@@ -93,7 +88,7 @@ def test_the_level_of_the_end_is_that_of_the_summary(told: dict[str, Any]) -> No
     assert found["values"]["best"] != found["values"]["best"]
 
 
-def test_a_run_that_fails_has_no_summary(told: dict[str, Any]) -> None:
+def test_a_run_that_fails_has_no_summary(told):
     run = Run(acc=1.0)
     reports = follow(told, run)
     reports.end(run, exit_code=1)
@@ -101,7 +96,7 @@ def test_a_run_that_fails_has_no_summary(told: dict[str, Any]) -> None:
     assert not Path(told["summary"]).exists()
 
 
-def test_only_the_first_of_several_processes_reports(told: dict[str, Any]) -> None:
+def test_only_the_first_of_several_processes_reports(told):
     first, second = Run(), Run()
     one, other = follow(told, first), follow(dict(told), second)
     one.log(first, {"acc": 0.1}, None, None)
@@ -117,13 +112,13 @@ import wandb
 """
 
 
-def test_a_script_without_wandb_fails_with_what_to_install(start: Start, python: Python) -> None:
+def test_a_script_without_wandb_fails_with_what_to_install(start, python):
     run = start(python(WITHOUT_WANDB), library="wandb")
     with pytest.raises(ProgramFailed, match=r"needs wandb in its own Python .* pip install wandb"):
         list(run)
 
 
-def test_a_script_without_a_run_fails_and_not_silently(start: Start, tmp_path: Path) -> None:
+def test_a_script_without_a_run_fails_and_not_silently(start, tmp_path):
     run = start(f"{sys.executable} -c 'print(1)'", library="wandb", config={"a": 1})
     with pytest.raises(ProgramFailed, match="no run of wandb has"):
         list(run)

@@ -1,7 +1,5 @@
 """The rows that a validation fraction takes, and the problems of all files together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Classes: their order, and those that training data lacks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -12,13 +10,6 @@ from hypothesis import strategies as st
 from trials.tasks.datasets.labels import class_names
 
 GOOD = [("my card is lost", "card"), ("what a rate", "rate"), ("why this fee", "fee")] * 4
-
-
-def test_a_single_class_is_told(lab):
-    lab.write("one.csv", [("a text", "card")] * 5)
-    assert lab.problems(train="one.csv") == {
-        "task.label": "all training rows have one class, 'card'; two are needed"
-    }
 
 
 def test_labels_unseen_in_training_are_named(lab):

@@ -1,7 +1,5 @@
 """The code that prepared data depends on, and the classes of the built-in tasks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ from PIL import Image
 from trials import tasks
 from trials.descriptions.builtin import BUILT_IN
 from trials.tasks.datasets import prepared
-from trials.tasks.workloads.task import TrainedTask
+from trials.tasks.workloads.trained_task import TrainedTask
 from unit.trials.tasks.datasets.test_remarks import KINDS, rows, write
 
 
@@ -24,26 +22,22 @@ def task_of(kind: str, folder: Path) -> TrainedTask[Any]:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
-def test_every_kind_is_built_by_the_class_that_it_describes(kind: str, tmp_path: Path) -> None:
+def test_every_kind_is_built_by_the_class_that_it_describes(kind, tmp_path):
     assert task_of(kind, tmp_path).DESCRIPTION is BUILT_IN[kind]
 
 
-def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_of_this_package_decides_on_the_name_of_prepared_data(tmp_path, monkeypatch):
     task = task_of("tabular", tmp_path)
-    recipe = task.recipe(task.SETTINGS())
-    before = prepared.fingerprint(recipe)
-    assert prepared.fingerprint(recipe) == before
+    settings = task.SETTINGS()
+    before = task.name_of_data(settings)
+    assert task.name_of_data(settings) == before
     monkeypatch.setattr(prepared, "digest_of_file", lambda path: f"other {path.name}")
     prepared.code_digests.cache_clear()
-    assert prepared.fingerprint(recipe) != before
+    assert task.name_of_data(settings) != before
     prepared.code_digests.cache_clear()
 
 
-def test_images_behind_a_link_decide_on_the_name_of_prepared_data(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_images_behind_a_link_decide_on_the_name_of_prepared_data(tmp_path, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (tmp_path / "photos").mkdir()
     for name, grey in (("cat", 10), ("dog", 200)):
@@ -54,6 +48,6 @@ def test_images_behind_a_link_decide_on_the_name_of_prepared_data(
     part = {"kind": "image_classification", "train": "photos", "validation": 0.5}
     task = tasks.load(part, tmp_path)
     assert isinstance(task, TrainedTask)
-    before = prepared.fingerprint(task.recipe(task.SETTINGS()))
+    before = task.name_of_data(task.SETTINGS())
     Image.new("L", (4, 4), 90).save(elsewhere / "cat" / "0.png")
-    assert prepared.fingerprint(task.recipe(task.SETTINGS())) != before
+    assert task.name_of_data(task.SETTINGS()) != before

@@ -1,7 +1,5 @@
 """Sentences on data that can be used and may not be what its owner believes, of every kind."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path
@@ -71,7 +69,7 @@ def about(found: list[str], place: str) -> list[str]:
 
 @pytest.mark.cases(len(KINDS))
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_the_training_file_are_found_in_every_other_file(tmp_path: Path, kind: str) -> None:
+def test_rows_of_the_training_file_are_found_in_every_other_file(tmp_path, kind):
     train = write(tmp_path, kind, "train", rows(*range(40)))
     copied = write(tmp_path, kind, "copied", rows(*reversed(range(40))))
     other = write(tmp_path, kind, "other", rows(*range(100, 120)))
@@ -94,7 +92,7 @@ def test_rows_of_the_training_file_are_found_in_every_other_file(tmp_path: Path,
 
 @pytest.mark.cases(len(KINDS))
 @pytest.mark.parametrize("kind", KINDS)
-def test_duplicates_on_both_sides_of_the_split_are_counted(tmp_path: Path, kind: str) -> None:
+def test_duplicates_on_both_sides_of_the_split_are_counted(tmp_path, kind):
     once = write(tmp_path, kind, "once", rows(*range(40)))
     assert about(remarks(tmp_path, kind, train=once, validation=0.25), "task.validation") == []
     twice = write(tmp_path, kind, "twice", rows(*range(40)) * 2)
@@ -113,7 +111,7 @@ def with_topics(*topics: str) -> list[Row]:
 
 @pytest.mark.cases(len(CLASSES))
 @pytest.mark.parametrize("kind", CLASSES)
-def test_classes_that_may_be_a_mistake_are_named(tmp_path: Path, kind: str) -> None:
+def test_classes_that_may_be_a_mistake_are_named(tmp_path, kind):
     topics = ["ay"] * 57 + ["Ay", "Ay", "bee"]
     train = write(tmp_path, kind, "train", with_topics(*topics))
     found = "\n".join(remarks(tmp_path, kind, train=train, validation=0.25))
@@ -124,7 +122,7 @@ def test_classes_that_may_be_a_mistake_are_named(tmp_path: Path, kind: str) -> N
     assert "have the class 'ay', an accuracy that needs no learning" in found
 
 
-def test_tags_that_may_be_a_mistake_are_named(tmp_path: Path) -> None:
+def test_tags_that_may_be_a_mistake_are_named(tmp_path):
     topics = ["per"] * 20 + ["Per"] * 10 + ["loc"]
     train = write(tmp_path, "token_classification", "train", with_topics(*topics))
     found = remarks(tmp_path, "token_classification", train=train, validation=0.25)
@@ -147,13 +145,11 @@ def test_tags_that_may_be_a_mistake_are_named(tmp_path: Path) -> None:
         ("\uff11\uff12", "12"),
     ],
 )
-def test_names_that_people_do_not_tell_apart_are_alike(names: tuple[str, ...]) -> None:
+def test_names_that_people_do_not_tell_apart_are_alike(names):
     assert labels.alike([*names, "another", "B-", "B", "-1", "-2"]) == [sorted(names)]
 
 
-def test_classes_of_another_file_that_are_only_written_differently_are_named(
-    tmp_path: Path,
-) -> None:
+def test_classes_of_another_file_that_are_only_written_differently_are_named(tmp_path):
     write(tmp_path, "tabular", "train", with_topics(*["yes", "no"] * 10))
     write(tmp_path, "tabular", "other", with_topics("Yes", "no"))
     part = {"kind": "tabular", "target": "topic", "train": "train.csv", "validation": "other.csv"}
@@ -161,7 +157,7 @@ def test_classes_of_another_file_that_are_only_written_differently_are_named(
     assert problem.what.endswith("write them as in training: 'Yes' and 'yes' may be one")
 
 
-def test_numbers_that_may_be_a_mistake_are_named(tmp_path: Path) -> None:
+def test_numbers_that_may_be_a_mistake_are_named(tmp_path):
     sizes = ["0"] * 57 + ["1", "2", "1e9"]
     train = [(*row[:2], size, row[3]) for row, size in zip(rows(*range(60)), sizes, strict=True)]
     write(tmp_path, "text_regression", "train", train)
@@ -171,7 +167,7 @@ def test_numbers_that_may_be_a_mistake_are_named(tmp_path: Path) -> None:
     assert far.startswith("1 text lies far from the others, which go from 0 to 2 (the farthest is")
 
 
-def test_labels_that_cannot_be_learnt_are_named(tmp_path: Path) -> None:
+def test_labels_that_cannot_be_learnt_are_named(tmp_path):
     lines = [f"text {n},{n % 2},0,1,{int(n == 3)}" for n in range(20)]
     (tmp_path / "train.csv").write_text("\n".join(["text,some,none,all,once", *lines]))
     part = {"label": ["some", "none", "all", "once"], "train": "train.csv", "validation": 0.25}
@@ -182,7 +178,7 @@ def test_labels_that_cannot_be_learnt_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_text_that_has_its_class_in_it_gives_it_away(tmp_path: Path) -> None:
+def test_a_text_that_has_its_class_in_it_gives_it_away(tmp_path):
     train = [(f"{row[0]} was a {row[3].upper()}", *row[1:]) for row in rows(*range(40))]
     train = [(*row[:3], "joy" if row[3] == "ay" else row[3]) for row in train]
     train = [(row[0].replace("AY", "enJOYed"), *row[1:]) for row in train]
@@ -193,7 +189,7 @@ def test_a_text_that_has_its_class_in_it_gives_it_away(tmp_path: Path) -> None:
     ]
 
 
-def test_good_data_has_no_remarks(tmp_path: Path) -> None:
+def test_good_data_has_no_remarks(tmp_path):
     for kind in KINDS:
         train = write(tmp_path, kind, f"{kind}-train", rows(*range(60)))
         other = write(tmp_path, kind, f"{kind}-other", rows(*range(100, 120)))
@@ -202,7 +198,7 @@ def test_good_data_has_no_remarks(tmp_path: Path) -> None:
             assert [each for each in found if not each.startswith("task.train: col")] == []
 
 
-def test_a_long_name_is_cut(tmp_path: Path) -> None:
+def test_a_long_name_is_cut(tmp_path):
     train = write(tmp_path, "tabular", "train", with_topics(*["ay"] * 20, "x" * 100_000))
     assert max(map(len, remarks(tmp_path, "tabular", train=train, validation=0.25))) < 400
 
@@ -216,7 +212,7 @@ CUT = {
 
 @pytest.mark.cases(len(CUT))
 @pytest.mark.parametrize("kind", CUT)
-def test_texts_that_are_cut_are_counted(tmp_path: Path, kind: str) -> None:
+def test_texts_that_are_cut_are_counted(tmp_path, kind):
     name, params = CUT[kind]
     long = " ".join("abcdefgh") * 2
     if kind == "token_classification":
@@ -247,13 +243,11 @@ def test_texts_that_are_cut_are_counted(tmp_path: Path, kind: str) -> None:
         (np.exp(np.random.default_rng(0).normal(0, 1, 800)), 1e4),
     ],
 )
-def test_only_what_is_far_from_all_others_is_out_of_the_usual_range(
-    usual: told.Floats, far: float
-) -> None:
+def test_only_what_is_far_from_all_others_is_out_of_the_usual_range(usual, far):
     low, high = told.usual_range(np.append(usual, far))
     assert low <= usual.min() <= usual.max() <= high
     assert far > high or not usual.any()
 
 
-def test_no_numbers_have_the_range_of_zero() -> None:
+def test_no_numbers_have_the_range_of_zero():
     assert told.usual_range(np.array([])) == (0.0, 0.0)

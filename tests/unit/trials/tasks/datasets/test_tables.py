@@ -1,7 +1,5 @@
 """Data files: what is read, and what is wrong with files that cannot be."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,15 +1,8 @@
 """The history of a function's reports: findings, and the best checkpoint."""
 
-from __future__ import annotations
-
 import pytest
 
-from support.running.function_runs import (
-    items_of,
-    reporting,
-    reports_of,
-    run_of,
-)
+from support.running.function_runs import items_of, reporting, reports_of, run_of
 from trials.checkpoints.checkpoints import Checkpoints
 from trials.checkpoints.manifests import verify
 from trials.checkpoints.trimming import trim_ended

@@ -1,7 +1,5 @@
 """Calls of a training function: driven, stopped and ended."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 import threading
@@ -10,11 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from support.running.function_runs import (
-    items_of,
-    reports_of,
-    run_of,
-)
+from support.running.function_runs import items_of, reports_of, run_of
 from trials.contract import TrialStopped
 
 

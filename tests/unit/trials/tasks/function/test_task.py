@@ -1,15 +1,9 @@
 """Training functions of the user's own: how they are found, and what they are given."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 
-from support.running.function_runs import (
-    problem_of,
-    reports_of,
-    setup_in,
-)
+from support.running.function_runs import problem_of, reports_of, setup_in
 from trials import tasks
 from trials.running.runner import Runner
 

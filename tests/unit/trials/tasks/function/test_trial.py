@@ -1,7 +1,5 @@
 """A trial as its function sees it: reports, checkpoints and their names."""
 
-from __future__ import annotations
-
 import errno
 import json
 import shutil
@@ -10,16 +8,9 @@ import sys
 import tempfile
 from contextlib import suppress
 
-import numpy as np
 import pytest
 
-from support.running.function_runs import (
-    items_of,
-    names_in,
-    reporting,
-    reports_of,
-    run_of,
-)
+from support.running.function_runs import items_of, names_in, reporting, reports_of, run_of
 from trials.checkpoints import checkpoints
 from trials.checkpoints.checkpoint_folder import TEMPORARY, order_of
 from trials.checkpoints.checkpoints import Checkpoints
@@ -62,11 +53,7 @@ def test_the_handle_tells_what_the_trial_is_given(tmp_path):
         ([(1e308, {})], "the resource must say how far the trial has trained"),
         ([(10**400, {})], "resource is too large for a float"),
         ([("far", {})], "resource must be a number, not 'far'"),
-        ([("1", {})], "resource must be a number, not '1'"),
         ([(1, {"a": "high"})], "metric 'a' must be a number, not 'high'"),
-        ([(1, {"a": "0.5"})], "metric 'a' must be a number, not '0.5'"),
-        ([(1, {"a": b"0.5"})], "metric 'a' must be a number, not b'0.5'"),
-        ([(1, {"a": np.array("0.5")})], "metric 'a' must be a number, not array"),
         ([(1, {"$loss": 1.0})], r"a metric cannot be named '\$loss'"),
         ([(1, {"": 1.0})], "a metric cannot be named ''"),
         ([(1, {"a\nb": 1.0})], "a metric cannot be named"),

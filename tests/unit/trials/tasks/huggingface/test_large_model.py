@@ -1,8 +1,6 @@
 """A model of a few hundred million weights: the memory that adapters train in, and what their
 checkpoints hold."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

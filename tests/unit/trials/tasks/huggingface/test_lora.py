@@ -1,8 +1,6 @@
 """Adapters: what trains, on what base, what a checkpoint holds, and the whole model that is made of
 it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

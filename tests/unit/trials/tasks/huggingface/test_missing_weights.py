@@ -1,7 +1,5 @@
 """Pretrained weights whose names do not match a model: a body is never random in silence."""
 
-from __future__ import annotations
-
 import json
 import logging
 

@@ -1,8 +1,6 @@
 """Models that bring code: refused without the study file's word, and trained, resumed and written
 with it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
@@ -19,7 +17,6 @@ from trials.contract import TaskError
 from trials.loop.final import training as final
 from trials.running.arithmetic import Arithmetic
 from trials.running.report_grid import budget_from
-from trials.tasks.datasets import prepared
 from trials.tasks.huggingface import templates
 
 CONFIGURATION, MODEL, TOKENIZER = "configuration_bag", "modeling_bag", "tokenization_bag"
@@ -243,7 +240,7 @@ def test_a_package_that_the_code_lacks_is_the_users_mistake(lab):
 
 def name_of_data(lab, **changes):
     task = lab.task(**changes)
-    return prepared.fingerprint(task.recipe(task.SETTINGS.parse({})))
+    return task.name_of_data(task.SETTINGS.parse({}))
 
 
 def test_prepared_data_of_code_is_not_kept(lab, own_tokenizer):

@@ -1,7 +1,5 @@
 """Templates of models, and the models of trials that are made from them."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import shutil

@@ -1,7 +1,5 @@
 """Tokenizers from scratch: learnt from the training texts, the same in every process."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Images of a folder: which files are read, and the colours of every kind of file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps
@@ -164,9 +162,7 @@ def test_the_first_folder_is_the_class_however_deep_an_image_lies(tmp_path):
     places = [str(path.relative_to(root)) for path in found.paths]
     assert places == ["cat/2024/may/b.JPG", "cat/a.png", "dog/c.tiff", "dog/d.jfif", "owl/e.ppm"]
     assert found.names == ["cat", "cat", "dog", "dog", "owl"]
-    assert found.notes == [
-        "images in a folder inside a class's folder belong to that class: 1",
-    ]
+    assert found.notes == ["images in a folder inside a class's folder belong to that class: 1"]
 
 
 def test_what_is_left_out_is_said(tmp_path):

@@ -1,8 +1,6 @@
 """Image classification with a pretrained model: its size and brightness, its checkpoints, and what
 it refuses."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Image classification: images from folders and archives, changed at random from the seed, learnt
 and resumed."""
 
-from __future__ import annotations
-
 import json
 import pickle
 
@@ -13,9 +11,8 @@ from PIL import Image
 
 from support.running.runs import Lab, reports_of
 from trials import tasks
-from trials.contract import TaskError
 from trials.descriptions.images import METRICS
-from trials.tasks.images.model import changed
+from trials.tasks.images.image_model import changed
 
 PART = {"kind": "image_classification", "train": "train.npz", "validation": 0.25}
 PARAMS = {"learning_rate": 5e-3, "batch_size": 16, "width": 8, "depth": 2}
@@ -152,8 +149,3 @@ def test_weights_derive_from_the_seed_and_read_only_data_trains(lab):
     assert torch.equal(one._workload.model.head[1].weight, same._workload.model.head[1].weight)
     path = reports_of(one)[-1].checkpoint
     assert json.loads((path / "images.json").read_text())["labels"] == ["lying", "standing"]
-
-
-def test_settings_of_texts_are_none_of_this_task(lab):
-    with pytest.raises(TaskError, match=r"settings\.max_length: is not a setting of this task"):
-        lab.task().prepare({"max_length": 64})

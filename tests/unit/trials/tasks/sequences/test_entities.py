@@ -1,7 +1,5 @@
 """Entities and their scores against cases counted by hand, and against seqeval."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

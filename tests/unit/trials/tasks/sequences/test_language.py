@@ -1,8 +1,6 @@
 """Language modelling: documents in blocks, every token a target once, losses per token, checkpoints
 others can load."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

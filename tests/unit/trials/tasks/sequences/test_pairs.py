@@ -1,8 +1,6 @@
 """Sequence to sequence: pairs of texts, losses per token of the targets, checkpoints others can
 load."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -1,7 +1,5 @@
 """Token classification: sentences from files, tags on first tokens, entities, runs resumed."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -155,11 +153,6 @@ def test_a_checkpoint_is_a_model_that_transformers_loads(lab, params):
     assert transformers.AutoTokenizer.from_pretrained(path).tokenize("Ada")
     again = lab.task(model=str(path))
     assert len(reports_of(again.start(lab.setup("again"), again.prepare({})))) == 1
-
-
-def test_data_is_keyed_by_what_changes_it(lab):
-    assert lab.task().data_key({"batch_size": 4}) == lab.task().data_key({})
-    assert lab.task().data_key({"max_length": 64}) != lab.task().data_key({})
 
 
 def test_trials_of_different_lengths_are_scored_on_the_same_words_and_entities(lab):

@@ -1,8 +1,6 @@
 """The tabular task: what columns are taken for, how rows are encoded, and that a perceptron learns
 from them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -199,47 +197,29 @@ def test_a_class_that_was_never_trained_counts_as_missing(lab):
     assert data.validation.categorical[:3, column].tolist() == [0, 0, 3]
 
 
-def test_good_data_has_no_problems(lab):
-    table(20, seed=2).to_csv(lab.folder / "test.csv", index=False)
-    assert lab.problems(test="test.csv") == {}
-    assert lab.problems(test="test.csv", target="price") == {}
-
-
 @pytest.mark.parametrize(
     ("changes", "where", "said"),
     [
         ({"train": "trian.csv"}, "task.train", "did you mean train.csv?"),
         ({"target": "knd"}, "task.target", "has no column 'knd'"),
-        (
-            {"target": "one"},
-            "task.target",
-            "all training rows have one class, 'same'; two are needed",
-        ),
+        ({"target": "one"}, "task.target",
+         "all training rows have one class, 'same'; two are needed"),
         ({"numeric": ["aera"]}, "task.numeric", "did you mean area?"),
-        (
-            {"numeric": ["colour"]},
-            "task.numeric",
-            "is not a number in 121 rows, the first of them row 1",
-        ),
+        ({"numeric": ["colour"]}, "task.numeric",
+         "is not a number in 121 rows, the first of them row 1"),
         ({"numeric": ["kind"]}, "task.numeric", "names 'kind', which stands under target too"),
         ({"numeric": [3]}, "task.numeric", "must be a list of texts, and has 3"),
         ({"numeric": "area"}, "task.numeric", "must be a list, not 'area'"),
-        (
-            {"target": "colour", "objective_kind": "regression"},
-            "task.target",
-            "is not a number in 121 rows",
-        ),
+        ({"target": "colour", "objective_kind": "regression"}, "task.target",
+         "is not a number in 121 rows"),
         ({"target": "age", "objective_kind": "regression"}, "task.target", "without 'age'"),
-        (
-            {"objective_kind": "ranking"},
-            "task.objective_kind",
-            "must be classification or regression",
-        ),
+        ({"objective_kind": "ranking"}, "task.objective_kind",
+         "must be classification or regression"),
         ({"validation": 1.5}, "task.validation", "must be between 0 and 1"),
         ({"validation": 0.001}, "task.validation", "leaves no validation rows out of 121"),
         ({"numeric": [], "categorical": []}, "task.train", "has no column to predict from"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_says_where_and_what(lab, changes, where, said):
     assert said in lab.problems(**changes)[where]
 

@@ -1,7 +1,5 @@
 """The training of a text classification: learning, checkpoints others can load, rehearsals."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -115,7 +113,24 @@ def test_a_rehearsal_takes_the_longest_texts(lab):
     assert not (lab.folder / "run").exists()
 
 
-def test_labels_are_numbers_of_their_names(lab):
+def test_data_is_keyed_by_what_changes_it(lab):
+    task = lab.task()
+    assert task.data_key({"learning_rate": 1e-3}) == task.data_key({"batch_size": 8})
+    assert task.data_key({"max_length": 64}) != task.data_key({})
+    assert task.data_key({}) != lab.task(split_seed=1).data_key({})
+
+
+def test_prepared_data_pickles_without_copying_its_arrays(lab):
     data = lab.task().prepare({})
-    assert data.train_labels.dtype == np.int64
-    assert set(data.train_labels.tolist()) == {0, 1, 2}
+    buffers = []
+    pickle.dumps(data, protocol=5, buffer_callback=buffers.append)
+    assert {buffer.raw().nbytes for buffer in buffers} >= {
+        data.train.tokens.nbytes,
+        data.train_labels.nbytes,
+    }
+
+
+def test_trials_of_different_lengths_are_scored_on_the_same_texts_and_classes(lab):
+    short, long = (lab.task().prepare({"max_length": length}) for length in (4, 64))
+    assert len(short.validation.lengths) == len(long.validation.lengths)
+    assert np.array_equal(short.validation_labels, long.validation_labels)

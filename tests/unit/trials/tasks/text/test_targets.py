@@ -1,8 +1,6 @@
 """Pairs of texts, several labels, numbers and class weights: what is read from files, and what is
 said of files and study files that cannot be used."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -197,79 +195,31 @@ def test_prepared_data_comes_back_from_the_cache_as_it_was(shape, tmp_path):
 
 IN_ROW = "(the first after the header is row 1)"
 BAD_FILES = {
-    "an empty second text": (
-        PAIRS,
-        spoilt("answer", ""),
-        "task.text[1]",
-        "1 row of {path} without 'answer': row 3 " + IN_ROW,
-    ),
-    "a blank first text": (
-        PAIRS,
-        spoilt("question", "  "),
-        "task.text[0]",
-        "1 row of {path} without 'question': row 3",
-    ),
-    "a pair with a missing column": (
-        PAIRS,
-        rows().drop(columns="answer"),
-        "task.text[1]",
-        "{path} has no column 'answer', it has",
-    ),
-    "a missing column of marks": (
-        COLUMNS,
-        rows().drop(columns="fee"),
-        "task.label[1]",
-        "{path} has no column 'fee'",
-    ),
-    "a mark that is not 0 or 1": (
-        COLUMNS,
-        spoilt("fee", "2"),
-        "task.label[1]",
-        "1 row of {path} where 'fee' is not 0 or 1: row 3 ('2') " + IN_ROW,
-    ),
-    "a missing mark": (
-        COLUMNS,
-        spoilt("fee", ""),
-        "task.label[1]",
-        "1 row of {path} without 'fee': row 3",
-    ),
-    "a word for a number": (
-        NUMBER,
-        spoilt("score", "many"),
-        "task.label",
-        "1 row of {path} where 'score' is not a finite number: row 3 ('many') " + IN_ROW,
-    ),
-    "a number that is infinite": (
-        NUMBER,
-        spoilt("score", "inf"),
-        "task.label",
-        "is not a finite number: row 3 ('inf')",
-    ),
-    "a number that is none": (
-        NUMBER,
-        spoilt("score", "nan"),
-        "task.label",
-        "is not a finite number: row 3 ('nan')",
-    ),
-    "a number that is too large": (
-        NUMBER,
-        spoilt("score", "1e300"),
-        "task.label",
-        "is not a finite number: row 3 ('1e300')",
-    ),
-    "a missing number": (
-        NUMBER,
-        spoilt("score", ""),
-        "task.label",
-        "1 row of {path} without 'score': row 3",
-    ),
-    "all numbers the same": (
-        NUMBER,
-        rows().assign(score="3"),
-        "task.label",
-        "all rows of {path} have one number in 'score'",
-    ),
-}
+    "an empty second text": (PAIRS, spoilt("answer", ""), "task.text[1]",
+     "1 row of {path} without 'answer': row 3 " + IN_ROW),
+    "a blank first text": (PAIRS, spoilt("question", "  "), "task.text[0]",
+     "1 row of {path} without 'question': row 3"),
+    "a pair with a missing column": (PAIRS, rows().drop(columns="answer"), "task.text[1]",
+     "{path} has no column 'answer', it has"),
+    "a missing column of marks": (COLUMNS, rows().drop(columns="fee"), "task.label[1]",
+     "{path} has no column 'fee'"),
+    "a mark that is not 0 or 1": (COLUMNS, spoilt("fee", "2"), "task.label[1]",
+     "1 row of {path} where 'fee' is not 0 or 1: row 3 ('2') " + IN_ROW),
+    "a missing mark": (COLUMNS, spoilt("fee", ""), "task.label[1]",
+     "1 row of {path} without 'fee': row 3"),
+    "a word for a number": (NUMBER, spoilt("score", "many"), "task.label",
+     "1 row of {path} where 'score' is not a finite number: row 3 ('many') " + IN_ROW),
+    "a number that is infinite": (NUMBER, spoilt("score", "inf"), "task.label",
+     "is not a finite number: row 3 ('inf')"),
+    "a number that is none": (NUMBER, spoilt("score", "nan"), "task.label",
+     "is not a finite number: row 3 ('nan')"),
+    "a number that is too large": (NUMBER, spoilt("score", "1e300"), "task.label",
+     "is not a finite number: row 3 ('1e300')"),
+    "a missing number": (NUMBER, spoilt("score", ""), "task.label",
+     "1 row of {path} without 'score': row 3"),
+    "all numbers the same": (NUMBER, rows().assign(score="3"), "task.label",
+     "all rows of {path} have one number in 'score'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
@@ -292,26 +242,17 @@ def test_mistakes_in_validation_and_test_files_name_the_file(tmp_path):
 BAD_PARTS = {
     "three texts": ({"text": ["a", "b", "c"]}, "task.text", "must be a list of 2, not of 3"),
     "one text in a list": ({"text": ["text"]}, "task.text", "must be a list of 2, not of 1"),
-    "a column that is no name": (
-        {"text": ["text", 5]},
-        "task.text",
-        "must be a list of texts, and has 5",
-    ),
+    "a column that is no name": ({"text": ["text", 5]}, "task.text",
+     "must be a list of texts, and has 5"),
     "the same text twice": ({"text": ["text", "text"]}, "task.text", "names 'text' twice"),
     "no label": ({"label": []}, "task.label", "must be a list of at least 1"),
     "a label twice": ({"label": ["card", "card"]}, "task.label", "names 'card' twice"),
-    "an unknown word": (
-        {"class_weights": "balance"},
-        "task.class_weights",
-        "must be balanced, not",
-    ),
-    "weights of numbers": (
-        {**NUMBER, "class_weights": "balanced"},
-        "task.class_weights",
-        "is not a key of a text_regression task",
-    ),
+    "an unknown word": ({"class_weights": "balance"}, "task.class_weights",
+     "must be balanced, not"),
+    "weights of numbers": ({**NUMBER, "class_weights": "balanced"}, "task.class_weights",
+     "is not a key of a text_regression task"),
     "several numbers": ({**NUMBER, "label": ["score"]}, "task.label", "must be text, not ['"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_PARTS)

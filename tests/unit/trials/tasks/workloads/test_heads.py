@@ -1,14 +1,12 @@
 """Metrics where there is little to measure."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from trials.tasks.workloads import heads as scores
 
 
-def test_where_nothing_is_found_the_scores_are_numbers() -> None:
+def test_where_nothing_is_found_the_scores_are_numbers():
     nothing = np.zeros((4, 2), dtype=np.int8)
     assert scores.of_labels(nothing, nothing) == {
         "micro_f1": 0.0,

@@ -14,8 +14,6 @@ A script that knows its trial from `trials.script` runs as if started by hand:
 ``my_module:__main__`` is the whole file.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import inspect
@@ -91,11 +89,8 @@ class FunctionTask:
 
 
 def named(kind: str, base: Path) -> Any:
-    """Import what ``package.module:name`` names, looking in `base` first.
-
-    Raises:
-        TaskError: There is no such module or name, or the module fails on import.
-    """
+    """Import what ``package.module:name`` names, looking in `base` first. Raises TaskError if there
+    is no such module or name, or the module fails on import."""
     module_name, _, name = kind.partition(":")
     _look_in(base)
     module = _imported(module_name, base)
@@ -108,11 +103,8 @@ def named(kind: str, base: Path) -> Any:
 
 
 def find(kind: str, base: Path) -> Function:
-    """Import the function that ``package.module:function`` names, looking in `base` first.
-
-    Raises:
-        TaskError: There is no such module or function, it fails on import, or it cannot be called.
-    """
+    """Import the function that ``package.module:function`` names, looking in `base` first. Raises
+    TaskError if there is no such module or function, it fails on import, or it cannot be called."""
     name = kind.partition(":")[2]
     if name == SCRIPT:
         return _whole_file(file_of(kind, base))

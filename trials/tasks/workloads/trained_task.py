@@ -1,13 +1,13 @@
 """The base of the built-in tasks: settings are parsed, data is prepared, and a run of the loop is
 started.
 
-A task is a package: `task` is light to import; `data` turns files into flat arrays; `model` joins
-its model and that data in a `workload.Workload`. Its description is in `trials.descriptions`.
+A task is a package: its task is light to import and turns files into flat arrays; its model
+is joined with that data in a `workload.Workload`. Its description is in `trials.descriptions`.
 """
 
 from __future__ import annotations
 
-import abc
+import functools
 import hashlib
 import json
 import pkgutil
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from trials.contract import Problem, Run, Setting, Setup, TaskError
 from trials.descriptions.description import TaskDescription
+from trials.descriptions.models import Pretrained, Scratch
 from trials.settings import Settings, nearest
 from trials.tasks.datasets import prepared
 from trials.tasks.datasets.data_set import DataSet, DataSpec
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 SpecT = TypeVar("SpecT", bound=DataSpec)
 
 
-class TrainedTask(abc.ABC, Generic[SpecT]):
+class TrainedTask(Generic[SpecT]):
     """A task that the loop of `trials.loop.training` trains (a `contract.Task`).
 
     Args:
@@ -41,6 +42,8 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
     DESCRIPTION: ClassVar[TaskDescription]
     SETTINGS: ClassVar[type[Settings]]
     DATA: ClassVar[type[DataSet[Any, Any]]]
+    WORKLOAD: ClassVar[str]
+    """The workload as ``module:class``; imported when a model is built, as it imports torch."""
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ()
     """The settings that change the prepared data."""
 
@@ -51,9 +54,15 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
         identity = json.dumps([dict(task), str(base)], sort_keys=True)
         self._digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
 
-    @abc.abstractmethod
+    def model_for(self, settings: Any) -> Pretrained | Scratch | None:
+        """The model to train; None for the kind's own small network."""
+        return None
+
     def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
         """The model to train, with its data on the device."""
+        build = pkgutil.resolve_name(self.WORKLOAD)
+        built: Workload = build(self.model_for(settings), data, settings, setup)
+        return built
 
     def spec_for(self, settings: Settings) -> SpecT:
         """The part, with the choices of settings or of a model."""
@@ -65,25 +74,21 @@ class TrainedTask(abc.ABC, Generic[SpecT]):
 
     def prepare(self, params: Mapping[str, Any]) -> Any:
         """Read, split and encode the data, or find it in the cache."""
-        return prepared.prepare(self.recipe(self.SETTINGS.parse(params)))
+        settings = self.SETTINGS.parse(params)
+        data = self.DATA(self.spec_for(settings))
+        build = functools.partial(data.prepare, settings)
+        return prepared.prepare(self.name_of_data(settings), build, data.TYPES)
 
     def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
         """Sentences on prepared data that may not be what its owner believes."""
         return []
 
-    def recipe(self, settings: Settings) -> prepared.Recipe:
-        """The recipe of the prepared data."""
+    def name_of_data(self, settings: Settings) -> str | None:
+        """The name of the prepared data in the cache; None if they are not kept."""
         spec = self.spec_for(settings)
-        data = self.DATA(spec)
         decisive = [getattr(settings, name) for name in self.DATA_SETTINGS if name != "model"]
-        return prepared.Recipe(
-            kind=self.DESCRIPTION.kind,
-            sources=(spec.train, spec.validation),
-            facts=(*spec.facts, *decisive),
-            model=spec.encoder,
-            types=data.TYPES,
-            build=lambda: data.prepare(settings),
-        )
+        sources, facts = (spec.train, spec.validation), (*spec.facts, *decisive)
+        return prepared.fingerprint(self.DESCRIPTION.kind, sources, facts, spec.encoder)
 
     def final(self) -> Parts:
         """The parts of its final training."""

@@ -1,24 +1,20 @@
 """Tables: a multi-layer perceptron learns to predict one column of a table from the others."""
 
-from __future__ import annotations
-
 import functools
 import itertools
-import pkgutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Problem
 from trials.descriptions.tabular import (
     CLASSIFICATION,
-    METRICS,
     REGRESSION,
     TABULAR,
     TabularSettings,
@@ -37,16 +33,8 @@ from trials.tasks.tabular.columns import (
     settled,
     texts_in,
 )
-from trials.tasks.tabular.encoding import (
-    TabularEncoding,
-    TabularRows,
-    encode,
-    learn,
-)
-from trials.tasks.workloads.task import TrainedTask
-
-if TYPE_CHECKING:
-    from trials.data.workload import Workload
+from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, encode, learn
+from trials.tasks.workloads.trained_task import TrainedTask
 
 
 @dataclass(frozen=True)
@@ -212,15 +200,7 @@ class Tabular(TrainedTask[TabularSpec]):
     DESCRIPTION = TABULAR
     SETTINGS = TabularSettings
     DATA = TabularDataSet
+    WORKLOAD = "trials.tasks.tabular.table_model:TabularWorkload"
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TabularSpec.parse(task, base))
-
-    def workload(self, data: TabularData, settings: TabularSettings, setup: Setup) -> Workload:
-        if settings.monitor not in METRICS[data.objective]:
-            metric = f"{settings.monitor!r} is not a metric of {data.objective}"
-            what = f"{metric}, which the target asks for; choose another"
-            raise TaskError.at("settings.monitor", what)
-        build = pkgutil.resolve_name("trials.tasks.tabular.model:TabularWorkload")
-        built: Workload = build(data, settings, setup)
-        return built

@@ -1,7 +1,5 @@
 """``python -m trials``, and what importing the package costs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -11,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from trials.single.command import main
+from trials.single import main
 
 
 @pytest.fixture
@@ -84,26 +82,18 @@ def test_the_searchs_own_parts_are_ignored_with_a_note(command):
         ({"task": None}, "task: must be a mapping; say what to train"),
         ({"budget": None}, "budget.per_trial: must say how far to train, such as {epochs: 3}"),
         ({"seed": -1}, "seed: must be a whole number of at least 0, not -1"),
-        (
-            {"settings": {"learning_rat": 1}},
-            "settings.learning_rat: is not a setting of this task; did you mean",
-        ),
+        ({"settings": {"learning_rat": 1}},
+         "settings.learning_rat: is not a setting of this task; did you mean"),
         ({"settings": [1]}, "settings: must be a mapping of settings to values"),
-        (
-            {"objective": {"metric": "accuracy", "direction": "up"}},
-            "objective: must have a metric and a direction",
-        ),
-        (
-            {"objective": [{"direction": "minimize"}]},
-            "objective[0]: must have a metric and a direction",
-        ),
-        (
-            {"settings": {"monitor": "grad_norm"}},
-            "settings.monitor: 'grad_norm' could be better when larger or when smaller; make",
-        ),
+        ({"objective": {"metric": "accuracy", "direction": "up"}},
+         "objective: must have a metric and a direction"),
+        ({"objective": [{"direction": "minimize"}]},
+         "objective[0]: must have a metric and a direction"),
+        ({"settings": {"monitor": "grad_norm"}},
+         "settings.monitor: 'grad_norm' could be better when larger or when smaller; make"),
         ({"settings": {"monitor": "acc"}}, "settings.monitor: 'acc' is not a metric of this task"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_told_in_a_line_without_a_traceback(lab, command, changes, said):
     code, out, err = command(**changes)
     assert (code, out) == (2, "")
@@ -168,10 +158,7 @@ def test_a_failed_training_is_told_in_a_line(lab, command, monkeypatch, raising,
 
 
 def test_an_interrupted_training_saves_and_continues(lab, command):
-    study = {
-        "task": lab.part(),
-        "budget": {"per_trial": {"steps": 100_000, "report_every": 20}},
-    }
+    study = {"task": lab.part(), "budget": {"per_trial": {"steps": 100_000, "report_every": 20}}}
     file = lab.folder / "long.yaml"
     file.write_text(yaml.safe_dump(study))
     words = [

@@ -5,8 +5,6 @@ task:
   run: python train.py --lr {learning_rate} --epochs {budget} --out {folder}
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from pathlib import Path

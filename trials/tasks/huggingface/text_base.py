@@ -1,21 +1,14 @@
 """The base of the tasks on texts, whose models and tokenizers are of transformers."""
 
-from __future__ import annotations
-
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from trials.contract import Setup
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
 from trials.tasks.datasets.data_set import DataSpec
-from trials.tasks.workloads.task import TrainedTask
-
-if TYPE_CHECKING:
-    from trials.data.workload import Workload
+from trials.tasks.workloads.trained_task import TrainedTask
 
 
 @dataclass(frozen=True)
@@ -53,18 +46,12 @@ class TextSpec(DataSpec):
                 found[field_name] = column
         return found
 
-    @staticmethod
-    def parse(task: Mapping[str, Any], base: Path, fields: Mapping[str, str]) -> TextSpec:
-        """Parse a valid part.
-
-        Args:
-            fields: The task's own fields with their default values.
-
-        Raises:
-            TaskError: The model is not possible.
-        """
+    @classmethod
+    def parse(cls, task: Mapping[str, Any], base: Path, fields: Mapping[str, str]) -> Self:
+        """Parse a valid part. `fields` are the task's own fields with their default values. Raises
+        TaskError if the model is not possible."""
         trusted = task.get(KEY, False)
-        return TextSpec(
+        return cls(
             **DataSpec.shared(task, base),
             kind=task["kind"],
             fields=_own_fields(task, fields),
@@ -92,17 +79,17 @@ class TextTask(TrainedTask[TextSpec]):
     DATA_SETTINGS: ClassVar[tuple[str, ...]] = ("max_length", "model")
     FIELDS: ClassVar[Mapping[str, str]]
     """The task's own fields with their default values."""
-    WORKLOAD: ClassVar[str]
-    """A workload as ``module:class``; imported when a model is built, as it imports torch."""
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, TextSpec.parse(task, base, self.FIELDS))
 
-    def spec_for(self, settings: Settings) -> TextSpec:
-        spec = self.spec
+    def model_for(self, settings: Settings) -> Pretrained | Scratch:
         if settings.model is None:
-            return spec
-        return replace(spec, model=parse_model(settings.model, self._base, spec.trusted))
+            return self.spec.model
+        return parse_model(settings.model, self._base, self.spec.trusted)
+
+    def spec_for(self, settings: Settings) -> TextSpec:
+        return replace(self.spec, model=self.model_for(settings))
 
     def remarks(self, params: Mapping[str, Any], data: Any) -> list[str]:
         settings, found = self.SETTINGS.parse(params), []
@@ -113,8 +100,3 @@ class TextTask(TrainedTask[TextSpec]):
                 )
                 found.append(f"settings.{name}: {what}, and are cut")
         return found
-
-    def workload(self, data: Any, settings: Any, setup: Setup) -> Workload:
-        build = pkgutil.resolve_name(self.WORKLOAD)
-        built: Workload = build(self.spec_for(settings).model, data, settings, setup)
-        return built

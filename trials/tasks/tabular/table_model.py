@@ -1,7 +1,5 @@
 """A perceptron for tables: trained on the rows of a table, and in use without the task."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
@@ -15,18 +13,19 @@ from torch import nn
 
 from trials.checkpoints.weights import MODEL
 from trials.contract import Setup, TaskError
+from trials.data.batching import Ints
 from trials.data.residence import Residence
 from trials.data.samples import LABELS, Column, Samples
 from trials.data.workload import Batch
-from trials.descriptions.tabular import TabularSettings
+from trials.descriptions.tabular import METRICS, TabularSettings
 from trials.descriptions.text import CLASS, NUMBER
 from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.datasets import tables
 from trials.tasks.tabular.columns import numbers_in
 from trials.tasks.tabular.encoding import TabularEncoding, TabularRows, inputs
-from trials.tasks.tabular.task import TabularData
+from trials.tasks.tabular.table_task import TabularData
 from trials.tasks.workloads.heads import ClassHead, Head, NumberHead, of_quantities
-from trials.tasks.workloads.in_use import ModelInUse, described
+from trials.tasks.workloads.in_use import ModelInUse, described, in_batches
 from trials.tasks.workloads.workload import NetworkFiles, OneTargetWorkload, SampleSet
 
 SHAPE = ("depth", "width", "embedding", "dropout")
@@ -37,10 +36,7 @@ DESCRIPTION = "table.json"
 
 class Perceptron(nn.Module):
     """Hidden layers (linear, normalised, ReLU, dropout) over numbers and embedded classes.
-
-    Args:
-        classes: The number of classes of each column, without 0 (missing or unknown).
-    """
+    `classes` has the number of classes of each column, without 0 (missing or unknown)."""
 
     def __init__(
         self, numbers: int, classes: list[int], outputs: int, settings: TabularSettings
@@ -71,14 +67,20 @@ class Perceptron(nn.Module):
 class TabularWorkload(OneTargetWorkload):
     """A perceptron with a table's rows on a device (a `workload.Workload`)."""
 
-    def __init__(self, data: TabularData, settings: TabularSettings, setup: Setup) -> None:
+    def __init__(
+        self, model: None, data: TabularData, settings: TabularSettings, setup: Setup
+    ) -> None:
+        if settings.monitor not in METRICS[data.objective]:
+            metric = f"{settings.monitor!r} is not a metric of {data.objective}"
+            what = f"{metric}, which the target asks for; choose another"
+            raise TaskError.at("settings.monitor", what)
         device = torch.device(setup.device)
         encoding = data.encoding
         cardinalities = [len(names) for names in encoding.categorical.values()]
         outputs = 1 if encoding.classes is None else len(encoding.classes)
         seed_everything(derive(setup.seed, Use.WEIGHTS))
         numbers = data.train.numeric.shape[1]
-        model = Perceptron(numbers, cardinalities, outputs, settings).to(device)
+        network = Perceptron(numbers, cardinalities, outputs, settings).to(device)
 
         def describe(folder: Path) -> None:
             shape = {name: getattr(settings, name) for name in SHAPE}
@@ -93,9 +95,9 @@ class TabularWorkload(OneTargetWorkload):
             self._head = NumberHead(encoding.target_deviation, of_quantities)
         else:
             self._head = ClassHead()
-        files = NetworkFiles(model, device, describe)
+        files = NetworkFiles(network, device, describe)
         self.baked = (data.objective,)
-        super().__init__(model, files, train, validation, settings, device)
+        super().__init__(network, files, train, validation, settings, device)
 
     def outputs(self, batch: Batch) -> torch.Tensor:
         """The scores of the classes, or a standardised quantity, shape (rows, outputs)."""
@@ -146,13 +148,14 @@ class TableModel(ModelInUse):
         numeric, categorical = inputs(self.encoding, rows)
         numbers = torch.from_numpy(numeric)
         classes = torch.from_numpy(categorical.astype(np.int64))
-        found = torch.empty(len(rows), max(len(self.labels), 1))
-        with torch.inference_mode():
-            for start in range(0, len(rows), batch_size):
-                part = slice(start, start + batch_size)
-                batch = numbers[part].to(self._device), classes[part].to(self._device)
-                found[part] = self.network(*batch).cpu()
-        return found
+
+        def scores(part: Ints) -> torch.Tensor:
+            batch = numbers[part].to(self._device), classes[part].to(self._device)
+            outputs: torch.Tensor = self.network(*batch)
+            return outputs
+
+        width = max(len(self.labels), 1)
+        return in_batches(np.arange(len(rows)), batch_size, width, scores)
 
     def _check(self, table: pd.DataFrame) -> None:
         encoding = self.encoding

@@ -27,7 +27,7 @@ from trials.settings import Settings
 from trials.tasks.datasets import remarks, tables
 from trials.tasks.datasets.data_set import DataSet, Mask
 from trials.tasks.huggingface import tokenizer as text_tokenizer
-from trials.tasks.huggingface.task import TextSpec, TextTask
+from trials.tasks.huggingface.text_base import TextSpec, TextTask
 from trials.tasks.text.targets import (
     LABEL,
     OneClass,

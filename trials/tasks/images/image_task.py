@@ -1,21 +1,18 @@
 """Image classification: a small residual network, or a pretrained model, learns the class of an
 image."""
 
-from __future__ import annotations
-
 import collections
 import hashlib
-import pkgutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from trials.contract import Problem, Setup, TaskError
+from trials.contract import Problem, TaskError
 from trials.descriptions.images import IMAGE_CLASSIFICATION, ImageSettings
 from trials.descriptions.models import KEY, Pretrained, Scratch, parse_model
 from trials.settings import Settings
@@ -23,10 +20,7 @@ from trials.tasks.datasets import labels, remarks, tables
 from trials.tasks.datasets.data_set import DataSet, DataSpec, Mask
 from trials.tasks.images import folder
 from trials.tasks.images.folder import Bytes
-from trials.tasks.workloads.task import TrainedTask
-
-if TYPE_CHECKING:
-    from trials.data.workload import Workload
+from trials.tasks.workloads.trained_task import TrainedTask
 
 SIZE = 64
 """Side of the squares that the images of a folder are scaled to, by default."""
@@ -53,15 +47,11 @@ class ImageSpec(DataSpec):
     def facts(self) -> tuple[object, ...]:
         return self.split_seed, self.side
 
-    @staticmethod
-    def parse(task: Mapping[str, Any], base: Path) -> ImageSpec:
-        """Parse a valid part.
-
-        Raises:
-            TaskError: The model is not possible.
-        """
+    @classmethod
+    def parse(cls, task: Mapping[str, Any], base: Path) -> Self:
+        """Parse a valid part. Raises TaskError if the model is not possible."""
         model = _model_of(task, base)
-        return ImageSpec(**DataSpec.shared(task, base), model=model, size=task.get("size"))
+        return cls(**DataSpec.shared(task, base), model=model, size=task.get("size"))
 
 
 def _model_of(task: Mapping[str, Any], base: Path) -> Pretrained | None:
@@ -110,8 +100,11 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
     UNIT = "image"
 
     def examples(self, path: Path, where: str) -> tuple[Images, list[Problem]]:
-        images = _folder(path, where, self.spec.side) if path.is_dir() else _archive(path, where)
-        return images, []
+        if not path.is_dir():
+            return _archive(path, where), []
+        found = folder.files_in(path, where)
+        pixels = folder.squares(found.paths, where, self.spec.side)
+        return Images(pixels, found.names, found.notes), []
 
     def unfit(self, train: Images) -> list[Problem]:
         return labels.problems_with(train.names, "task.train")
@@ -162,12 +155,6 @@ class ImageDataSet(DataSet[ImageSpec, Images]):
         return replace(data, validation=test.pixels, validation_labels=found)
 
 
-def _folder(path: Path, where: str, size: int) -> Images:
-    found = folder.files_in(path, where)
-    pixels = folder.squares(found.paths, where, size)
-    return Images(pixels, found.names, found.notes)
-
-
 def _archive(path: Path, where: str) -> Images:
     if path.suffix.lower() != ".npz":
         what = f"there is no folder {path}, and it is not a .npz file"
@@ -200,6 +187,7 @@ class ImageClassification(TrainedTask[ImageSpec]):
     DESCRIPTION = IMAGE_CLASSIFICATION
     SETTINGS = ImageSettings
     DATA = ImageDataSet
+    WORKLOAD = "trials.tasks.images.image_model:ImageWorkload"
 
     def __init__(self, task: Mapping[str, Any], base: Path) -> None:
         super().__init__(task, base, ImageSpec.parse(task, base))
@@ -210,6 +198,9 @@ class ImageClassification(TrainedTask[ImageSpec]):
         except TaskError as error:
             return error.problems
 
+    def model_for(self, settings: Settings) -> Pretrained | None:
+        return self.spec.model
+
     def spec_for(self, settings: Settings) -> ImageSpec:
         return self._sized()
 
@@ -219,8 +210,3 @@ class ImageClassification(TrainedTask[ImageSpec]):
         from trials.tasks.images import processor
 
         return replace(self.spec, size=processor.read(self.spec.model).side)
-
-    def workload(self, data: ImageData, settings: ImageSettings, setup: Setup) -> Workload:
-        build = pkgutil.resolve_name("trials.tasks.images.model:ImageWorkload")
-        built: Workload = build(self.spec.model, data, settings, setup)
-        return built

@@ -5,8 +5,6 @@ Norms are over groups of channels (Wu and He 2018), not over the batch: a micro-
 same whatever other images are in it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
@@ -33,9 +31,9 @@ from trials.running.randomness import Use, derive, seed_everything
 from trials.tasks.huggingface import pretrained
 from trials.tasks.images import processor
 from trials.tasks.images.folder import Bytes
-from trials.tasks.images.task import ImageData
+from trials.tasks.images.image_task import ImageData
 from trials.tasks.workloads.heads import ClassHead
-from trials.tasks.workloads.in_use import ModelInUse, described
+from trials.tasks.workloads.in_use import ModelInUse, described, in_batches
 from trials.tasks.workloads.workload import NetworkFiles, OneTargetWorkload, SampleSet
 
 DESCRIPTION = "images.json"
@@ -167,12 +165,8 @@ def residual_network(data: ImageData, settings: ImageSettings, setup: Setup) -> 
 def pretrained_network(
     model: Pretrained, data: ImageData, settings: ImageSettings, setup: Setup
 ) -> ImageNetwork:
-    """A model of transformers.
-
-    Raises:
-        TaskError: It cannot be loaded, reads other channels, or has settings of the residual
-            network.
-    """
+    """A model of transformers. Raises TaskError if it cannot be loaded, reads other channels, or
+    has settings of the residual network."""
     from transformers import AutoModelForImageClassification  # seconds to import
 
     from trials.tasks.huggingface import templates
@@ -321,12 +315,12 @@ class ImageClassifier(ModelInUse):
     def _outputs(self, images: Bytes, batch_size: int) -> torch.Tensor:
         given = images[..., None] if images.ndim == 3 else images
         self._check(given)
-        found = torch.empty(len(given), len(self.labels))
-        with torch.inference_mode():
-            for start in range(0, len(given), batch_size):
-                batch = torch.from_numpy(given[start : start + batch_size]).to(self._device)
-                found[start : start + batch_size] = self._network.scores(batch).cpu()
-        return found
+
+        def scores(rows: Ints) -> torch.Tensor:
+            batch = torch.from_numpy(given[rows])
+            return self._network.scores(batch.to(self._device))
+
+        return in_batches(np.arange(len(given)), batch_size, len(self.labels), scores)
 
     def _check(self, images: Bytes) -> None:
         shape, channels = images.shape[1:], self._network.channels
