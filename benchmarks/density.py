@@ -55,13 +55,13 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "lines of product": Limit(63_100, 50_000),
+    "lines of product": Limit(61_200, 50_000),
     "lines of benchmarks": Limit(7_400, 7_000),
-    "lines of tests": Limit(63_400, 47_000),
+    "lines of tests": Limit(61_400, 47_000),
     "words of documentation": Limit(42_000, 42_000),
     "names in hpsearch/": Limit(15, 11),
     "names in trials/": Limit(14, 8),
-    "expressions a line, fullest room": Limit(2.25, 1.65),
+    "expressions a line, fullest room": Limit(2.2, 1.65),
 }
 """Documentation is README.md, CONTRIBUTING.md and the pages of docs/."""
 

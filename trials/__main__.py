@@ -1,7 +1,5 @@
 """``python -m trials SETTINGS.yaml --out DIR [--resume]``: see `trials.single`."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -3,8 +3,6 @@
 But for `plain`, none of these functions raises, and what they give is plain text of bounded length.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
 

@@ -11,8 +11,6 @@
 Other models of transformers need nothing of this: `transformers.pipeline` loads their folders.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from trials.descriptions.models import CONFIG

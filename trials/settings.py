@@ -4,8 +4,6 @@ Each field of `Settings` is one row of `TABLE`. A setting may be fixed under `se
 under `space` of a study file.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import json

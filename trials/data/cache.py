@@ -15,8 +15,6 @@ together take at most `MOST_BYTES`. The modification time of the manifest is the
 reading. An entry that was read within the last day stays.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging

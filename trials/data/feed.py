@@ -9,8 +9,6 @@ Threads are used and not processes (such as a DataLoader's), because torch gathe
 without holding the interpreter's lock.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

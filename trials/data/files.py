@@ -1,8 +1,6 @@
 """Files before they are read: those of a folder, that they are plain, their encoding, the separator
 of a table."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

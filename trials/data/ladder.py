@@ -5,8 +5,6 @@ them that add the least. Where `MOST_RUNGS` would add more, the ladder ends belo
 batches, which keep their own lengths.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """The order of a run's batches: a function of the trial's seed and of the step."""
 
-from __future__ import annotations
-
 import math
 
 from trials.data.batching import Ints, Lengths, epoch_batches, longest_batch

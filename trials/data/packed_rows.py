@@ -6,8 +6,6 @@ sliding window, get a mask of their own kind. `demand` makes sure that a model u
 masks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ longest of a batch. `gather` makes a batch in the place of the samples; it draws
 may be called in any thread. `deliver` brings it to the device, in the thread that trains.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The protocol between the training loop and a built-in task: its model with its data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 On a CPU a replay does the work again, on the same tensors.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections.abc import Callable, Mapping

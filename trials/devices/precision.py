@@ -1,7 +1,5 @@
 """Mixed precision: a device's best arithmetic, with its context and scaler."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, nullcontext
 
 import torch

@@ -11,8 +11,6 @@ anything depends on them. Only rank 0 writes and prints.
 Without a launcher there is one rank, and nothing is exchanged.
 """
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

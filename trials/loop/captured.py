@@ -11,8 +11,6 @@ and both results must agree to rounding. Where they do not, where memory is shor
 does what cannot be captured, the run goes on without graphs.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Hashable

@@ -4,8 +4,6 @@
 If the compiler is missing or fails, the step is done again without it, and so are all after it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The full budget of a run: its resource, its levels and its learning rate at a position."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from trials.contract import Budget, Unit

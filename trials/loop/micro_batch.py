@@ -9,8 +9,6 @@ The process remembers the size that fits, for its later runs with the same model
 arithmetic and device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ training (`contract.Ranks.told`), so that nobody waits in an exchange for a rank
 study.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

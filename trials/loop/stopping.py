@@ -1,7 +1,5 @@
 """The monitored metric over the reports of a run: its best value, and early stopping."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

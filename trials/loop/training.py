@@ -6,8 +6,6 @@ seed and the step. A run that continues from a checkpoint therefore has the same
 bit, as one that never stopped, unless its budget is a time.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ The folder in the making (`trials.loop.final.versions`) is named after everythin
 the weights: settings, seed, budget, data. Only the same training continues an interrupted one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -6,8 +6,6 @@ models/NAME/
   .training-3f2a9c…/     one in the making, with its checkpoints: the same request continues it
 """
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A running mean of the weights (EMA): evaluated and saved in place of the weights that train."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The depth of parameters in a model, by their names: embeddings, layer by layer, then the head."""
 
-from __future__ import annotations
-
 import bisect
 import re
 from collections.abc import Iterable

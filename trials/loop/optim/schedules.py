@@ -5,8 +5,6 @@ trials that are compared at a rung then had the same learning rate there, and on
 continues without a jump.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 Where steps are captured, clipping and the optimizer are one graph; the learning rate is a tensor.
 """
 
-from __future__ import annotations
-
 import logging
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

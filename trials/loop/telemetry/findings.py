@@ -4,8 +4,6 @@ A check is a function from a `RunHistory` to its evidence or None. The threshold
 healthy run has no findings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from statistics import fmean

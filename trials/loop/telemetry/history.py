@@ -4,8 +4,6 @@ A series has at most `MOST` points, and a full one merges its neighbours. The hi
 checkpoints, so that a trial's health covers all its attempts.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

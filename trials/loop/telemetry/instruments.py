@@ -4,8 +4,6 @@ Losses and gradient norms are tensors on the device. Reading one (`.item()`) mak
 the device, so `settle` reads several steps in one transfer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

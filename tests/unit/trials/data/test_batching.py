@@ -1,7 +1,5 @@
 """Batches and their order."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

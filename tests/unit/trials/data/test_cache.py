@@ -1,7 +1,5 @@
 """Prepared data on the disk: found again, told apart, mended, and shared by processes."""
 
-from __future__ import annotations
-
 import csv
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Batches gathered ahead: the same ones, in time, and an end to whatever goes wrong."""
 
-from __future__ import annotations
-
 import gc
 import threading
 

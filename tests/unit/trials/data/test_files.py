@@ -1,7 +1,5 @@
 """The separator and the encoding of a table, found in its first bytes and rows."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shlex

@@ -1,7 +1,5 @@
 """Ladders of padded lengths: few rungs, little padding, and never a length below a sample's."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The order a run goes through its epochs in, and the batch that is rehearsed."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

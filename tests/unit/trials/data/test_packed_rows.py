@@ -1,7 +1,5 @@
 """Packing: the same samples and losses in fewer cells, and a refusal of models that cannot."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """Samples on the device, and those that are sent to it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Batches of samples: each sample is computed as if it were alone, and no batch costs too much."""
 
-from __future__ import annotations
-
 import copy
 import random
 

@@ -1,7 +1,5 @@
 """The memory that a captured graph reads, and the random state around a capture."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

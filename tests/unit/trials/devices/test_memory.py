@@ -1,7 +1,5 @@
 """What a process may take of a device, and how running out of memory is recognised."""
 
-from __future__ import annotations
-
 import errno
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Which arithmetic a run uses, and what mixed precision leaves as it is."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

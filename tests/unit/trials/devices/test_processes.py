@@ -1,7 +1,5 @@
 """One trial on two processes: the same batches, losses and checkpoints as on one."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

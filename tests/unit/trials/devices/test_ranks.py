@@ -1,7 +1,5 @@
 """The ranks of a trial: their places, and what rank 0 tells the others."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,8 +1,6 @@
 """Captured steps, where a replay does the work again on the CPU: the same places, ladder and keys
 as on a GPU, whose graphs `tests/gpu` captures."""
 
-from __future__ import annotations
-
 import logging
 import math
 import random

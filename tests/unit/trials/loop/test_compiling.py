@@ -1,7 +1,5 @@
 """torch.compile changes no result, and a trial survives its failure."""
 
-from __future__ import annotations
-
 import functools
 import logging
 

@@ -1,7 +1,5 @@
 """Micro-batches that follow the memory there is, on a device that has only so much."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

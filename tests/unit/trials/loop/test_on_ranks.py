@@ -1,7 +1,5 @@
 """A run on two ranks: what rank 0 is asked for happens on both, in the same order."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext

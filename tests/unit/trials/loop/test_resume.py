@@ -1,7 +1,5 @@
 """A run that continues from a checkpoint goes on bit for bit as if it had never stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """When a run saves, and who waits for it."""
 
-from __future__ import annotations
-
 import math
 import threading
 

@@ -1,7 +1,5 @@
 """The best report, and early stopping."""
 
-from __future__ import annotations
-
 import math
 
 from trials.loop.stopping import EarlyStopping

@@ -1,7 +1,5 @@
 """The training loop against a plain reference, and what it reports when."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

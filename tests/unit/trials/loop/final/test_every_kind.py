@@ -1,7 +1,5 @@
 """The final training of every kind of task: what is written loads, and computes what was said."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import fields, replace

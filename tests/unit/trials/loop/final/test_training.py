@@ -1,7 +1,5 @@
 """The final training: versions, what is beside the model, interruption, joined data."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """The depth of parameters, by their names."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Optimizers against steps computed by hand, their groups, and learning rates by depth."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

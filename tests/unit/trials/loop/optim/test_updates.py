@@ -1,7 +1,5 @@
 """What is done to gradients and weights at a step's end: clipping, skipped steps, averaging."""
 
-from __future__ import annotations
-
 import functools
 import math
 

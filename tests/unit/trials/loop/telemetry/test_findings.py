@@ -1,7 +1,5 @@
 """Each check finds what was built to show it, and nothing in a healthy run."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

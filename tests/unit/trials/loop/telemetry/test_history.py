@@ -1,7 +1,5 @@
 """A run's trace: compact, whole across a resume, and filled by the loop."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from statistics import fmean
