@@ -327,7 +327,8 @@ def _captured(
     try:
         plain = computed(lambda: (plainly or work)(static))
         # Once more: what a model keeps for a length it has made by now.
-        reads = reads_of(lambda: computed(lambda: (plainly or work)(static)))
+        reads = reads_of(lambda: (plainly or work)(static))
+        restore()
         graph = Graph(lambda: work(static), places.pool)
         drawn.restore()
         _demand_equal(plain, computed(graph.replay), ROUNDING[precision.name])
