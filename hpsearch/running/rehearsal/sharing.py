@@ -6,8 +6,8 @@ while twice as many bring `GROWTH` more samples a second, and fit into memory.
 
 import contextlib
 import functools
+import json
 import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -22,7 +22,6 @@ from hpsearch.running.study_run.workers import goal_of
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.types import SHARE
-from trials.contract import Setup
 from trials.data import cache
 from trials.data.cache import CacheEntry
 
@@ -146,10 +145,19 @@ class Trials:
     """Processes that train trials of a study's heaviest configuration; a context manager."""
 
     def __init__(self, spec: StudySpec, device: str) -> None:
-        goal, params = goal_of(spec), heaviest(spec)
-        # Each trial gets a folder of its own there.
-        setup = Setup(params, spec.seed, trial_budget(spec), spec.base, device=device, goal=goal)
-        self._input = pickle.dumps((spec.task, spec.base, setup))
+        goal, budget = goal_of(spec), trial_budget(spec)
+        given = {
+            "task": spec.task,
+            "base": str(spec.base.absolute()),
+            "params": heaviest(spec),
+            "seed": spec.seed,
+            "unit": budget.unit.value,
+            "total": budget.total,
+            "levels": budget.report_at,
+            "device": device,
+            "goal": (goal.metric, goal.maximize),
+        }
+        self._input = json.dumps(given).encode()
         self._trainers: list[_Trainer] = []
 
     def __enter__(self) -> Self:
