@@ -82,6 +82,7 @@ def run_study(study: Path, options: RunOptions, *, resume: bool = False) -> None
         store.refuse_read_only()
         earlier = earlier_studies(store, spec)
         resources = _resources(options, spec)
+        spec = sharing.charged_by(resources, spec)
         study_run = on_ray.StudyRun(spec, home, resources, options.address, known_good, spec.track)
         take_up = partial(create_study, store, spec, home.folder, home.mark.uid, earlier)
         _drive(store, study_run, take_up, options, len(known_good))
@@ -128,6 +129,7 @@ def resume_study(
             note(f"to continue it, raise a limit: hpsearch resume {name} --trials N")
             return
         resources, trackers = _resources(options, spec), _installed(spec)
+        spec = sharing.charged_by(resources, spec)
         address = options.address
         study_run = on_ray.StudyRun(spec, home, resources, address, known_good, trackers, finish)
         further = len(study.enqueued) + len(known_good)

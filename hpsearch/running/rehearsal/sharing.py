@@ -73,11 +73,17 @@ def resolved(spec: StudySpec, resources: Resources, address: str | None, note: N
     return resources.model_copy(update={"gpu": 1 / found})
 
 
+def charged_by(resources: Resources, spec: StudySpec) -> StudySpec:
+    """The study with the GPU share of `resources`, which attempts of a dead driver are charged by."""
+    own = spec.resources.model_copy(update={"gpu": resources.gpu})
+    return spec.model_copy(update={"resources": own})
+
+
 def choose(measure: Callable[[int], float | None], most: int, note: Note) -> int:
     """The number of trials at once that pays.
 
     Args:
-        measure: Samples a second of so many trials together; None where memory is short.
+        measure: Samples a second of so many trials together; None where one fails.
         most: Trials at once.
 
     Raises:
@@ -87,7 +93,11 @@ def choose(measure: Callable[[int], float | None], most: int, note: Note) -> int
     @functools.cache
     def measured(trials: int) -> float:
         found = measure(trials)
-        told = "memory is short" if found is None else f"{found:,.0f} samples a second"
+        told = (
+            "a trial fails, as where memory is short"
+            if found is None
+            else f"{found:,.0f} samples a second"
+        )
         note(f"{count(trials, 'trial')} at once: {told}")
         return found or 0.0
 

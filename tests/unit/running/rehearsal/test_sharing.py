@@ -5,8 +5,11 @@ import sys
 
 import pytest
 
+from hpsearch.domain.history import History
+from hpsearch.domain.records import StudyRecord
 from hpsearch.errors import UserError
 from hpsearch.running.rehearsal import sharing
+from hpsearch.running.study_run.brain import build_study
 from hpsearch.study_file.models import Resources
 from hpsearch.study_file.reading import parse
 
@@ -54,7 +57,7 @@ def test_each_measurement_is_told_and_a_card_is_never_filled_past_its_limit():
     assert sharing.choose(measure, 16, told.append) == 4
     assert tried == [1, 2, 4, 8, 6, 3, 5]
     assert told[0] == "1 trial at once: 500 samples a second"
-    assert told[3] == "8 trials at once: memory is short"
+    assert told[3] == "8 trials at once: a trial fails, as where memory is short"
 
 
 def test_cores_limit_the_trials():
@@ -124,6 +127,14 @@ def test_what_is_measured_replaces_the_word(spec, monkeypatch):
     larger = spec.model_copy(update={"settings": {"batch_size": 64}})
     with pytest.raises(AssertionError, match="measured again"):
         sharing.resolved(larger, Resources(gpu="share"), None, told.append)
+
+
+def test_attempts_are_charged_by_the_measured_share_also_where_their_driver_has_crashed(spec):
+    shared = spec.model_copy(update={"resources": Resources(gpu="share", workers=3)})
+    charged = sharing.charged_by(Resources(gpu=0.25, workers=5), shared)
+    assert charged.resources == Resources(gpu=0.25, workers=3)
+    brain = build_study(History(StudyRecord(0, charged.study, charged.text)), charged)
+    assert brain.stated_gpus == 0.25
 
 
 def test_on_a_cluster_it_is_measured_on_a_node(spec):
