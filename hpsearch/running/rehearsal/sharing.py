@@ -74,7 +74,7 @@ def resolved(spec: StudySpec, resources: Resources, address: str | None, note: N
 
 
 def charged_by(resources: Resources, spec: StudySpec) -> StudySpec:
-    """The study with the GPU share of `resources`, which attempts of a dead driver are charged by."""
+    """The study with the GPU share of `resources`: attempts of a dead driver are charged by it."""
     own = spec.resources.model_copy(update={"gpu": resources.gpu})
     return spec.model_copy(update={"resources": own})
 
@@ -93,11 +93,9 @@ def choose(measure: Callable[[int], float | None], most: int, note: Note) -> int
     @functools.cache
     def measured(trials: int) -> float:
         found = measure(trials)
-        told = (
-            "a trial fails, as where memory is short"
-            if found is None
-            else f"{found:,.0f} samples a second"
-        )
+        told = "a trial fails, as where memory is short"
+        if found is not None:
+            told = f"{found:,.0f} samples a second"
         note(f"{count(trials, 'trial')} at once: {told}")
         return found or 0.0
 
