@@ -41,14 +41,16 @@ class Wire:
         self.silent = False
         self.cut_at: bytes | None = None
         self._open: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
+                self._open.append(near)
                 far = socket.create_connection(("127.0.0.1", self._to))
-                self._open += [near, far]
+                self._open.append(far)
                 threading.Thread(target=self._carry, args=(near, far, True), daemon=True).start()
                 threading.Thread(target=self._carry, args=(far, near, False), daemon=True).start()
 
@@ -69,6 +71,8 @@ class Wire:
             to.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join()  # so that none comes after those that are closed here
         for each in [self._listener, *self._open]:
             each.close()
 

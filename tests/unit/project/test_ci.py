@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -119,3 +120,17 @@ def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
     hooks = [" ".join([hook["entry"], *hook.get("args", [])]) for hook in repository["hooks"]]
     assert hooks == checks
     assert size.endswith("density.py")  # a limit is looked at before a merge, not before a commit
+
+
+def test_the_workflow_runs_the_same_script_on_every_python_that_is_supported() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    job = workflow["jobs"]["run"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    supported = [
+        each.rpartition(" ")[2] for each in project["classifiers"] if "Python :: 3." in each
+    ]
+    assert job["strategy"]["matrix"]["python"] == supported
+    assert f">={supported[0]}" == project["requires-python"]
+    *uses, step = job["steps"]
+    assert step == {"run": ".ci/run"}
+    assert all(re.fullmatch(r"[\w/]+@[0-9a-f]{40}", each["uses"]) for each in uses)

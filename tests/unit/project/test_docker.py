@@ -54,8 +54,14 @@ def instructions() -> list[tuple[str, str]]:
     ]
 
 
+def context() -> list[str]:
+    """The files of the build context."""
+    lines = (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
+    return [line[1:] for line in lines if line[:1] == "!"]
+
+
 def copied() -> list[str]:
-    """What the Dockerfile copies from the repository, in order."""
+    """Files that the Dockerfile copies from the repository, in order."""
     copies = [shlex.split(value) for name, value in instructions() if name == "COPY"]
     return [
         source for words in copies if not words[0].startswith("--from") for source in words[:-1]
@@ -209,17 +215,28 @@ def test_the_driver_is_told_its_database_and_its_cluster() -> None:
 # Dockerfile
 
 
-def test_images_are_pinned_to_a_version() -> None:
+def test_images_are_pinned_to_a_version_and_a_digest() -> None:
     arguments = dict(value.split("=", 1) for name, value in instructions() if name == "ARG")
     bases = [value.split()[0] for name, value in instructions() if name == "FROM"]
     images = [
         arguments[re.sub(r"[${}]", "", base)] if base.startswith("$") else base for base in bases
     ]
-    images += [resolved(service["image"], {}) for service in SERVICES.values()]
+    images.append(SERVICES["database"]["image"])
     for image in images:
-        name, _, tag = image.partition(":")
-        assert name, image
-        assert re.match(r"\d+\.\d+", tag), f"{image} names no version"
+        assert re.fullmatch(r"\w+:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}", image), image
+    for name, service in SERVICES.items():
+        if name != "database":  # the image that is built here
+            assert re.fullmatch(r"hpsearch:\d+\.\d+[\w.-]*", resolved(service["image"], {})), name
+
+
+def test_dependencies_are_in_a_layer_that_a_change_of_the_code_leaves_alone() -> None:
+    assert copied() == ["pyproject.toml", "constraints.txt", "docker/install.sh", "docker/user.sh"]
+    steps = [value for name, value in instructions() if name in {"RUN", "COPY"}]
+    at = {action: next(i for i, step in enumerate(steps) if f"install.sh {action}" in step)
+          for action in ("dependencies", "project")}  # fmt: skip
+    own = steps.index("--from=dependencies /opt/hpsearch /opt/hpsearch")
+    assert at["dependencies"] < own < at["project"]
+    assert "target=/source" not in steps[at["dependencies"]], "it would see the code"
 
 
 def test_the_image_runs_as_an_unprivileged_user() -> None:
@@ -237,16 +254,11 @@ def test_the_image_runs_as_an_unprivileged_user() -> None:
             assert "no-new-privileges:true" in service["security_opt"], name
 
 
-def test_every_copied_file_is_there_and_in_the_build_context() -> None:
-    allowed = {
-        line[1:]
-        for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
-        if line[:1] == "!"
-    }
-    assert copied()
-    for source in copied():
-        assert (ROOT / source).exists(), f"COPY {source}: no such file"
-    assert set(copied()) == allowed
+def test_the_build_context_has_what_is_copied_and_installed_and_nothing_else() -> None:
+    assert set(copied()) <= set(context())
+    for source in context():
+        assert (ROOT / source).exists(), f"{source}: no such file"
+    assert {"hpsearch", "trials"} <= set(context())
 
 
 def test_the_variant_reaches_the_install_script() -> None:
@@ -287,14 +299,15 @@ def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_the_install_script_wants_one_folder() -> None:
-    done = install()
+@pytest.mark.parametrize("arguments", [(), ("dependencies",), ("wheel", "prefix")])
+def test_the_install_script_wants_a_step_and_a_folder(arguments: tuple[str, ...]) -> None:
+    done = install(*arguments)
     assert done.returncode == 2
-    assert "usage: docker/install.sh PREFIX" in done.stderr
+    assert "usage: docker/install.sh dependencies|project PREFIX" in done.stderr
 
 
 def test_the_install_script_knows_two_variants(tmp_path: Path) -> None:
-    done = install(str(tmp_path / "prefix"), VARIANT="tpu")
+    done = install("dependencies", str(tmp_path / "prefix"), VARIANT="tpu")
     assert done.returncode == 2
     assert "VARIANT is 'tpu'; it must be cpu or cuda" in done.stderr
     assert not (tmp_path / "prefix").exists()
@@ -302,7 +315,7 @@ def test_the_install_script_knows_two_variants(tmp_path: Path) -> None:
 
 def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("kept")
-    done = install(str(tmp_path))
+    done = install("dependencies", str(tmp_path))
     assert done.returncode == 2
     assert "is not empty" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
@@ -335,7 +348,7 @@ def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_
         "BUILT_FOR": "cpu",
         "TORCH_INDEX": "file:///wheels",
     }
-    done = install(str(tmp_path / "prefix"), **environment)
+    done = install("dependencies", str(tmp_path / "prefix"), **environment)
     assert done.returncode == 0, done.stderr
     assert "(PyTorch for cpu)" in done.stdout
     installs = [line for line in log.read_text().splitlines() if "pip install" in line]
@@ -343,6 +356,9 @@ def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_
     for line in installs:
         assert f"--constraint {ROOT / 'constraints.txt'}" in line
         assert "--extra-index-url file:///wheels" in line
+    done = install("project", str(tmp_path / "prefix"), **environment)
+    assert done.returncode == 0, done.stderr
+    assert f"pip install --no-deps {ROOT}" in log.read_text()
 
 
 def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str) -> None:
@@ -352,7 +368,7 @@ def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str)
         "BUILT_FOR": "cpu",
         "VARIANT": "cuda",
     }
-    done = install(str(tmp_path / "prefix"), **environment)
+    done = install("dependencies", str(tmp_path / "prefix"), **environment)
     assert done.returncode == 1
     assert "a PyTorch without CUDA" in done.stderr
 
@@ -366,7 +382,7 @@ def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
         "BUILT_FOR": "cuda",
         "VARIANT": "cpu",
     }
-    done = install(str(tmp_path / "prefix"), **environment)
+    done = install("dependencies", str(tmp_path / "prefix"), **environment)
     assert done.returncode == 0
     assert "set TORCH_INDEX for a CPU build" in done.stdout
 
@@ -374,11 +390,12 @@ def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
 def test_every_step_of_the_image_is_a_script_that_the_full_check_runs() -> None:
     commands = [value.split() for name, value in instructions() if name == "RUN"]
     steps = [next(word for word in words if word.endswith(".sh")) for words in commands]
-    assert len(steps) == 2
+    assert len(steps) == 3
     check = (DOCKER / "check.sh").read_text()
     for step, words in zip(steps, commands, strict=True):
         assert not {"&&", ";", "|"} & set(words), f"more than {step}"
-        assert f"/source/{step.lstrip('/')}" in check
+        run = " ".join(words[words.index(step) :]).removeprefix("/").removeprefix("source/")
+        assert f"/source/{run}" in check
 
 
 def test_the_full_check_tries_the_image_as_it_starts() -> None:
@@ -389,12 +406,14 @@ def test_the_full_check_tries_the_image_as_it_starts() -> None:
     assert f"cd {values['WORKDIR']}\n" in (DOCKER / "check.sh").read_text()
 
 
-def test_the_full_check_copies_exactly_what_the_dockerfile_copies() -> None:
-    line = next(
-        line for line in (DOCKER / "check.sh").read_text().splitlines() if line.startswith("sed -n")
-    )
-    sed = line.split("|")[0].replace("$root", str(ROOT))
-    listed = subprocess.run(
-        ["sh", "-c", sed], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert listed == copied()
+def test_the_full_check_brings_what_the_dockerfile_copies_and_then_the_context() -> None:
+    lines = (DOCKER / "check.sh").read_text().splitlines()
+    for name, files in (("copied", copied()), ("context", context())):
+        assignment = next(line for line in lines if line.startswith(f"{name}="))
+        listed = subprocess.run(
+            ["sh", "-euc", f'root={ROOT}; {assignment}; echo "${name}"'],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert listed.stdout.split() == files
