@@ -22,7 +22,7 @@ _NOT_MANAGED = "node_"
 
 BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
 
-MOST_REFUSED = 3  # nodes that an autoscaler brings, after which it is not asked for more
+MOST_REFUSALS = 3  # of nodes that an autoscaler brings, after which it is not asked for more
 
 log = logging.getLogger("hpsearch")
 
@@ -36,6 +36,7 @@ class SlotNeeds:
         self._processes = resources.processes
         self._is_short = False
         self._refused: set[str] = set()  # nodes whose GPUs cannot be used, by their id
+        self._refusals = 0  # of workers, where no other node had room
         head.await_node(unless=has_autoscaler)  # which is heard of some seconds after its head
         self.has_autoscaler = has_autoscaler()
         self.gpus = self._gpus_a_slot(resources, head)
@@ -76,7 +77,8 @@ class SlotNeeds:
         staying = [node for node in head.nodes if head.stays(node) and node not in self._refused]
         if self.fitting(head.nodes[node].resources for node in staying):
             return
-        if self.has_autoscaler and len(self._refused) < MOST_REFUSED:
+        self._refusals += 1
+        if self.has_autoscaler and self._refusals < MOST_REFUSALS:
             return
         node, fault = next(iter(faults.items()))
         where = f"node {head.nodes[node].address}"
