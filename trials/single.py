@@ -18,8 +18,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from trials.contract import Goal, Note, Problem, Report, Setup, Task, TaskError
 from trials.data.files import text_of
 from trials.descriptions import yaml_source
 from trials.descriptions.builtin import BUILT_IN, describe
+from trials.devices import gpu
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.interruption import Interruption
@@ -60,15 +61,34 @@ def main(arguments: list[str] | None = None) -> int:
         data = task.prepare(setup.params)
     except TaskError as mistake:
         return _say_mistakes(options.file, mistake)
-    from trials.devices import processes
-
-    with processes.joined(setup.device) as group:
+    with _joined(study["task"]["kind"], setup.device) as group:
         if group.first:
             options.out.mkdir(parents=True, exist_ok=True)
             text = json.dumps(computed.as_plain(), indent=1) + "\n"
             with whole_file(options.out / ARITHMETIC) as file:
                 file.write_text(text)
         return _train(task, data, setup, options.file, group)
+
+
+class _Alone:
+    """This process without a group of torch, which the user's own code may not use."""
+
+    first = True
+
+    def listen(self, asked: Callable[[], bool]) -> None:
+        self._asked = asked
+
+    @property
+    def stopping(self) -> bool:
+        return self._asked()
+
+
+def _joined(kind: str, device: str) -> AbstractContextManager[Group | _Alone]:
+    if kind not in BUILT_IN:
+        return nullcontext(_Alone())
+    from trials.devices import processes  # imported here: it brings torch
+
+    return processes.joined(device)
 
 
 def _refuse_to_share(kind: str) -> None:
@@ -81,7 +101,7 @@ def _refuse_to_share(kind: str) -> None:
         raise TaskError.at("task.kind", what)
 
 
-def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group) -> int:
+def _train(task: Task, data: Any, setup: Setup, file: Path, group: Group | _Alone) -> int:
     try:
         runner = Runner(task, data, setup, note=_print_metrics)
         try:
@@ -105,7 +125,7 @@ def _print_metrics(note: Note) -> None:
         print(json.dumps({"metrics": dict(note.metrics)}), flush=True)  # noqa: T201 - as reports
 
 
-def _follow(runner: Runner, group: Group) -> int:
+def _follow(runner: Runner, group: Group | _Alone) -> int:
     for report in runner.advance(math.inf, lambda: group.stopping):
         if group.first:
             print(_as_json(report), flush=True)  # noqa: T201 - this is the program's output
@@ -121,8 +141,6 @@ def _follow(runner: Runner, group: Group) -> int:
 
 
 def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
-    from trials.devices import processes  # imported here: it brings torch
-
     last = _to_resume(options)
     budget = budget_from(study["budget"]["per_trial"])
     description = describe(study["task"].get("kind"))
@@ -140,9 +158,17 @@ def _setup(study: Mapping[str, Any], options: argparse.Namespace) -> Setup:
         budget=budget,
         folder=options.out,
         resume_from=last,
-        device=options.device or processes.device(),
+        device=options.device or _device_for(description.kind),
         goal=goal,
     )
+
+
+def _device_for(kind: str) -> str:
+    if kind not in BUILT_IN:
+        return gpu.default_device()
+    from trials.devices import processes
+
+    return processes.device()
 
 
 def _read_study(file: Path) -> dict[str, Any]:

@@ -151,3 +151,21 @@ def test_a_study_keeps_its_requirements_and_refuses_what_breaks_one(
         assert params["heads"] * 8 <= params["width"]
         assert params["width"] % params["heads"] == 0
         assert ("depth" in params) == (params["width"] > 16 and params["heads"] > 1)
+
+
+@pytest.mark.thorough
+def test_a_program_is_searched_where_there_is_no_torch(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ModuleNotFoundError('No module named torch')")
+    path = os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")])
+    workplace = Workplace(tmp_path / "work", {"PYTHONPATH": path})
+    (workplace.folder / "train.py").write_text(PROGRAM)
+    task = {"kind": "command", "run": f"{sys.executable} train.py {{x}} 9 {{folder}}"}
+    budget = {"trials": 2, "per_trial": {"epochs": 9}}
+    workplace.write(study="program", task=task, settings={}, budget=budget)
+    workplace.call("check", "study.yaml")
+    workplace.call("run", "study.yaml")
+    states = {state for (state,) in workplace.rows("SELECT state FROM trials")}
+    assert "complete" in states
+    assert "failed" not in states

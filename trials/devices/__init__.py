@@ -1,5 +1,6 @@
 """The devices and processes that a trial runs on.
 
+- `gpu`: the name of a GPU, and why torch cannot use it.
 - `graphs`: work that is captured once and replayed (CUDA graphs).
 - `memory`: a device's memory: a process's share of it, what is in use, and errors that say it has
 run out.

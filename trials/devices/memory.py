@@ -101,6 +101,8 @@ def keep_to_share(device: str, share: float) -> None:
     torch = sys.modules.get("torch")
     if torch is None or not device.startswith("cuda") or share >= 1:
         return
+    if not torch.cuda.is_available():
+        return
     if _shares.get(device) == share:
         return
     total = _total_bytes(torch.device(device))

@@ -28,11 +28,18 @@ def derive(seed: int, use: Use, index: int = 0) -> int:
 
 def seed_everything(seed: int) -> None:
     """Seed the generators of torch (on the CPU and every GPU), Python and numpy."""
-    import torch
-
+    try:
+        import torch
+    except ImportError:  # a script may do without
+        _seed_others(seed)
+        return
     # As torch.manual_seed, which without CUDA takes longer than a step of a small model.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.cuda.manual_seed_all(seed)
+    _seed_others(seed)
+
+
+def _seed_others(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)

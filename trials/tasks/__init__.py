@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trials.contract import Problem, Task, TaskError
-from trials.descriptions.builtin import describe
+from trials.descriptions.builtin import BUILT_IN, describe
 from trials.descriptions.description import ASK
 
 if TYPE_CHECKING:
@@ -72,12 +72,13 @@ def inspect(
     """
     if task.get("kind") == ASK.kind:
         return ASK.problems_with(task)
-    from trials.tasks.workloads.trained_task import TrainedTask
-
     try:
         built = load(task, base)
     except TaskError as error:
         return error.problems
-    if not isinstance(built, TrainedTask):
+    if task["kind"] not in BUILT_IN:
         return []
+    from trials.tasks.workloads.trained_task import TrainedTask
+
+    assert isinstance(built, TrainedTask)
     return built.problems(remark)

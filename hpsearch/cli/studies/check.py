@@ -36,7 +36,9 @@ from hpsearch.study_file.types import AUTO
 from hpsearch.views import forecast
 from trials.contract import Problem
 from trials.descriptions.builtin import BUILT_IN
+from trials.descriptions.command import COMMAND
 from trials.descriptions.description import ASK
+from trials.devices import gpu
 
 
 def check_study(study: Path, storage: str, address: str | None) -> None:
@@ -52,11 +54,9 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
     exists = _check_storage(storage, spec)
     if address is not None:
         refuse_unreachable(address)
-    import torch  # imported here: it takes long, and mistakes are found without it
-
     resources = sharing.resolved(spec, spec.resources, address, note)
     spec = spec.model_copy(update={"resources": resources})
-    has_gpu = spec.resources.gpu != 0 and torch.cuda.is_available()
+    has_gpu = spec.resources.gpu != 0 and _finds_gpu(spec, address)
     device = "cuda:0" if has_gpu else "cpu"
     measured: dict[str, float] = {}
     if spec.task["kind"] in BUILT_IN:
@@ -66,7 +66,7 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
         measured = {**first_trial.first_report(spec, study.name, device, note), **measured}
     capacity = None
     if address is None:
-        capacity = forecast.Capacity(cpus=os.cpu_count() or 1, gpus=torch.cuda.device_count())
+        capacity = forecast.Capacity(cpus=os.cpu_count() or 1, gpus=gpu.count())
     show(*forecast.plan(spec, measured, capacity, terminal_width()))
     workers = forecast.workers_of(spec.resources, capacity)
     checkpoint = forecast.checkpoint_of(measured)
@@ -85,6 +85,20 @@ def check_study(study: Path, storage: str, address: str | None) -> None:
             f"{late}, so nothing shows that one will",
             "report more often; a study itself waits longer",
         )
+
+
+def _finds_gpu(spec: StudySpec, address: str | None) -> bool:
+    """True if torch can use a GPU of this machine. Raises UserError if a study that would run on
+    its GPUs needs torch for that, and it cannot."""
+    if gpu.can_be_used():
+        return True
+    if address is None and gpu.installed():
+        fault = gpu.fault("cuda:0")
+        if spec.task["kind"] in BUILT_IN:
+            raise UserError(f"this machine has a GPU that cannot be used: {fault}", gpu.ON_CPUS)
+        if spec.task["kind"] not in (COMMAND.kind, ASK.kind):
+            note(f"if your code uses torch, it will not find the GPU of this machine: {fault}")
+    return False
 
 
 def _check_storage(storage: str, spec: StudySpec) -> bool:

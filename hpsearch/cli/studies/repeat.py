@@ -33,6 +33,7 @@ from hpsearch.study_file.models import StudySpec
 from hpsearch.study_file.reading import refusal
 from hpsearch.views.terminal.escapes import escaped
 from trials.contract import Report, Setup, TaskError
+from trials.devices import gpu
 from trials.running import arithmetic
 from trials.running.arithmetic import Arithmetic
 from trials.running.interruption import Interruption
@@ -115,9 +116,7 @@ def _device(session: Environment | None) -> str:
     """A torch device name: a GPU only where the trial had one."""
     if session is not None and session.device == CPU:
         return "cpu"
-    import torch  # imported here: it takes long
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return gpu.default_device()
 
 
 def _problem(spec: StudySpec, report: Report) -> str | None:

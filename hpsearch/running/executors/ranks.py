@@ -29,18 +29,15 @@ from hpsearch.running.executors.attempt.execution import Control, Ending, Execut
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
 from trials.checkpoints import folders
+from trials.devices import gpu
+from trials.devices.gpu import VISIBLE
 from trials.foreign import line_of
 
-if TYPE_CHECKING:
-    from trials.devices.ranks import Meeting, Place
 if TYPE_CHECKING:
     from torch._C._distributed_c10d import TCPStore
 
     from trials.contract import Ranks
-    from trials.devices.ranks import Place
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-
+    from trials.devices.ranks import Meeting, Place
 
 END_S = 30.0
 """The seconds in which all ranks end after rank 0 has ended, or after their group broke. Ray needs
@@ -62,6 +59,12 @@ class Process(NamedTuple):
     node: str  # the id of its node
     number: int
     gpu: str  # the GPUs that it was given, as CUDA_VISIBLE_DEVICES has them; empty without any
+
+
+def fault_here(device: str) -> dict[str, str]:
+    """Why torch cannot use a GPU of this process, by the id of the node; empty if it can."""
+    found = gpu.fault(device)
+    return {} if found is None else {ray.get_runtime_context().get_node_id(): found}
 
 
 def this_process() -> Process:
@@ -88,15 +91,17 @@ class FollowerActor:
         return this_process()
 
     @ray.method(concurrency_group="command")
-    def take(self, place: Place, gpus: str) -> None:
+    def take(self, place: Place, gpus: str) -> dict[str, str]:
         """Take a place among the ranks. `gpus` are those of all ranks on this node, in their order:
-        libraries choose theirs by the local rank."""
+        libraries choose theirs by the local rank. Returns its `fault_here`."""
         device = "cpu"
         if gpus:
             os.environ[VISIBLE] = gpus
             device = f"cuda:{place.local_rank}"
         self._place = place
         self._state = WorkerState(self._config, lambda box: ray.get(box[0]), device, share=1.0)
+        needs_torch = gpus and self._config.needs_torch(place.size)
+        return fault_here(device) if needs_torch else {}
 
     @ray.method(concurrency_group="life")
     def live(self, seconds: float) -> bool:
@@ -152,9 +157,9 @@ class Followers:
         self._news = threading.Condition()
         self._worker: Worker | None = None
 
-    def meet(self, worker: Worker) -> list[Process]:
+    def meet(self, worker: Worker) -> tuple[list[Process], dict[str, str]]:
         """Wait for all ranks, give each its place, and watch them for the worker. Returns the
-        processes of all, the worker's first."""
+        processes of all, the worker's first, and the `fault_here` of the others."""
         # Imported here: torch takes its time.
         from trials.devices.ranks import places
 
@@ -166,11 +171,11 @@ class Followers:
             takes.append(actor.take.remote(place, _gpus(found, process.node)))
         if found[0].gpu:
             os.environ[VISIBLE] = _gpus(found, found[0].node)
-        ray.get(takes)
+        faults = {node: what for each in ray.get(takes) for node, what in each.items()}
         self._ranks = [place.rank for place in others]
         for actor, rank in zip(self._actors, self._ranks, strict=True):
             threading.Thread(target=self._watch, args=(actor, rank), daemon=True).start()
-        return found
+        return found, faults
 
     def _watch(self, actor: Any, rank: int) -> None:
         assert self._worker is not None

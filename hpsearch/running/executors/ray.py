@@ -13,6 +13,7 @@ through the object store. Actors are not detached: when a driver dies, its worke
 
 import logging
 import math
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ from hpsearch.running.executors.ray_slot import (
 )
 from hpsearch.running.executors.shares import SETTLE_S, Shares
 from hpsearch.running.executors.slot_needs import SlotNeeds
-from hpsearch.running.executors.worker import Answer, LogPart, ReplaceWorker
+from hpsearch.running.executors.worker import Answer, GpuFault, LogPart, ReplaceWorker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from trials.foreign import text_of
@@ -59,6 +60,9 @@ STARTS = 5  # a worker may take so many times the `worker_timeout` until it is r
 
 MOST_FALSE_STARTS = 3
 """Workers in a row that die before they are ready, after which the cluster counts as unusable."""
+
+NEVER_RAN = "The actor never ran"
+"""In Ray's text about an actor where the driver asks for a token that the cluster does not have."""
 
 FAULTY = (ErrorKind.ERROR, ErrorKind.OUT_OF_MEMORY)
 """Failures after which a worker is replaced: the state of its process may be broken."""
@@ -220,19 +224,26 @@ class RayExecutor:
         slot.pending = None
         if slot.ready:
             return self._after(name, answer)
-        return [self._up(name, slot, answer)]
+        return self._up(name, slot, answer)
 
-    def _up(self, name: str, slot: RaySlot, hello: Hello) -> ev.SlotUp:
+    def _up(self, name: str, slot: RaySlot, hello: Hello) -> list[ev.Event]:
         self._false_starts = 0
         slot.ready = slot.placed = True
         slot.free_since = time.monotonic()
         self._head.awaited.pop(name, None)
         slot.processes = hello.processes
+        if hello.faults:
+            return self._refuse(name, hello.faults)
         numbers = ", ".join(str(each.number) for each in hello.processes)
         where = f"{hello.address} ({hello.device}, process {numbers})"
         log.info("worker %s is ready on %s", name, where)
         place = hello.processes[0].node
-        return ev.SlotUp(name, hello.address, hello.device, self.gpus, place)
+        return [ev.SlotUp(name, hello.address, hello.device, self.gpus, place)]
+
+    def _refuse(self, name: str, faults: Mapping[str, str]) -> list[ev.Event]:
+        """Leave the nodes of a slot whose GPUs torch cannot use."""
+        self._needs.refuse(faults, self._head)
+        return self._gone(name, next(iter(faults.values())))
 
     def _after(self, name: str, answer: list[Answer]) -> list[ev.Event]:
         slot = self._slots[name]
@@ -243,6 +254,8 @@ class RayExecutor:
                 case ReplaceWorker():
                     fault = event.why
                     continue
+                case GpuFault():
+                    return events + self._refuse(name, {slot.processes[0].node: event.why})
                 case LogPart():
                     keep(self._config.log(event.trial, event.attempt), event.part, event.text)
                     continue
@@ -288,8 +301,9 @@ class RayExecutor:
         if self._false_starts < MOST_FALSE_STARTS:
             return
         what = f"{self._false_starts} workers in a row did not start; the last one: {why}"
-        packages = "check that every node has the driver's packages"
-        hint = f"{packages}, and the cluster the driver's RAY_AUTH_MODE (docs/cluster.md)"
+        hint = "check that every node has the driver's packages (docs/cluster.md)"
+        if NEVER_RAN in why and os.environ.get("RAY_AUTH_MODE") == "token":
+            hint = "the cluster must have the driver's RAY_AUTH_MODE and token (docs/cluster.md)"
         raise Unreachable(what, hint)
 
     def _replace_by_force(self, name: str, why: str) -> list[ev.Event]:

@@ -20,9 +20,10 @@ from ray.util.placement_group import PlacementGroup
 from hpsearch.domain import events as ev
 from hpsearch.running.executors import worker_process
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode, ask_head
-from hpsearch.running.executors.ranks import Followers, Process, this_process
+from hpsearch.running.executors.ranks import Followers, Process, fault_here, this_process
 from hpsearch.running.executors.worker import Answer, Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
+from trials.devices import gpu
 
 AttemptKey = tuple[int, int]  # (trial, attempt)
 
@@ -46,6 +47,7 @@ class Hello(NamedTuple):
     address: str
     device: str
     processes: list[Process]  # of all ranks, the worker's first
+    faults: dict[str, str]  # why torch cannot use a GPU, by the id of its node
 
 
 class WorkerActor:
@@ -59,6 +61,7 @@ class WorkerActor:
     ) -> None:
         has_gpu = gpus > 0
         self._device = "cuda:0" if has_gpu else "cpu"
+        self._needs_torch = has_gpu and config.needs_torch(1 + len(followers))
         share = gpus if has_gpu else 1.0
         worker_process.let_children_die_with_us()
         self._followers = Followers(followers, silent_s) if followers else None
@@ -76,14 +79,13 @@ class WorkerActor:
     def hello(self) -> Hello:
         """Answer once the worker is ready, and those that follow it."""
         processes = [this_process()]
+        faults: dict[str, str] = {}
         if self._followers is not None:
-            processes = self._followers.meet(self._worker)
-        device = self._device
-        if device != "cpu":
-            import torch
-
-            device = torch.cuda.get_device_name(0)
-        return Hello(ray.util.get_node_ip_address(), device, processes)
+            processes, faults = self._followers.meet(self._worker)
+        if self._needs_torch:
+            faults |= fault_here(self._device)
+        device = self._device if self._device == "cpu" else gpu.name()
+        return Hello(ray.util.get_node_ip_address(), device, processes, faults)
 
     @ray.method(concurrency_group="poll")
     def poll(self, timeout_s: float, mail: Mail) -> list[Answer]:

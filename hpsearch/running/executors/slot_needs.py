@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Iterable, Mapping
 
 import ray
@@ -9,16 +10,19 @@ from ray._raylet import GcsClient  # type: ignore[attr-defined]  # its stub lack
 from ray.core.generated.autoscaler_pb2 import GetClusterStatusReply
 from ray.experimental.internal_kv import _internal_kv_get
 
-from hpsearch.errors import UserError
+from hpsearch.errors import Unreachable, UserError
 from hpsearch.running.executors.cluster.ray_cluster import HeadNode
 from hpsearch.running.executors.shares import ALL, ClusterPart
 from hpsearch.study_file.models import Resources
+from trials.devices.gpu import ON_CPUS
 
 _STATUS_OF_OLDER = b"__autoscaling_status"
 _NOT_MANAGED = "node_"
 """The beginning of the names of node types where nobody but people starts nodes."""
 
 BRING_S = 600.0  # seconds in which an autoscaler must bring the first GPU where `gpu` is auto
+
+MOST_REFUSALS = 3  # of nodes that an autoscaler brings, after which it is not asked for more
 
 log = logging.getLogger("hpsearch")
 
@@ -31,6 +35,8 @@ class SlotNeeds:
         self._cpu = resources.cpu
         self._processes = resources.processes
         self._is_short = False
+        self._refused: set[str] = set()  # nodes whose GPUs cannot be used, by their id
+        self._refusals = 0  # of workers, where no other node had room
         head.await_node(unless=has_autoscaler)  # which is heard of some seconds after its head
         self.has_autoscaler = has_autoscaler()
         self.gpus = self._gpus_a_slot(resources, head)
@@ -59,6 +65,24 @@ class SlotNeeds:
             return int(by_cpu)
         by_gpu = has.get("GPU", 0.0) / self.gpus
         return int(min(by_cpu, by_gpu))
+
+    def refuse(self, faults: Mapping[str, str], head: HeadNode) -> None:
+        """Run no more on nodes whose GPUs torch cannot use; `faults` say why, by the node's id.
+        Raises Unreachable if the others have no room for a slot."""
+        for node, fault in faults.items():
+            if node not in self._refused:
+                self._refused.add(node)
+                log.warning("node %s is not used: %s", head.nodes[node].address, fault)
+            head.avoided[node] = math.inf
+        staying = [node for node in head.nodes if head.stays(node) and node not in self._refused]
+        if self.fitting(head.nodes[node].resources for node in staying):
+            return
+        self._refusals += 1
+        if self.has_autoscaler and self._refusals < MOST_REFUSALS:
+            return
+        node, fault = next(iter(faults.items()))
+        where = f"node {head.nodes[node].address}"
+        raise Unreachable(f"no node has a GPU that can be used; {where}: {fault}", ON_CPUS)
 
     def note_waiting(self, *, is_short: bool) -> None:
         """Say once that slots wait for room on the cluster, and once that they have it."""

@@ -30,6 +30,7 @@ from hpsearch.running.executors.worker_config import WorkerConfig, WorkerState
 from trials.checkpoints.disk.log_file import LogFile
 from trials.checkpoints.folders import is_url
 from trials.contract import Ranks
+from trials.devices import gpu
 from trials.devices.memory import allocated_bytes, keeps_more, release_memory
 
 GATHER_S = 0.004
@@ -39,6 +40,9 @@ does not wait where an attempt waits for an answer."""
 LEAK_BYTES = 128 << 20
 """GPU memory that may be left after an attempt: cuBLAS takes some tens of MiB for its workspaces,
 and keeps them."""
+
+
+FAULT_LINES = 3  # of a traceback, in which a failure may name the GPU
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,14 @@ class LogPart:
     text: str  # all of it
 
 
-Answer = ev.Event | ReplaceWorker | LogPart
+@dataclass(frozen=True, slots=True)
+class GpuFault:
+    """In place of the end of an attempt: torch cannot use the GPU of this worker."""
+
+    why: str
+
+
+Answer = ev.Event | ReplaceWorker | LogPart | GpuFault
 
 
 class Team(Protocol):
@@ -225,6 +236,10 @@ class Worker:
             if ending is not None:
                 ending = replace(ending, held_s=time.monotonic() - control.ordered)
                 self._log = None
+                if isinstance(ending, ev.Failed) and self._device != "cpu":
+                    lines = ending.details.splitlines()[-FAULT_LINES:]
+                    if fault := gpu.fault_behind("\n".join([ending.text, *lines])):
+                        self._emit(GpuFault(fault), urgent=True, is_last=True)
                 self._emit(ending, *self._replacement(before, why), urgent=True)
 
     def _carrying(self, order: ev.Launch) -> Carry | None:

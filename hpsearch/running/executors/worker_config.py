@@ -37,6 +37,12 @@ class WorkerConfig:
             sys.path.insert(0, self.base)
         return load(self.task, Path(self.base))
 
+    def needs_torch(self, processes: int) -> bool:
+        """True if torch must be able to use each GPU of a slot, to train or to connect so many
+        processes. The user's own code may use something else."""
+        connects = processes > 1 and not self.task["kind"].endswith(":__main__")
+        return self.prepares or connects
+
     def params(self, order: ev.Launch) -> dict[str, Any]:
         """Every setting of an attempt."""
         return {**self.settings, **order.params}

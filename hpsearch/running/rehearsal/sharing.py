@@ -24,6 +24,7 @@ from hpsearch.study_file.models import Resources, StudySpec
 from hpsearch.study_file.types import SHARE
 from trials.data import cache
 from trials.data.cache import CacheEntry
+from trials.devices import gpu as gpus
 
 GROWTH = 0.06
 """The samples a second that twice as many trials must bring, as a share of those before."""
@@ -43,7 +44,7 @@ def resolved(spec: StudySpec, resources: Resources, address: str | None, note: N
         address: Of a Ray cluster, whose GPUs are not this machine's; None for none.
 
     Raises:
-        UserError: The GPU is not this machine's, or no trial trains on it.
+        UserError: The GPU is not this machine's, torch cannot use it, or no trial trains on it.
     """
     if resources.gpu != SHARE:
         return resources
@@ -53,10 +54,13 @@ def resolved(spec: StudySpec, resources: Resources, address: str | None, note: N
             f"the cluster {address}",
             "write the share that hpsearch check finds on one of its nodes, such as gpu: 0.25",
         )
+    if not gpus.can_be_used():
+        if gpus.installed():
+            fault = gpus.fault("cuda:0")
+            raise UserError(f"this machine has a GPU that cannot be used: {fault}", gpus.ON_CPUS)
+        return resources.model_copy(update={"gpu": 0.0})
     import torch  # imported here: it takes long
 
-    if not torch.cuda.is_available():
-        return resources.model_copy(update={"gpu": 0.0})
     cores = (os.cpu_count() or 1) / torch.cuda.device_count() / resources.cpu
     most = min(MOST, max(1, int(cores)))
 

@@ -188,6 +188,7 @@ class Node:
     free: Mapping[str, float]  # the part of its resources that nobody uses
     alive: bool
     leaving: bool  # true if it is being drained
+    address: str
 
 
 class HeadNode:
@@ -317,7 +318,8 @@ def _ask() -> dict[str, Node]:
     for row in ray.nodes():
         name = row["NodeID"]
         is_leaving = name in draining
-        nodes[name] = Node(row["Resources"], free.get(name, {}), row["Alive"], is_leaving)
+        address = row["NodeManagerAddress"]
+        nodes[name] = Node(row["Resources"], free.get(name, {}), row["Alive"], is_leaving, address)
     return nodes
 
 

@@ -224,6 +224,8 @@ def test_a_worker_with_a_share_of_a_gpu_keeps_to_it_from_its_first_attempt(
 ) -> None:
     kept: list[tuple[float, str]] = []
     gpu = SimpleNamespace(total_memory=16 << 30)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "a GPU")
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
     monkeypatch.setattr(
         torch.cuda, "set_per_process_memory_fraction", lambda *given: kept.append(given)

@@ -26,6 +26,7 @@ def test_what_is_left_is_less_than_what_is_free_where_the_device_is_shared():
 
 
 def test_a_share_of_a_gpu_is_kept_to(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr(memory, "_shares", {})
     kept = []
     monkeypatch.setattr(
