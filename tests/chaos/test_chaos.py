@@ -49,7 +49,7 @@ def strike(folder: Path, storage: str, kills: int, *more: str) -> dict[str, dict
 
 
 @pytest.mark.thorough
-def test_a_study_survives_the_death_of_a_worker(tmp_path: Path) -> None:
+def test_a_study_survives_the_death_of_a_worker(tmp_path):
     rows = strike(tmp_path, "sqlite", 1, "--kind=worker killed", "--patience=20")
     assert rows["worker killed"]["strikes"] == 1
     assert rows["worker killed"]["problems"] == 0
@@ -58,7 +58,7 @@ def test_a_study_survives_the_death_of_a_worker(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
-def test_a_study_survives_every_kind_of_trouble(storage: str, tmp_path: Path) -> None:
+def test_a_study_survives_every_kind_of_trouble(storage, tmp_path):
     if storage == "postgresql" and not has_postgresql():
         pytest.skip("PostgreSQL's server is not installed: there is no initdb")
     expected = kinds()[storage]

@@ -100,9 +100,7 @@ class Study:
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_back(
-    composition: Composition,
-) -> None:
+def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_back(composition):
     study = Study(composition, 0, 1, 4, 5)
     composition.up()
     lost = study.held_on("ray-worker-1")
@@ -121,9 +119,7 @@ def test_a_trial_goes_on_elsewhere_when_its_host_is_cut_off_and_the_host_comes_b
 
 
 @pytest.mark.thorough
-def test_a_study_is_resumed_on_a_new_cluster_after_its_head_was_killed(
-    composition: Composition,
-) -> None:
+def test_a_study_is_resumed_on_a_new_cluster_after_its_head_was_killed(composition):
     # Ray itself would end the driver after a minute, with a code of its own.
     study = Study(composition, 0, 1, 4, 5, worker_timeout="75s")
     composition.up()
@@ -147,9 +143,7 @@ def test_a_study_is_resumed_on_a_new_cluster_after_its_head_was_killed(
 
 
 @pytest.mark.thorough
-def test_a_study_goes_on_while_the_host_of_its_database_is_cut_off(
-    composition: Composition,
-) -> None:
+def test_a_study_goes_on_while_the_host_of_its_database_is_cut_off(composition):
     study = Study(composition, 0, 1)
     composition.up()
     assert {study.held_on("ray-worker-1"), study.held_on("ray-worker-2")} == {0, 1}

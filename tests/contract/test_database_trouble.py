@@ -106,7 +106,7 @@ def counted(store: Store, table: str) -> int:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 
-def test_a_commit_that_is_repeated_writes_nothing_twice(store: Store) -> None:
+def test_a_commit_that_is_repeated_writes_nothing_twice(store):
     record = a_study(store)
     lease = store.acquire(record.id, "me", 60.0)
     at = store.revision(record.id)
@@ -118,7 +118,7 @@ def test_a_commit_that_is_repeated_writes_nothing_twice(store: Store) -> None:
     assert counted(store, "decisions") == 2
 
 
-def test_a_commit_whose_answer_is_lost_is_made_once(over_the_wire: Store, wire: Wire) -> None:
+def test_a_commit_whose_answer_is_lost_is_made_once(over_the_wire, wire):
     record = a_study(over_the_wire)
     lease = over_the_wire.acquire(record.id, "me", 60.0)
     at = over_the_wire.revision(record.id)
@@ -131,17 +131,13 @@ def test_a_commit_whose_answer_is_lost_is_made_once(over_the_wire: Store, wire: 
 
 
 @pytest.mark.parametrize("given", ["soon", "0", "-3", "1.5"])
-def test_a_timeout_that_is_none_is_the_users_mistake(
-    given: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_timeout_that_is_none_is_the_users_mistake(given, monkeypatch):
     monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", given)
     with pytest.raises(UserError, match="HPSEARCH_DATABASE_TIMEOUT is"):
         waiting.wait_s()
 
 
-def test_a_server_that_falls_silent_is_told_in_time(
-    over_the_wire: Store, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_falls_silent_is_told_in_time(over_the_wire, wire, monkeypatch):
     monkeypatch.setattr(waiting, "answer_s", lambda: 0.3)
     record = a_study(over_the_wire)
     wire.silent = True
@@ -160,8 +156,8 @@ def driver_of(store: Store, folder: Path, **more: Any) -> tuple[Driver, Simulate
 
 
 def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
-    over_the_wire: Store, wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    over_the_wire, wire, tmp_path, monkeypatch
+):
     monkeypatch.setattr("hpsearch.running.driver.journal.time.sleep", lambda seconds: None)
     ticks = iter(range(10**6))
 
@@ -181,11 +177,8 @@ def test_a_study_outlives_connections_that_break_in_the_middle_of_commits(
 
 
 def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
-    sqlite_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    sqlite_url, tmp_path, monkeypatch, caplog
+):
     with closing(Store.open(sqlite_url)) as store:
         driver, executor = driver_of(store, tmp_path, resources=Resources(database_patience=100.0))
 
@@ -210,12 +203,7 @@ def test_a_driver_without_a_database_ends_resumably_after_a_stated_time(
     assert "trying again in 10.0 s" in waits[-1]
 
 
-def test_a_driver_says_when_the_database_answers_again(
-    sqlite_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_driver_says_when_the_database_answers_again(sqlite_url, tmp_path, monkeypatch, caplog):
     """A file that another program keeps locked, and then no more."""
     monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", "1")
     monkeypatch.setattr(waiting, "wait_s", lambda: 0.0)
@@ -235,8 +223,8 @@ def test_a_driver_says_when_the_database_answers_again(
 
 
 def test_an_owner_that_is_frozen_in_the_middle_of_a_transaction_keeps_nothing_from_its_successor(
-    postgresql_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    postgresql_url, monkeypatch
+):
     monkeypatch.setenv("HPSEARCH_DATABASE_TIMEOUT", "1")
     with closing(Store.open(postgresql_url)) as frozen:
         study = a_study(frozen)
@@ -253,7 +241,7 @@ def test_an_owner_that_is_frozen_in_the_middle_of_a_transaction_keeps_nothing_fr
             frozen.commit(study.id, decided(1), lease, 10.0)
 
 
-def test_a_query_that_never_ends_blocks_no_study(store: Store, tmp_path: Path) -> None:
+def test_a_query_that_never_ends_blocks_no_study(store, tmp_path):
     driver, _ = driver_of(store, tmp_path)
     with closing(Store.open(store.url)) as other, other.reading() as connection:
         before = connection.exec_driver_sql("SELECT count(*) FROM reports").scalar_one()
@@ -269,8 +257,8 @@ def file_of(url: str) -> Path:
 
 
 def test_a_driver_whose_file_is_gone_makes_no_other_and_can_be_resumed_once_it_is_back(
-    sqlite_url: str, tmp_path: Path
-) -> None:
+    sqlite_url, tmp_path
+):
     file = file_of(sqlite_url)
     ticks = iter(range(10**6))
 
@@ -292,7 +280,7 @@ def test_a_driver_whose_file_is_gone_makes_no_other_and_can_be_resumed_once_it_i
         assert at == driver.journal._revision, "every commit is in it"
 
 
-def test_a_reader_sees_the_file_that_was_put_in_its_place(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_reader_sees_the_file_that_was_put_in_its_place(sqlite_url, tmp_path):
     file, other = file_of(sqlite_url), tmp_path / "other.db"
     with closing(Store.open(f"sqlite:///{other}")) as elsewhere:
         elsewhere.create_study(StudyRecord(0, "new", ""))
@@ -309,7 +297,7 @@ def test_a_reader_sees_the_file_that_was_put_in_its_place(sqlite_url: str, tmp_p
         assert not file.exists()
 
 
-def test_a_database_restored_to_an_older_state_is_noticed(store: Store) -> None:
+def test_a_database_restored_to_an_older_state_is_noticed(store):
     record = a_study(store)
     lease = store.acquire(record.id, "me", 60.0)
     for number in range(5):
@@ -327,9 +315,7 @@ def test_a_database_restored_to_an_older_state_is_noticed(store: Store) -> None:
         ("default_transaction_read_only%3Don", "read-only transaction", "standby"),
     ],
 )
-def test_who_may_only_read_can_read_and_is_refused_plainly(
-    option: str, reason: str, remedy: str, postgresql_url: str
-) -> None:
+def test_who_may_only_read_can_read_and_is_refused_plainly(option, reason, remedy, postgresql_url):
     with closing(Store.open(postgresql_url)) as store:
         record = a_study(store)
     with closing(Store.open(f"{postgresql_url}%20-c{option}")) as store:

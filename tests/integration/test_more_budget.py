@@ -17,7 +17,7 @@ def workplace(shared_ray: Mapping[str, str], tmp_path: Path) -> Workplace:
 
 
 @pytest.mark.thorough
-def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplace) -> None:
+def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace):
     workplace.call("run", "study.yaml")
     assert "all 14 trials have ended" in workplace.call("resume", "toy")
     before = workplace.rows("SELECT number, params FROM trials ORDER BY number")
@@ -37,7 +37,7 @@ def test_a_study_that_has_ended_goes_on_with_a_larger_budget(workplace: Workplac
 
 
 @pytest.mark.thorough
-def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace: Workplace) -> None:
+def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace):
     workplace.call("run", "study.yaml")
     said = workplace.call("best", "toy")
     (command,) = re.findall(r"train it to the end with: hpsearch (resume toy --finish (\d+))", said)
@@ -60,9 +60,7 @@ def test_the_command_that_best_names_trains_a_paused_trial_to_its_end(workplace:
 
 
 @pytest.mark.thorough
-def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(
-    workplace: Workplace,
-) -> None:
+def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are_there(workplace):
     workplace.write(
         search={"pruner": "none"},
         budget={"trials": 14, "per_trial": {"epochs": 2}},
@@ -87,7 +85,7 @@ def test_status_tells_what_the_checkpoints_take_and_only_those_that_are_kept_are
 
 
 @pytest.mark.thorough
-def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace: Workplace) -> None:
+def test_studies_with_one_folder_for_checkpoints_share_nothing(workplace):
     few = {
         "search": {"pruner": "none"},
         "budget": {"trials": 4, "per_trial": {"epochs": 2}},

@@ -94,13 +94,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 @pytest.mark.parametrize("given", ["option", "variable"])
 def test_a_server_that_is_not_there_is_told_without_the_password(
-    command: tuple[str, ...],
-    given: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    command, given, folder, monkeypatch, capsys, caplog
+):
     url = f"postgresql://someone:{SECRET}@127.0.0.1:1/db?sslpassword={SECRET}"
     if given == "variable":
         monkeypatch.setenv("HPSEARCH_STORAGE", url)
@@ -114,13 +109,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("given", ["option", "variable"])
-def test_a_study_leaves_its_password_nowhere(
-    given: str,
-    folder: Path,
-    postgresql_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_study_leaves_its_password_nowhere(given, folder, postgresql_url, monkeypatch, capsys):
     url = make_url(postgresql_url).set(password=SECRET).render_as_string(hide_password=False)
     monkeypatch.setenv("HPSEARCH_STORAGE", url)
     monkeypatch.setenv("PGPASSWORD", SECRET)

@@ -99,9 +99,7 @@ def prometheus(tmp_path: Path, study: tuple[subprocess.Popen[str], str]) -> Iter
         running.kill()
 
 
-def test_a_prometheus_reads_a_study_while_it_runs(
-    tmp_path: Path, study: tuple[subprocess.Popen[str], str], prometheus: Query
-) -> None:
+def test_a_prometheus_reads_a_study_while_it_runs(tmp_path, study, prometheus):
     wait_until(lambda: prometheus('hpsearch_reports_total{study="watched"}') == 1)
     wait_until(lambda: prometheus('hpsearch_trials{study="watched",state="running"}') == 1)
     assert prometheus("hpsearch_slots") == prometheus("hpsearch_slots_busy") == 1

@@ -99,9 +99,7 @@ class Laptop:
         return False  # it is being created
 
 
-def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(
-    tmp_path: Path, head: RayHead
-) -> None:
+def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(tmp_path, head):
     laptop = Laptop(tmp_path, head)
     with laptop.submit() as first:
         assert first.stdout is not None
@@ -137,9 +135,7 @@ def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(
     assert log_of_trial.count("\nsees []\n") == 2
 
 
-def test_what_a_cluster_could_not_find_is_refused_before_anything_is_sent(
-    tmp_path: Path, head: RayHead
-) -> None:
+def test_what_a_cluster_could_not_find_is_refused_before_anything_is_sent(tmp_path, head):
     laptop = Laptop(tmp_path, head)
     where = ("submit", "study.yaml", "--address", head.url)
     kept = ("--checkpoints", laptop.checkpoints)

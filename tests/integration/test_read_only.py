@@ -84,14 +84,9 @@ def call(folder: Path) -> Call:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        pytest.param(("rm", "flowers", "--yes"), marks=pytest.mark.thorough),
-        ("run", "study.yaml"),
-    ],
+    [pytest.param(("rm", "flowers", "--yes"), marks=pytest.mark.thorough), ("run", "study.yaml")],
 )
-def test_using_it_names_the_file_and_the_remedy(
-    call: Call, folder: Path, command: tuple[str, ...]
-) -> None:
+def test_using_it_names_the_file_and_the_remedy(call, folder, command):
     before = (folder / "study.db").read_bytes()
     done = call(*command)
     assert done.returncode == 3, done.stderr
@@ -110,9 +105,7 @@ def test_using_it_names_the_file_and_the_remedy(
         pytest.param(("db", "check"), "no problems found\n", marks=pytest.mark.thorough),
     ],
 )
-def test_it_is_read_as_any_other(
-    call: Call, folder: Path, command: tuple[str, ...], said: str
-) -> None:
+def test_it_is_read_as_any_other(call, folder, command, said):
     done = call(*command)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(said, done.stderr), "nothing is said of the file"

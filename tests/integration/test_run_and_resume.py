@@ -180,9 +180,7 @@ CONFIGURATIONS = "SELECT number, state, params, value, resource, seed FROM trial
 
 
 @pytest.mark.thorough
-def test_a_study_ends_as_ever_though_nobody_reads_its_messages_any_more(
-    workplace: Workplace,
-) -> None:
+def test_a_study_ends_as_ever_though_nobody_reads_its_messages_any_more(workplace):
     process = workplace.start("run", "study.yaml")
     assert process.stderr is not None
     assert process.stdout is not None
@@ -205,7 +203,7 @@ def killed_at(workplace: Workplace, when: str, trial: int, epoch: int) -> None:
     workplace.let_go()
 
 
-def test_a_study_runs_to_its_end(undisturbed: Workplace) -> None:
+def test_a_study_runs_to_its_end(undisturbed):
     assert undisturbed.rows("SELECT state, reason FROM studies") == [
         ("finished", "all 14 trials have ended")
     ]
@@ -238,8 +236,8 @@ def test_a_study_runs_to_its_end(undisturbed: Workplace) -> None:
     ],
 )
 def test_a_killed_driver_loses_nothing_and_repeats_nothing(
-    workplace: Workplace, undisturbed: Workplace, when: str, trial: int, epoch: int
-) -> None:
+    workplace, undisturbed, when, trial, epoch
+):
     killed_at(workplace, when, trial, epoch)
     finished_before = workplace.rows(
         "SELECT number, value FROM trials WHERE state IN ('complete', 'pruned', 'failed')"
@@ -276,8 +274,8 @@ def test_a_killed_driver_loses_nothing_and_repeats_nothing(
     "notice", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)]
 )
 def test_a_notice_to_end_saves_everything_and_leaves_the_study_resumable(
-    workplace: Workplace, undisturbed: Workplace, notice: signal.Signals
-) -> None:
+    workplace, undisturbed, notice
+):
     workplace.hold(epoch=3)
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports WHERE resource = 2", process)
@@ -295,9 +293,7 @@ def test_a_notice_to_end_saves_everything_and_leaves_the_study_resumable(
 
 
 @pytest.mark.thorough
-def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(
-    workplace: Workplace, undisturbed: Workplace
-) -> None:
+def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(workplace, undisturbed):
     workplace.hold(
         epoch=3
     )  # the first signal alone would not end it: a trial that is held does not save
@@ -325,7 +321,7 @@ def test_ctrl_c_twice_ends_at_once_and_is_still_resumable(
 
 
 @pytest.mark.thorough
-def test_stop_from_elsewhere_ends_a_study_resumably(workplace: Workplace) -> None:
+def test_stop_from_elsewhere_ends_a_study_resumably(workplace):
     workplace.hold(epoch=2)
     process = workplace.start("run", "study.yaml")
     workplace.wait_until("SELECT 1 FROM reports", process)
@@ -338,9 +334,7 @@ def test_stop_from_elsewhere_ends_a_study_resumably(workplace: Workplace) -> Non
     assert workplace.rows("SELECT state FROM studies") == [("finished",)]
 
 
-def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(
-    undisturbed: Workplace,
-) -> None:
+def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(undisturbed):
     tables = ("studies", "trials", "attempts", "reports", "decisions")
     before = [undisturbed.rows(f"SELECT * FROM {table}") for table in tables]
     said = undisturbed.call("resume", "toy")
@@ -349,16 +343,12 @@ def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(
     assert [undisturbed.rows(f"SELECT * FROM {table}") for table in tables] == before
 
 
-def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(
-    undisturbed: Workplace,
-) -> None:
+def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(undisturbed):
     said = undisturbed.call("run", "study.yaml", code=2)
     assert "hpsearch resume toy" in said
 
 
-def test_a_study_that_another_driver_holds_is_refused_or_given_more_budget_there(
-    workplace: Workplace,
-) -> None:
+def test_a_study_that_another_driver_holds_is_refused_or_given_more_budget_there(workplace):
     workplace.hold()
     process = workplace.start("run", "study.yaml")
     try:
@@ -387,8 +377,8 @@ with hpsearch.create(sys.argv[1], "study.yaml") as study:
 
 @pytest.mark.thorough
 def test_a_study_is_asked_and_driven_in_turn_by_processes_that_are_killed(
-    shared_ray: Mapping[str, str], tmp_path: Path, database_url: str
-) -> None:
+    shared_ray, tmp_path, database_url
+):
     workplace = Workplace(tmp_path / "work", shared_ray, database_url)
     workplace.write(
         budget={"trials": 4, "per_trial": {"epochs": 9}},
@@ -433,9 +423,7 @@ def has_driven(store: Store, number: int, driver: subprocess.Popen[str]) -> bool
     return 2 in reports and reports[2].attempt == 2
 
 
-def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(
-    workplace: Workplace,
-) -> None:
+def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(workplace):
     said = workplace.call("run", "study.yaml", "--address", "127.0.0.1:1", code=3)
     assert "no cluster answers at 127.0.0.1:1" in said
     assert not (workplace.folder / "study.db").exists(), "nothing is left behind"
@@ -443,8 +431,8 @@ def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(
 
 @pytest.mark.thorough
 def test_a_study_whose_cluster_has_lost_its_head_ends_in_order_and_goes_on_with_another(
-    undisturbed: Workplace, tmp_path: Path
-) -> None:
+    undisturbed, tmp_path
+):
     workplace = Workplace(tmp_path / "work")
     resources = {"workers": 1, "gpu": 0, "worker_timeout": "15s"}
     workplace.write(resources=resources)
@@ -471,7 +459,7 @@ def test_a_study_whose_cluster_has_lost_its_head_ends_in_order_and_goes_on_with_
     assert "no problems found" in workplace.ask("db", "check")
 
 
-def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workplace) -> None:
+def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace):
     workplace.write(
         settings={"pause": 0.0, "fragile": True},
         space={"x": {"type": "categorical", "choices": [0.2, 0.4, 0.99]}},
@@ -489,7 +477,7 @@ def test_trials_that_raise_are_recorded_and_the_study_goes_on(workplace: Workpla
 
 
 @pytest.mark.thorough
-def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace: Workplace) -> None:
+def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace):
     workplace.write(
         settings={"pause": 0.0, "fragile": True},
         space={"x": {"type": "float", "low": 0.96, "high": 1.0}},
@@ -507,7 +495,7 @@ def postgresql_workplace(
     return Workplace(tmp_path / "work", shared_ray, postgresql_url)
 
 
-def test_a_study_runs_on_postgresql_too(postgresql_workplace: Workplace) -> None:
+def test_a_study_runs_on_postgresql_too(postgresql_workplace):
     postgresql_workplace.call("run", "study.yaml")
     assert "finished" in postgresql_workplace.ask("ls")
     assert "no problems found" in postgresql_workplace.ask("db", "check")

@@ -70,7 +70,7 @@ def finished(shared_ray: Mapping[str, str], tmp_path_factory: pytest.TempPathFac
     return workplace
 
 
-def test_the_study_finds_a_configuration_that_learns(finished: Workplace) -> None:
+def test_the_study_finds_a_configuration_that_learns(finished):
     (best,) = json.loads(finished.ask("best", "--format", "json"))
     assert best["state"] == "complete"
     assert best["value"] > 0.6, "a majority guess is right in a third of the cases"
@@ -78,7 +78,7 @@ def test_the_study_finds_a_configuration_that_learns(finished: Workplace) -> Non
     assert finished.rows("SELECT role FROM trials WHERE number = 0") == [("default",)]
 
 
-def test_every_report_carries_how_the_training_went(finished: Workplace) -> None:
+def test_every_report_carries_how_the_training_went(finished):
     (metrics,) = finished.rows("SELECT metrics FROM reports ORDER BY trial, resource LIMIT 1")[0]
     expected = {
         "loss",
@@ -93,7 +93,7 @@ def test_every_report_carries_how_the_training_went(finished: Workplace) -> None
     assert expected <= set(json.loads(metrics))
 
 
-def test_the_winners_settings_train_alone_to_the_same_reports(finished: Workplace) -> None:
+def test_the_winners_settings_train_alone_to_the_same_reports(finished):
     out = finished.ask("best", "--format", "yaml")
     (finished.folder / "winner.yaml").write_text(out)
     (best,) = json.loads(finished.ask("best", "--format", "json"))
@@ -111,7 +111,7 @@ def test_the_winners_settings_train_alone_to_the_same_reports(finished: Workplac
     assert (finished.folder / "alone" / "best" / "model.safetensors").is_file()
 
 
-def test_a_trial_is_recorded_with_what_its_sums_depend_on(finished: Workplace) -> None:
+def test_a_trial_is_recorded_with_what_its_sums_depend_on(finished):
     recorded = [json.loads(text) for (text,) in finished.rows("SELECT arithmetic FROM attempts")]
     assert {each["threads"] for each in recorded} == {1}, "a worker has one core"
     assert {each["precision"] for each in recorded} <= {"bf16", "fp32"}
@@ -121,7 +121,7 @@ def test_a_trial_is_recorded_with_what_its_sums_depend_on(finished: Workplace) -
     assert "1 thread, " in finished.ask("show", "animals", "0")
 
 
-def test_frames_files_and_optuna_show_the_same_trials(finished: Workplace) -> None:
+def test_frames_files_and_optuna_show_the_same_trials(finished):
     with hpsearch.open(f"sqlite:///{finished.folder}/study.db", "animals") as study:
         trials = study.trials()
         assert list(trials["number"]) == list(range(6))
@@ -139,7 +139,7 @@ def test_frames_files_and_optuna_show_the_same_trials(finished: Workplace) -> No
     assert len(pd.read_parquet(finished.folder / "trials.parquet")) == 6
 
 
-def test_the_prepared_data_reach_a_worker_without_being_copied(finished: Workplace) -> None:
+def test_the_prepared_data_reach_a_worker_without_being_copied(finished):
     import numpy as np
     import ray
 

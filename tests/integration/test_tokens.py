@@ -53,7 +53,7 @@ def knock(address: str, **variables: str) -> str:
     "variables",
     [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "guess" * 8}],
 )
-def test_a_local_ray_refuses_who_has_not_its_token(variables: dict[str, str]) -> None:
+def test_a_local_ray_refuses_who_has_not_its_token(variables):
     with subprocess.Popen(
         [sys.executable, "-c", LOCAL],
         stdin=subprocess.PIPE,
@@ -70,7 +70,7 @@ def test_a_local_ray_refuses_who_has_not_its_token(variables: dict[str, str]) ->
 
 
 @pytest.mark.thorough
-def test_a_ray_that_asks_for_no_token_is_told() -> None:
+def test_a_ray_that_asks_for_no_token_is_told():
     ended = subprocess.run(
         [sys.executable, "-c", LOCAL],
         stdin=subprocess.DEVNULL,

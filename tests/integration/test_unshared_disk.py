@@ -52,9 +52,7 @@ def apart(studies: Path) -> Iterator[RayHead]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_logs_of_a_node_that_does_not_share_the_folder_come_to_the_driver(
-    tmp_path: Path, studies: Path, apart: RayHead
-) -> None:
+def test_logs_of_a_node_that_does_not_share_the_folder_come_to_the_driver(tmp_path, studies, apart):
     (tmp_path / "apart.py").write_text(TASK)
     (tmp_path / "study.yaml").write_text(STUDY)
 

@@ -149,7 +149,7 @@ def without_notes(entries: Sequence[str]) -> list[str]:
     return [entry for entry in entries if entry not in NOTES]
 
 
-def test_a_report_after_which_its_trial_goes_on_enters_each_room_once(reports: list[Round]) -> None:
+def test_a_report_after_which_its_trial_goes_on_enters_each_room_once(reports):
     went_on = [each for each in reports if not {"stop", "launch"} & {*commands_of(each.entries)}]
     seen = set()
     for each in went_on:
@@ -161,9 +161,7 @@ def test_a_report_after_which_its_trial_goes_on_enters_each_room_once(reports: l
     assert seen == {(), ("advance",)}, "between two rungs, and at one"
 
 
-def test_a_report_that_frees_a_slot_asks_the_search_once_and_then_for_work(
-    reports: list[Round],
-) -> None:
+def test_a_report_that_frees_a_slot_asks_the_search_once_and_then_for_work(reports):
     freed = [each for each in reports if "stop" in commands_of(each.entries)]
     assert freed
     for each in freed:
@@ -177,7 +175,7 @@ def test_a_report_that_frees_a_slot_asks_the_search_once_and_then_for_work(
         assert commands_of(entries[committed:]) in (["stop", "launch"], ["stop"])
 
 
-def test_a_round_is_committed_once(store: Store, tmp_path: Path) -> None:
+def test_a_round_is_committed_once(store, tmp_path):
     budget = budget_of(12)
     *rounds, last = driven(store, tmp_path, spec_with(budget=budget))
     assert all(each.entries.count(COMMIT) <= 1 for each in rounds)

@@ -60,7 +60,7 @@ def run(project: Path, *arguments: str, failing: str = "nothing") -> tuple[int, 
     return done.returncode, done.stdout, log.read_text().splitlines()
 
 
-def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
+def test_tests_and_checks_and_install_steps_all_run(project):
     code, output, calls = run(project)
     assert code == 0
     names = [" ".join(call.split()[:2]) for call in calls]
@@ -78,18 +78,18 @@ def test_tests_and_checks_and_install_steps_all_run(project: Path) -> None:
     assert "FAILED" not in output
 
 
-def test_the_tests_of_postgresql_must_not_be_skipped(project: Path) -> None:
+def test_the_tests_of_postgresql_must_not_be_skipped(project):
     _, _, calls = run(project)
     assert "make test postgresql=1" in calls
 
 
-def test_before_a_release_every_test_runs(project: Path) -> None:
+def test_before_a_release_every_test_runs(project):
     code, _, calls = run(project, "--thorough")
     assert code == 0
     assert "make test-all postgresql=1" in calls
 
 
-def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(project: Path) -> None:
+def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(project):
     code, output, calls = run(project, failing="test")
     assert code == 1
     summary = output.split("===== summary")[1].splitlines()
@@ -102,14 +102,14 @@ def test_a_failing_section_is_named_fails_the_whole_and_lets_the_others_run(proj
     assert "check.sh" in calls
 
 
-def test_a_section_that_runs_beside_others_fails_the_whole_too(project: Path) -> None:
+def test_a_section_that_runs_beside_others_fails_the_whole_too(project):
     code, output, _ = run(project, failing="check")
     assert code == 1
     (failed,) = [line for line in output.splitlines() if line.startswith("FAILED")]
     assert failed.endswith("lint, types, import contracts")
 
 
-def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
+def test_the_hooks_before_a_commit_run_what_make_check_runs():
     recipe = re.search(
         r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), flags=re.MULTILINE
     )

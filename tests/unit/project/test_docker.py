@@ -71,7 +71,7 @@ def variables_in(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("document", [COMPOSE, CUDA], ids=["compose.yaml", "compose.cuda.yaml"])
-def test_the_compose_files_use_known_keys_with_the_right_types(document: dict[str, Any]) -> None:
+def test_the_compose_files_use_known_keys_with_the_right_types(document):
     for key, value in document.items():
         assert key.startswith("x-") or isinstance(value, TOP_LEVEL[key]), key
     for name, service in document["services"].items():
@@ -87,7 +87,7 @@ def test_the_compose_files_use_known_keys_with_the_right_types(document: dict[st
         ].startswith("on-failure")
 
 
-def test_every_service_has_an_image_or_a_build_and_a_health_check() -> None:
+def test_every_service_has_an_image_or_a_build_and_a_health_check():
     assert set(SERVICES) == {"database", "ray-head", "ray-worker", "driver"}
     for name, service in SERVICES.items():
         assert "image" in service, name
@@ -100,14 +100,14 @@ def test_every_service_has_an_image_or_a_build_and_a_health_check() -> None:
         assert isinstance(check["retries"], int), name
 
 
-def test_services_wait_for_services_that_are_there_and_can_become_healthy() -> None:
+def test_services_wait_for_services_that_are_there_and_can_become_healthy():
     for name, service in SERVICES.items():
         for other, wait in service.get("depends_on", {}).items():
             assert other in SERVICES, f"{name} waits for {other}"
             assert wait["condition"] in CONDITIONS, f"{name} waits for {other}"
 
 
-def test_nothing_is_published_beyond_loopback() -> None:
+def test_nothing_is_published_beyond_loopback():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published, "the database answers on this machine"
     for port in published:
@@ -119,7 +119,7 @@ def test_nothing_is_published_beyond_loopback() -> None:
     assert "EXPOSE" not in {name for name, _ in instructions()}
 
 
-def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
+def test_named_volumes_are_declared_and_the_study_folder_is_read_only():
     for name, service in SERVICES.items():
         for volume in service.get("volumes", []):
             source, target, *mode = resolved(volume, {"STUDY_DIR": "/srv/study"}).split(":")
@@ -130,7 +130,7 @@ def test_named_volumes_are_declared_and_the_study_folder_is_read_only() -> None:
                 assert source in COMPOSE["volumes"], f"{name}: {source} is not declared"
 
 
-def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume() -> None:
+def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume():
     checkpoints = [
         name
         for name, service in SERVICES.items()
@@ -141,13 +141,13 @@ def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_v
     assert SERVICES["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
 
 
-def test_workers_can_be_scaled() -> None:
+def test_workers_can_be_scaled():
     worker = SERVICES["ray-worker"]
     assert "container_name" not in worker
     assert "ports" not in worker
 
 
-def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it() -> None:
+def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs_it():
     text = (DOCKER / "compose.yaml").read_text()
     holders = {name for name, service in SERVICES.items() if "POSTGRES_PASSWORD" in str(service)}
     assert holders == {"database", "driver"}
@@ -158,14 +158,14 @@ def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs
     assert re.search(r"^POSTGRES_PASSWORD=$", example, flags=re.MULTILINE)
 
 
-def test_every_part_of_the_cluster_asks_for_the_token() -> None:
+def test_every_part_of_the_cluster_asks_for_the_token():
     for name in ("ray-head", "ray-worker", "driver"):
         environment = SERVICES[name]["environment"]
         assert environment["RAY_AUTH_MODE"] == "token", name
         assert environment["RAY_AUTH_TOKEN"].startswith("${RAY_AUTH_TOKEN:?"), name
 
 
-def test_the_example_environment_names_every_variable_and_no_other() -> None:
+def test_the_example_environment_names_every_variable_and_no_other():
     used = variables_in((DOCKER / "compose.yaml").read_text()) | variables_in(
         (DOCKER / "compose.cuda.yaml").read_text()
     )
@@ -173,9 +173,7 @@ def test_the_example_environment_names_every_variable_and_no_other() -> None:
     assert used == example
 
 
-def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(
-    tmp_path: Path,
-) -> None:
+def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command_instead(tmp_path):
     shell, flag, script, name = SERVICES["driver"]["entrypoint"]
     assert (shell, flag) == ("sh", "-c")
     for program in ("ray", "hpsearch"):
@@ -198,7 +196,7 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
     assert default == ["run", "/study/study.yaml", "--checkpoints", "/checkpoints"]
 
 
-def test_the_driver_is_told_its_database_and_its_cluster() -> None:
+def test_the_driver_is_told_its_database_and_its_cluster():
     environment = SERVICES["driver"]["environment"]
     assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
     assert environment["RAY_ADDRESS"] == "ray-head:6379"
@@ -209,7 +207,7 @@ def test_the_driver_is_told_its_database_and_its_cluster() -> None:
 # Dockerfile
 
 
-def test_images_are_pinned_to_a_version() -> None:
+def test_images_are_pinned_to_a_version():
     arguments = dict(value.split("=", 1) for name, value in instructions() if name == "ARG")
     bases = [value.split()[0] for name, value in instructions() if name == "FROM"]
     images = [
@@ -222,7 +220,7 @@ def test_images_are_pinned_to_a_version() -> None:
         assert re.match(r"\d+\.\d+", tag), f"{image} names no version"
 
 
-def test_the_image_runs_as_an_unprivileged_user() -> None:
+def test_the_image_runs_as_an_unprivileged_user():
     users = [value for name, value in instructions() if name == "USER"]
     assert users == ["hpsearch"]
     assert "useradd --uid 10001 " in (DOCKER / "user.sh").read_text()
@@ -237,7 +235,7 @@ def test_the_image_runs_as_an_unprivileged_user() -> None:
             assert "no-new-privileges:true" in service["security_opt"], name
 
 
-def test_every_copied_file_is_there_and_in_the_build_context() -> None:
+def test_every_copied_file_is_there_and_in_the_build_context():
     allowed = {
         line[1:]
         for line in (DOCKER / "Dockerfile.dockerignore").read_text().splitlines()
@@ -249,7 +247,7 @@ def test_every_copied_file_is_there_and_in_the_build_context() -> None:
     assert set(copied()) == allowed
 
 
-def test_the_variant_reaches_the_install_script() -> None:
+def test_the_variant_reaches_the_install_script():
     assert SERVICES["driver"]["build"]["args"]["VARIANT"] == "${VARIANT:-cpu}"
     assert (ROOT / "docker" / SERVICES["driver"]["build"]["context"]).resolve() == ROOT
     assert (ROOT / SERVICES["driver"]["build"]["dockerfile"]).exists()
@@ -262,7 +260,7 @@ def test_the_variant_reaches_the_install_script() -> None:
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in DOCKER.glob("*.sh")))
-def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script: str) -> None:
+def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script):
     path = DOCKER / script
     text = path.read_text()
     assert text.startswith("#!/bin/sh\n")
@@ -287,20 +285,20 @@ def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_the_install_script_wants_one_folder() -> None:
+def test_the_install_script_wants_one_folder():
     done = install()
     assert done.returncode == 2
     assert "usage: docker/install.sh PREFIX" in done.stderr
 
 
-def test_the_install_script_knows_two_variants(tmp_path: Path) -> None:
+def test_the_install_script_knows_two_variants(tmp_path):
     done = install(str(tmp_path / "prefix"), VARIANT="tpu")
     assert done.returncode == 2
     assert "VARIANT is 'tpu'; it must be cpu or cuda" in done.stderr
     assert not (tmp_path / "prefix").exists()
 
 
-def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path: Path) -> None:
+def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path):
     (tmp_path / "precious").write_text("kept")
     done = install(str(tmp_path))
     assert done.returncode == 2
@@ -326,8 +324,8 @@ def fake_python(tmp_path: Path) -> str:
 
 
 def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_named(
-    tmp_path: Path, fake_python: str
-) -> None:
+    tmp_path, fake_python
+):
     log = tmp_path / "log"
     environment = {
         "PYTHON": fake_python,
@@ -345,7 +343,7 @@ def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_
         assert "--extra-index-url file:///wheels" in line
 
 
-def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str) -> None:
+def test_a_cuda_image_without_cuda_is_an_error(tmp_path, fake_python):
     environment = {
         "PYTHON": fake_python,
         "LOG": str(tmp_path / "log"),
@@ -357,9 +355,7 @@ def test_a_cuda_image_without_cuda_is_an_error(tmp_path: Path, fake_python: str)
     assert "a PyTorch without CUDA" in done.stderr
 
 
-def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
-    tmp_path: Path, fake_python: str
-) -> None:
+def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(tmp_path, fake_python):
     environment = {
         "PYTHON": fake_python,
         "LOG": str(tmp_path / "log"),
@@ -371,7 +367,7 @@ def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(
     assert "set TORCH_INDEX for a CPU build" in done.stdout
 
 
-def test_every_step_of_the_image_is_a_script_that_the_full_check_runs() -> None:
+def test_every_step_of_the_image_is_a_script_that_the_full_check_runs():
     commands = [value.split() for name, value in instructions() if name == "RUN"]
     steps = [next(word for word in words if word.endswith(".sh")) for words in commands]
     assert len(steps) == 2
@@ -381,7 +377,7 @@ def test_every_step_of_the_image_is_a_script_that_the_full_check_runs() -> None:
         assert f"/source/{step.lstrip('/')}" in check
 
 
-def test_the_full_check_tries_the_image_as_it_starts() -> None:
+def test_the_full_check_tries_the_image_as_it_starts():
     values = dict(instructions())
     entry, command = json.loads(values["ENTRYPOINT"]), json.loads(values["CMD"])
     tried = (DOCKER / "try.sh").read_text()
@@ -389,7 +385,7 @@ def test_the_full_check_tries_the_image_as_it_starts() -> None:
     assert f"cd {values['WORKDIR']}\n" in (DOCKER / "check.sh").read_text()
 
 
-def test_the_full_check_copies_exactly_what_the_dockerfile_copies() -> None:
+def test_the_full_check_copies_exactly_what_the_dockerfile_copies():
     line = next(
         line for line in (DOCKER / "check.sh").read_text().splitlines() if line.startswith("sed -n")
     )

@@ -43,7 +43,7 @@ def strict(schema: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_manifests_hold_to_the_schemas_of_kuberay(kind: str) -> None:
+def test_manifests_hold_to_the_schemas_of_kuberay(kind):
     folder = os.environ.get("HPSEARCH_TESTS_KUBERAY_CRDS")
     if folder is None:
         pytest.skip("HPSEARCH_TESTS_KUBERAY_CRDS does not name the folder of KubeRay's schemas")
@@ -63,7 +63,7 @@ def test_manifests_hold_to_the_schemas_of_kuberay(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_the_head_has_the_database_and_no_trials_and_workers_begin_at_none(kind: str) -> None:
+def test_the_head_has_the_database_and_no_trials_and_workers_begin_at_none(kind):
     spec = cluster_of(kind)
     head = spec["headGroupSpec"]
     assert head["rayStartParams"]["num-cpus"] == "0"
@@ -77,7 +77,7 @@ def test_the_head_has_the_database_and_no_trials_and_workers_begin_at_none(kind:
 
 
 @pytest.mark.parametrize("kind", MANIFESTS)
-def test_names_in_the_manifests_belong_together(kind: str) -> None:
+def test_names_in_the_manifests_belong_together(kind):
     spec = cluster_of(kind)
     claim = manifest("checkpoints.yaml")["metadata"]["name"]
     said = (FOLDER / "README.md").read_text()
@@ -98,7 +98,7 @@ def test_names_in_the_manifests_belong_together(kind: str) -> None:
     assert spec["rayVersion"] == version("ray")
 
 
-def test_the_recipe_for_skypilot_keeps_the_database_from_workers() -> None:
+def test_the_recipe_for_skypilot_keeps_the_database_from_workers():
     recipe = yaml.safe_load((DOCKER / "skypilot.yaml").read_text())
     assert recipe["secrets"] == {"HPSEARCH_STORAGE": None}
     script = recipe["run"]

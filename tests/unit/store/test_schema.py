@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 PROGRAM = """
 import re, sys
@@ -47,7 +46,7 @@ with closing(Store.open(sys.argv[1])) as store:
 """
 
 
-def test_a_new_field_is_one_edit(tmp_path: Path) -> None:
+def test_a_new_field_is_one_edit(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, f"sqlite:///{tmp_path}/study.db"],
         capture_output=True,

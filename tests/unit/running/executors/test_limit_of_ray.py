@@ -16,7 +16,7 @@ print(os.environ["{NAME}"])
 """
 
 
-def test_the_limit_of_ray_is_set_before_ray_is_imported() -> None:
+def test_the_limit_of_ray_is_set_before_ray_is_imported():
     environment = {name: value for name, value in os.environ.items() if name != NAME}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True

@@ -81,11 +81,7 @@ WELL = {
     "validation that falls more slowly than training": {
         "reports": reports([1.0, 0.9, 0.85, 0.83, 0.8], train=[1.0, 0.5, 0.3, 0.2, 0.1])
     },
-    "too few steps to say": {
-        "losses": (1.0, 9.0),
-        "steps": 2,
-        "waited_s": 19.0,
-    },
+    "too few steps to say": {"losses": (1.0, 9.0), "steps": 2, "waited_s": 19.0},
 }
 
 
