@@ -134,15 +134,8 @@ def test_an_objective_of_optuna_is_searched_as_it_is(workplace):
 @pytest.mark.parametrize(
     "script",
     [
-        "digits.py",
-        "houses.py",
-        "modules.py",
-        "objective.py",
-        "reviews.py",
-        "spiral.py",
-        "tickets.py",
-        "tuned.py",
-        "vision.py",
+        *("digits.py", "houses.py", "modules.py", "objective.py"),
+        *("reviews.py", "spiral.py", "tickets.py", "tuned.py", "vision.py"),
     ],
 )
 def test_the_code_of_an_example_is_short(script):

@@ -217,11 +217,7 @@ def test_what_is_asked_for_is_tried_though_brute_force_has_no_other_left():
     done = Simulation(spec).run()
     assert [trial.params["x"] for trial in done.history.trials[:2]] == [0.5, 0.5]
     assert sorted({trial.params["x"] for trial in done.history.trials}) == [
-        0.0,
-        0.25,
-        0.5,
-        0.75,
-        1.0,
+        *(0.0, 0.25, 0.5, 0.75, 1.0),
     ]
 
 

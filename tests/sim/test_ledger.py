@@ -184,11 +184,7 @@ def test_the_random_studies_meet_everything_that_can_befall_a_trial():
         states |= {trial.state for trial in history.trials}
         reasons.add(history.study.reason)
     assert outcomes >= {
-        Outcome.COMPLETE,
-        Outcome.PAUSED,
-        Outcome.PRUNED,
-        Outcome.FAILED,
-        Outcome.LOST,
+        *(Outcome.COMPLETE, Outcome.PAUSED, Outcome.PRUNED, Outcome.FAILED, Outcome.LOST),
     }
     assert states == {State.COMPLETE, State.PRUNED, State.FAILED}
     assert "the budget left is too small for another trial" in reasons

@@ -73,11 +73,8 @@ def visit(chromium: str, profile: Path, address: str) -> Page:
     machine."""
     options = [
         *(
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--window-size=1600,1200",
+            *("--headless=new", "--no-sandbox", "--disable-gpu"),
+            *("--disable-dev-shm-usage", "--window-size=1600,1200"),
         ),
         *(
             "--no-first-run",

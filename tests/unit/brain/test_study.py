@@ -513,15 +513,8 @@ def test_leading_configurations_are_confirmed_on_fresh_seeds():
 def stories(draw: st.DrawFn) -> list[tuple[str, int, int, float]]:
     """Arbitrary events: also late, repeated, contradictory and impossible ones."""
     kinds = [
-        "report",
-        "finish",
-        "stop",
-        "fail",
-        "lose",
-        "slot up",
-        "slot down",
-        "tick",
-        "interrupt",
+        *("report", "finish", "stop", "fail", "lose"),
+        *("slot up", "slot down", "tick", "interrupt"),
     ]
     event = st.tuples(
         st.sampled_from(kinds),

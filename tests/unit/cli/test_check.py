@@ -79,17 +79,9 @@ def test_a_good_study_is_rehearsed_and_its_plan_is_printed(study, tmp_path, caps
     out, err = capsys.readouterr()
     assert "no mistakes found" in err
     for told in (
-        "maximize accuracy",
-        "at 0.3333 and 1 of 3 epochs",
-        "full training",
-        "12 trials of 3 epochs = 36 epochs",
-        "at most 0.5 hours",
-        "at most 2 h",
-        "parameters",
-        "on the longest batch",
-        "0.0001 to 0.01",
-        "'adamw', 'sgd'",
-        "optimizer is 'sgd'",
+        *("maximize accuracy", "at 0.3333 and 1 of 3 epochs", "full training"),
+        *("12 trials of 3 epochs = 36 epochs", "at most 0.5 hours", "at most 2 h", "parameters"),
+        *("on the longest batch", "0.0001 to 0.01", "'adamw', 'sgd'", "optimizer is 'sgd'"),
     ):
         assert told in out, told
 

@@ -73,16 +73,8 @@ def test_every_row_is_a_sentence_of_six_to_forty_words_without_code(built):
 def test_no_row_names_any_of_the_libraries(built):
     _, rows, _ = built
     names = {
-        "torch",
-        "pytorch",
-        "numpy",
-        "np",
-        "pandas",
-        "pd",
-        "sklearn",
-        "scikit-learn",
-        "scipy",
-        "transformers",
+        *("torch", "pytorch", "numpy", "np", "pandas", "pd"),
+        *("sklearn", "scikit-learn", "scipy", "transformers"),
     }
     names |= {
         "ray",

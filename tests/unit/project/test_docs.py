@@ -77,15 +77,9 @@ def test_every_sampler_and_pruner_is_documented(name):
 @pytest.mark.parametrize(
     "model",
     [
-        spec.StudySpec,
-        spec.Objective,
-        spec.StudyBudget,
-        spec.PerTrial,
-        spec.Search,
-        spec.Confirm,
-        spec.Resources,
-        parameters.FloatParameter,
-        parameters.CategoricalParameter,
+        *(spec.StudySpec, spec.Objective, spec.StudyBudget),
+        *(spec.PerTrial, spec.Search, spec.Confirm, spec.Resources),
+        *(parameters.FloatParameter, parameters.CategoricalParameter),
     ],
 )
 def test_every_key_of_the_study_file_is_documented(model):

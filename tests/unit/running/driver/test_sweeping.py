@@ -57,13 +57,8 @@ TASK = {
     "model": {"scratch": {"layers": 1, "width": 32, "heads": 2, "vocabulary": 120}},
 }
 WHOLE = {
-    "config.json",
-    "manifest.json",
-    "model.safetensors",
-    "state.pt",
-    "text.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
+    *("config.json", "manifest.json", "model.safetensors", "state.pt"),
+    *("text.json", "tokenizer.json", "tokenizer_config.json"),
 }
 WEIGHTS = WHOLE - {"state.pt"}
 

@@ -236,12 +236,8 @@ def test_changes_come_from_the_dashboards_own_pages_alone(method, token):
     )
     assert ask(token, method=method, headers=OWN).status == 200, "programs name no origin"
     foreign = [
-        "null",
-        "",
-        "http://evil.example",
-        "http://127.0.0.1",
-        "http://127.0.0.1:8081",
-        "http://localhost:8080",
+        *("null", "", "http://evil.example", "http://127.0.0.1"),
+        *("http://127.0.0.1:8081", "http://localhost:8080"),
     ]
     for origin in [
         *foreign,

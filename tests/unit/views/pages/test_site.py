@@ -38,12 +38,8 @@ from support.studies.reported import (
 
 FORM = "application/x-www-form-urlencoded"
 NOW = (
-    "/",
-    "/studies/1",
-    "/studies/1/now",
-    "/studies/1/report",
-    "/studies/1/report?details",
-    "/studies/1/trials",
+    *("/", "/studies/1", "/studies/1/now", "/studies/1/report"),
+    *("/studies/1/report?details", "/studies/1/trials"),
 )
 PAGES = (
     *NOW,

@@ -74,12 +74,8 @@ def test_read_only_data_trains_without_a_warning(lab):
     task = lab.task()
     data = pickle.loads(pickle.dumps(task.prepare({})))
     for array in (
-        data.train.tokens,
-        data.train.offsets,
-        data.train_labels,
-        data.validation.tokens,
-        data.validation.offsets,
-        data.validation_labels,
+        *(data.train.tokens, data.train.offsets, data.train_labels),
+        *(data.validation.tokens, data.validation.offsets, data.validation_labels),
     ):
         array.flags.writeable = False
     assert len(reports_of(task.start(lab.setup("run", {"epochs": 1}), data))) == 1
