@@ -118,6 +118,28 @@ def test_everything_is_on_record_before_it_is_ordered(store, spec, executor, tmp
     assert loaded.trials == history.trials
 
 
+def test_a_tick_is_committed_once_and_so_is_the_end(store, spec, executor, tmp_path, monkeypatch):
+    history = create_study(store, spec, tmp_path)
+    driver = driver_of(store, spec, history, executor)
+    said: list[str] = []
+    poll, commit = executor.poll, store.commit
+
+    def polled(timeout_s: float) -> list[ev.Event]:
+        said.append("poll")
+        return poll(timeout_s)
+
+    def committed(*arguments: Any) -> Any:
+        said.append("commit")
+        return commit(*arguments)
+
+    monkeypatch.setattr(executor, "poll", polled)
+    monkeypatch.setattr(store, "commit", committed)
+    driver.run()
+    *ticks, last = "".join(word[0] for word in said).split("p")
+    assert {*ticks} == {"", "c"}
+    assert last == "cc", "the study ended with it, and was closed"
+
+
 def test_a_watcher_sees_every_change_once(store, spec, executor, tmp_path):
     seen: list[Changes] = []
     history = create_study(store, spec, tmp_path)
