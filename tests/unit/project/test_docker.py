@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +22,15 @@ CUDA: dict[str, Any] = yaml.safe_load((DOCKER / "compose.cuda.yaml").read_text()
 
 # The keys of the Compose specification that these files may use, with the types it gives them.
 TOP_LEVEL = {"name": str, "services": dict, "volumes": dict}
-SERVICE_KEYS: dict[str, type | tuple[type, ...]] = {
-    "image": str,
-    "build": dict,
-    "init": bool,
-    "cap_drop": list,
-    "security_opt": list,
-    "shm_size": (str, int),
-    "stop_grace_period": str,
-    "volumes": list,
-    "environment": dict,
-    "ports": list,
-    "healthcheck": dict,
-    "restart": str,
-    "entrypoint": (str, list),
-    "command": (str, list),
-    "depends_on": dict,
-    "deploy": dict,
+TYPES: dict[type | tuple[type, ...], str] = {
+    str: "image stop_grace_period restart",
+    dict: "build environment healthcheck depends_on deploy",
+    list: "cap_drop security_opt volumes ports",
+    bool: "init",
+    (str, int): "shm_size",
+    (str, list): "entrypoint command",
 }
+SERVICE_KEYS = {key: type_ for type_, keys in TYPES.items() for key in keys.split()}
 HEALTHCHECK_KEYS = {"test", "interval", "timeout", "retries", "start_period"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 DURATION = re.compile(r"(?:\d+(?:us|ms|s|m|h))+")
@@ -130,7 +122,7 @@ def test_named_volumes_are_declared_and_the_study_folder_is_read_only():
                 assert source in COMPOSE["volumes"], f"{name}: {source} is not declared"
 
 
-def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_volume():
+def test_driver_and_workers_share_the_checkpoints_and_workers_can_be_scaled():
     checkpoints = [
         name
         for name, service in SERVICES.items()
@@ -139,9 +131,6 @@ def test_driver_and_workers_share_the_checkpoints_and_the_database_has_its_own_v
     assert {"driver", "ray-worker"} <= set(checkpoints)
     assert SERVICES["driver"]["command"][-2:] == ["--checkpoints", "/checkpoints"]
     assert SERVICES["database"]["volumes"] == ["database:/var/lib/postgresql/data"]
-
-
-def test_workers_can_be_scaled():
     worker = SERVICES["ray-worker"]
     assert "container_name" not in worker
     assert "ports" not in worker
@@ -158,11 +147,15 @@ def test_the_password_comes_from_the_environment_file_and_reaches_only_who_needs
     assert re.search(r"^POSTGRES_PASSWORD=$", example, flags=re.MULTILINE)
 
 
-def test_every_part_of_the_cluster_asks_for_the_token():
+def test_the_driver_is_told_its_database_and_its_cluster_which_asks_for_the_token():
     for name in ("ray-head", "ray-worker", "driver"):
         environment = SERVICES[name]["environment"]
         assert environment["RAY_AUTH_MODE"] == "token", name
         assert environment["RAY_AUTH_TOKEN"].startswith("${RAY_AUTH_TOKEN:?"), name
+    environment = SERVICES["driver"]["environment"]
+    assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
+    assert environment["RAY_ADDRESS"] == "ray-head:6379"
+    assert "--port=6379" in SERVICES["ray-head"]["entrypoint"]
 
 
 def test_the_example_environment_names_every_variable_and_no_other():
@@ -194,13 +187,6 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
             f"hpsearch {' '.join(command)}"
         ]  # stdout is for JSON alone
     assert default == ["run", "/study/study.yaml", "--checkpoints", "/checkpoints"]
-
-
-def test_the_driver_is_told_its_database_and_its_cluster():
-    environment = SERVICES["driver"]["environment"]
-    assert environment["HPSEARCH_STORAGE"] == "postgresql://hpsearch@database:5432/hpsearch"
-    assert environment["RAY_ADDRESS"] == "ray-head:6379"
-    assert "--port=6379" in SERVICES["ray-head"]["entrypoint"]
 
 
 # ----------------------------------------------------------------------------------------------
@@ -285,31 +271,22 @@ def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_the_install_script_wants_one_folder():
-    done = install()
-    assert done.returncode == 2
-    assert "usage: docker/install.sh PREFIX" in done.stderr
-
-
-def test_the_install_script_knows_two_variants(tmp_path):
-    done = install(str(tmp_path / "prefix"), VARIANT="tpu")
-    assert done.returncode == 2
-    assert "VARIANT is 'tpu'; it must be cpu or cuda" in done.stderr
-    assert not (tmp_path / "prefix").exists()
-
-
-def test_the_install_script_leaves_a_folder_with_something_in_it_alone(tmp_path):
+def test_the_install_script_refuses_what_it_cannot_install_and_touches_nothing(tmp_path):
     (tmp_path / "precious").write_text("kept")
-    done = install(str(tmp_path))
-    assert done.returncode == 2
-    assert "is not empty" in done.stderr
+    for told, done in {
+        "usage: docker/install.sh PREFIX": install(),
+        "VARIANT is 'tpu'; it must be cpu or cuda": install(f"{tmp_path}/prefix", VARIANT="tpu"),
+        "is not empty": install(str(tmp_path)),
+    }.items():
+        assert done.returncode == 2
+        assert told in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
 @pytest.fixture
-def fake_python(tmp_path: Path) -> str:
-    """An interpreter whose `-m venv` makes an environment of programs that write down what they are
-    asked."""
+def installed(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Installs by an interpreter whose `-m venv` makes an environment of programs that write down
+    what they are asked."""
     interpreter = tmp_path / "python"
     interpreter.write_text(
         "#!/bin/sh\n"
@@ -320,49 +297,33 @@ def fake_python(tmp_path: Path) -> str:
         'chmod +x "$3/bin/python" "$3/bin/hpsearch"\n'
     )
     interpreter.chmod(0o755)
-    return str(interpreter)
+    programs = {"PYTHON": str(interpreter), "LOG": f"{tmp_path}/log"}
+    return lambda **environment: install(f"{tmp_path}/prefix", **programs, **environment)
 
 
 def test_the_install_script_installs_pinned_versions_and_pytorch_from_the_index_named(
-    tmp_path, fake_python
+    tmp_path, installed
 ):
-    log = tmp_path / "log"
-    environment = {
-        "PYTHON": fake_python,
-        "LOG": str(log),
-        "BUILT_FOR": "cpu",
-        "TORCH_INDEX": "file:///wheels",
-    }
-    done = install(str(tmp_path / "prefix"), **environment)
+    done = installed(BUILT_FOR="cpu", TORCH_INDEX="file:///wheels")
     assert done.returncode == 0, done.stderr
     assert "(PyTorch for cpu)" in done.stdout
-    installs = [line for line in log.read_text().splitlines() if "pip install" in line]
+    installs = [
+        line for line in (tmp_path / "log").read_text().splitlines() if "pip install" in line
+    ]
     assert len(installs) == 2
     for line in installs:
         assert f"--constraint {ROOT / 'constraints.txt'}" in line
         assert "--extra-index-url file:///wheels" in line
 
 
-def test_a_cuda_image_without_cuda_is_an_error(tmp_path, fake_python):
-    environment = {
-        "PYTHON": fake_python,
-        "LOG": str(tmp_path / "log"),
-        "BUILT_FOR": "cpu",
-        "VARIANT": "cuda",
-    }
-    done = install(str(tmp_path / "prefix"), **environment)
+def test_a_cuda_image_without_cuda_is_an_error(installed):
+    done = installed(BUILT_FOR="cpu", VARIANT="cuda")
     assert done.returncode == 1
     assert "a PyTorch without CUDA" in done.stderr
 
 
-def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(tmp_path, fake_python):
-    environment = {
-        "PYTHON": fake_python,
-        "LOG": str(tmp_path / "log"),
-        "BUILT_FOR": "cuda",
-        "VARIANT": "cpu",
-    }
-    done = install(str(tmp_path / "prefix"), **environment)
+def test_a_cpu_image_with_cuda_works_and_says_how_to_make_it_smaller(installed):
+    done = installed(BUILT_FOR="cuda", VARIANT="cpu")
     assert done.returncode == 0
     assert "set TORCH_INDEX for a CPU build" in done.stdout
 
