@@ -14,7 +14,8 @@ from hpsearch.errors import DataError
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
-LIBRARIES = """torch pytorch numpy np pandas pd sklearn scikit-learn scipy transformers ray sqlalchemy \
+LIBRARIES = """\
+torch pytorch numpy np pandas pd sklearn scikit-learn scipy transformers ray sqlalchemy \
 networkx nx sympy optuna plotly"""
 
 Built = tuple[dict[str, int], list[tuple[str, str]], Path]
