@@ -94,15 +94,28 @@ def loaded(url: str, name: str = "copied") -> optuna.Study:
     return optuna.load_study(study_name=name, storage=RDBStorage(url, UNPOOLED))
 
 
-def test_optuna_reads_the_states_of_all_trials(url):
+def test_optuna_its_command_line_and_its_dashboard_read_all_trials(url):
     states = [each.state for each in loaded(url).trials]
     assert states == [
         *(TrialState.COMPLETE, TrialState.PRUNED, TrialState.PRUNED, TrialState.FAIL),
         *(TrialState.RUNNING, TrialState.WAITING, TrialState.COMPLETE),
     ]
+    program = Path(sys.executable).with_name("optuna")
+    command = [str(program), "best-trial", "--study-name", "copied"]
+    answer = subprocess.run(
+        [*command, "--storage", url, "-f", "json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(answer.stdout)["number"] == 0
+    dashboard = pytest.importorskip("optuna_dashboard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        app = dashboard.wsgi(RDBStorage(url, UNPOOLED))
+    assert get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
+    detail = get(app, "/api/studies/1")
+    assert [each["number"] for each in detail["trials"]] == list(range(7))
 
 
-def test_optuna_reads_parameters_values_curves_dates_and_constraints(url):
+def test_parameters_values_curves_dates_and_constraints_are_there_and_attributes_tell_the_rest(url):
     study = loaded(url)
     first, second = study.trials[:2]
     assert study.best_trial.number == 0
@@ -117,10 +130,6 @@ def test_optuna_reads_parameters_values_curves_dates_and_constraints(url):
     assert first.datetime_start == datetime.fromtimestamp(1001.0)
     assert first.datetime_complete == datetime.fromtimestamp(1009.0)
     assert first.constraints == {"latency": -0.5}
-
-
-def test_attributes_tell_what_optuna_has_no_place_for(url):
-    study = loaded(url)
     assert study.user_attrs["team"] == "vision"
     assert yaml.safe_load(study.user_attrs["hpsearch:study_file"])["objective"]
     assert study.metric_names == ["accuracy"]
@@ -153,25 +162,6 @@ def test_several_objectives_keep_their_directions(tmp_path):
     assert [direction.name for direction in study.directions] == ["MAXIMIZE", "MINIMIZE"]
     assert study.trials[0].values == [0.9, 0.2]
     assert {each.number for each in study.best_trials} == {0, 6}
-
-
-def test_the_command_line_of_optuna_reads_it(url):
-    program = Path(sys.executable).with_name("optuna")
-    command = [str(program), "best-trial", "--study-name", "copied"]
-    answer = subprocess.run(
-        [*command, "--storage", url, "-f", "json"], capture_output=True, text=True, check=True
-    )
-    assert json.loads(answer.stdout)["number"] == 0
-
-
-def test_the_dashboard_reads_it(url):
-    dashboard = pytest.importorskip("optuna_dashboard")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        app = dashboard.wsgi(RDBStorage(url, UNPOOLED))
-    assert get(app, "/api/studies")["study_summaries"][0]["study_name"] == "copied"
-    detail = get(app, "/api/studies/1")
-    assert [each["number"] for each in detail["trials"]] == list(range(7))
 
 
 def test_a_copy_is_replaced_only_on_request_and_never_doubled(tmp_path):

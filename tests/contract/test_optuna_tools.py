@@ -107,17 +107,13 @@ def test_several_objectives(store):
     assert len(study.best_trials) == 3
 
 
-def test_a_study_of_ours_is_not_changed_through_optuna(store):
+def test_a_study_of_ours_is_drawn_by_optunas_plots_and_not_changed_through_it(store):
     study = stored(store, optimized())
     with pytest.raises(NotImplementedError, match="only its own search changes"):
         study.ask()
     with pytest.raises(NotImplementedError, match="only its own search changes"):
         study.set_user_attr("key", 1)
     assert len(study.trials) == 12
-
-
-def test_the_plots_of_optuna_draw_a_stored_study(store):
-    study = stored(store, optimized())
     complete = [trial.value for trial in study.get_trials(states=(TrialState.COMPLETE,))]
     history = optuna.visualization.plot_optimization_history(study)
     assert list(history.data[0].y) == complete
@@ -197,13 +193,21 @@ def test_a_paused_trial_reads_as_pruned_at_its_rung_and_then_continues(store):
     assert paused.state == TrialState.PRUNED
 
 
-def test_a_history_is_read_without_the_database(store):
+def test_a_trial_is_frozen_again_only_when_it_has_changed_and_read_without_the_database(store):
     history = driven(store, trials=3)
     storage = HistoryStorage(history)
     study = optuna.load_study(study_name="driven", storage=storage)
     store.delete_study(history.study.id)
     assert len(study.trials) == 3
     assert study.study_name == "driven"
+    history = driven(store, trials=2)
+    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
+    first, second = study.get_trials(deepcopy=False)
+    history.add_report(ReportRecord(1, 1.0, None, {}))
+    first_again, second_again = study.get_trials(deepcopy=False)
+    assert first_again is first
+    assert second.intermediate_values == {}
+    assert list(second_again.intermediate_values) == [1]
 
 
 def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(store):
@@ -226,17 +230,6 @@ def test_what_a_sampler_notes_on_a_history_is_written_with_the_drivers_tick(stor
 
 def read(store: Store, name: str) -> HistoryStorage:
     return HistoryStorage(store.load(name))
-
-
-def test_a_trial_is_frozen_again_only_when_it_has_changed(store):
-    history = driven(store, trials=2)
-    study = optuna.load_study(study_name="driven", storage=HistoryStorage(history))
-    first, second = study.get_trials(deepcopy=False)
-    history.add_report(ReportRecord(1, 1.0, None, {}))
-    first_again, second_again = study.get_trials(deepcopy=False)
-    assert first_again is first
-    assert second.intermediate_values == {}
-    assert list(second_again.intermediate_values) == [1]
 
 
 def test_a_trial_that_ended_without_a_value_reads_as_failed(store):

@@ -123,7 +123,7 @@ def test_the_database_of_another_program_is_left_as_it_is(database_url, version_
     assert tables(database_url) == before
 
 
-def test_another_programs_file_keeps_every_byte(sqlite_url):
+def test_a_file_that_is_not_ours_keeps_every_byte(sqlite_url):
     path = str(parse_url(sqlite_url).database)
     foreign = sqlite3.connect(path)
     foreign.execute("CREATE TABLE notes (text)")
@@ -133,9 +133,6 @@ def test_another_programs_file_keeps_every_byte(sqlite_url):
         Store.open(sqlite_url)
     assert contents_hash(sqlite_url) == before
     assert [each.name for each in Path(path).parent.iterdir()] == [Path(path).name]
-
-
-def test_a_file_that_is_no_database_keeps_every_byte(sqlite_url):
     Path(str(parse_url(sqlite_url).database)).write_text(
         "a shopping list, long enough to be read as a header\n" * 99
     )
@@ -145,13 +142,12 @@ def test_a_file_that_is_no_database_keeps_every_byte(sqlite_url):
     assert contents_hash(sqlite_url) == before
 
 
-def test_a_folder_that_is_missing_is_named(tmp_path, monkeypatch):
+def test_a_folder_that_is_missing_is_named_and_one_in_the_place_of_the_file_refused(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreUnreachable, match=f"the folder {tmp_path}/runs does not exist"):
         Store.open("sqlite:///runs/study.db")
-
-
-def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
     with pytest.raises(StoreUnreachable, match="unable to open"):
         Store.open(f"sqlite:///{tmp_path}")
 

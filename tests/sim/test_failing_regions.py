@@ -33,7 +33,7 @@ def test_where_half_of_the_space_diverges_fewer_and_fewer_trials_do(sampler):
     assert late / (4 * TRIALS / 2) < 0.2
 
 
-def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible():
+def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_to_everybody_else_it_has_failed():
     spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
     simulation = Simulation(spec, curves=HALF).run()
     view = simulation.study._searcher.proposals.view_for(simulation.history.trials[-1])
@@ -47,11 +47,6 @@ def test_to_a_sampler_a_failed_trial_is_the_worst_there_is_and_infeasible():
     }
     assert {t.constraints[FAILURE.partition(":")[2]] for t in failed} == {1.0}
     assert {t.constraints[FAILURE.partition(":")[2]] for t in others} == {-1.0}
-
-
-def test_to_everybody_else_a_failed_trial_has_failed():
-    spec = spec_with(budget=budget_of(12), search=search_by("tpe"))
-    simulation = Simulation(spec, curves=HALF).run()
     study = simulation.study._searcher.searched()
     assert TrialState.FAIL in {trial.state for trial in study.trials}
     assert not any(trial.constraints for trial in study.trials)

@@ -67,7 +67,7 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> ObjectiveStudy:
     return study
 
 
-def test_a_space_that_is_defined_by_running_is_searched(driven):
+def test_a_space_that_is_defined_by_running_is_searched_and_its_database_sound(driven):
     trials = driven.history().trials
     assert [trial.state for trial in trials] == [State.COMPLETE] * 8
     kinds = {trial.params["kind"] for trial in trials}
@@ -81,6 +81,8 @@ def test_a_space_that_is_defined_by_running_is_searched(driven):
             assert trial.distributions["width0"] == IntDistribution(4, 64, log=True)
     some = trials[0].distributions["class"]
     assert some == CategoricalDistribution(("Net", "Tree"))
+    with closing(Store.open(driven.url)) as store, store.reading() as connection:
+        assert violations(connection) == []
 
 
 def test_steps_from_zero_are_units_of_the_budget_and_the_result_is_at_its_end(driven):
@@ -100,11 +102,6 @@ def test_the_parameters_are_read_like_those_of_a_study_file(driven):
         assert study.best()["class"].notna().all()
         shown = study.optuna().trials
     assert [trial.params for trial in shown] == params_of(driven)
-
-
-def test_the_database_keeps_its_invariants(driven):
-    with closing(Store.open(driven.url)) as store, store.reading() as connection:
-        assert violations(connection) == []
 
 
 def test_the_same_study_draws_the_same_values(driven, tmp_path):

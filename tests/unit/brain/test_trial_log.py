@@ -25,10 +25,12 @@ def paused(expected: float | None = None, deviation: float | None = None) -> Tri
     return Trial(0, State.PAUSED, {}, value=0.5, expected=expected, expected_deviation=deviation)
 
 
-def test_an_expectation_is_written_where_it_is_new():
+def test_an_expectation_is_written_where_it_is_new_and_may_have_no_known_deviation():
     trial = paused()
     assert expecting(trial, 0.4, 0.1)
     assert (trial.expected, trial.expected_deviation) == (0.4, 0.1)
+    assert expecting(trial, 0.4, math.inf)
+    assert (trial.expected, trial.expected_deviation) == (0.4, None)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +69,6 @@ def test_what_is_not_finite_is_not_expected(value):
     assert expecting(trial, value, 0.1)
     assert (trial.expected, trial.expected_deviation) == (None, None)
     assert not expecting(trial, value, 0.1)
-
-
-def test_an_expectation_may_have_no_known_deviation():
-    trial = paused()
-    assert expecting(trial, 0.4, math.inf)
-    assert (trial.expected, trial.expected_deviation) == (0.4, None)
 
 
 def test_what_a_trial_notes_is_its_own():

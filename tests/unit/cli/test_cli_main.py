@@ -34,8 +34,17 @@ def test_every_command_explains_itself(run, command):
     assert "Usage: hpsearch" in said.out
 
 
-def test_an_unknown_option_is_the_users_mistake(run):
+def test_mistakes_of_the_user_end_with_2_and_show_the_place(run, flowers):
     assert run("best", "--tops", "3").code == 2
+    said = run("best", "flower")
+    assert said.code == 2
+    assert "did you mean flowers?" in said.err
+    said = run("trials", flowers, "--where", "lr <")
+    assert said.code == 2
+    assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
+    said = run("run", "study.yaml", "--workers", "many")
+    assert said.code == 2
+    assert "--workers many" in said.err
 
 
 def test_a_missing_database_cannot_be_reached_and_is_not_made(run, sqlite_url):
@@ -46,25 +55,11 @@ def test_a_missing_database_cannot_be_reached_and_is_not_made(run, sqlite_url):
     assert not Path(sqlite_url.removeprefix("sqlite:///")).exists()
 
 
-def test_an_unknown_study_is_the_users_mistake(run, flowers):
-    said = run("best", "flower")
-    assert said.code == 2
-    assert "did you mean flowers?" in said.err
-
-
-def test_a_filter_that_does_not_parse_shows_the_place(run, flowers):
-    said = run("trials", flowers, "--where", "lr <")
-    assert said.code == 2
-    assert said.err == "hpsearch: --where: expected a value, found the end\n    lr <\n        ^\n"
-
-
-def test_a_bug_keeps_its_traceback(run, flowers, monkeypatch):
+def test_a_bug_keeps_its_traceback_and_an_interruption_ends_with_130(run, flowers, monkeypatch):
     monkeypatch.setattr("hpsearch.cli.results.best.study_result", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run("best", flowers)
 
-
-def test_an_interruption_ends_with_130(run, flowers, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -72,19 +67,10 @@ def test_an_interruption_ends_with_130(run, flowers, monkeypatch):
     assert run("best", flowers).code == 130
 
 
-def test_the_number_of_workers_is_checked_before_anything_starts(run):
-    said = run("run", "study.yaml", "--workers", "many")
-    assert said.code == 2
-    assert "--workers many" in said.err
-
-
-def test_stop_says_when_nobody_drives_the_study(run, flowers):
+def test_stop_asks_the_driver_and_says_who_it_is_or_that_there_is_none(run, flowers, sqlite_url):
     said = run("stop", flowers)
     assert said.code == 0
     assert "nothing to stop" in said.err
-
-
-def test_stop_asks_the_driver_and_says_who_it_is(run, flowers, sqlite_url):
     with closing(Store.open(sqlite_url)) as store:
         lease = store.acquire(store.find_study(flowers).id, "ada@host:123#b-00t/1/2", 3600.0)
         said = run("stop", flowers)

@@ -19,9 +19,11 @@ def in_order(ends: list[float], among: list[int]) -> list[int]:
     return sorted(among, key=lambda place: ends[place])
 
 
-def test_before_any_has_ended_each_may_be_the_best():
+def test_before_any_has_ended_each_may_be_the_best_and_ties_share_their_place():
     ends = Ends(1 / 3, [[3.0, 1.0, 2.0]], [])
     assert [ends.beats(place) for place in range(3)] == pytest.approx([1.0] * 3, abs=1e-3)
+    found = Ends(1 / 3, [[1.0, 1.0, 2.0, 2.0]], [3])
+    assert found.beats(0) == found.beats(1) > found.beats(2)
 
 
 def test_who_shows_more_is_likelier_to_win_and_the_surer_the_later_the_rung():
@@ -69,8 +71,3 @@ def test_chances_come_true_as_often_as_they_say_also_of_those_that_were_left(cor
     if hopeless.any():
         assert np.mean(np.array(came)[hopeless]) < 0.15
     assert np.mean(said) == pytest.approx(np.mean(came), abs=0.15)
-
-
-def test_ties_share_their_place():
-    found = Ends(1 / 3, [[1.0, 1.0, 2.0, 2.0]], [3])
-    assert found.beats(0) == found.beats(1) > found.beats(2)

@@ -28,14 +28,11 @@ def wait(rung: Rung, numbers: Iterable[int]) -> None:
         rung.waiting.add(number)
 
 
-def test_the_first_trials_at_a_rung_pause_until_there_is_a_best_third():
+def test_the_first_trials_at_a_rung_pause_until_there_is_a_best_third_which_is_then_promoted():
     rungs = Rungs([1, 3], total=9, eta=3)
     assert rungs.arrive(0, 0, 0.5).verdict is Verdict.PAUSE
     assert rungs.arrive(0, 1, 0.4).verdict is Verdict.PAUSE
     assert rungs.arrive(0, 2, 0.3).verdict is Verdict.CONTINUE
-
-
-def test_a_paused_trial_is_promoted_once_enough_others_turn_out_worse():
     rungs = Rungs([1, 3], total=9, eta=3)
     rungs.arrive(0, 0, 0.1)
     assert rungs.promotion() is None
@@ -55,7 +52,7 @@ def test_the_highest_rung_is_served_first():
     assert promoted(rungs) == 4
 
 
-def test_the_one_goes_on_of_which_most_is_expected_and_not_the_one_that_is_ahead():
+def test_the_one_goes_on_of_which_most_is_expected_or_that_is_ahead_where_nothing_is():
     expected = {0: 0.9, 1: 0.1, 2: 0.5}
     rungs = Rungs([1], total=9, order=lambda numbers: sorted(numbers, key=expected.__getitem__))
     wait(rungs.rungs[0], expected)
@@ -63,9 +60,6 @@ def test_the_one_goes_on_of_which_most_is_expected_and_not_the_one_that_is_ahead
     assert found is not None
     number, judgement = found
     assert (number, judgement.against) == (1, [2, 0])
-
-
-def test_without_expectations_the_one_goes_on_that_is_ahead():
     rungs = Rungs([1], total=9, order=lambda numbers: None)
     verdicts = [rungs.arrive(0, number, -float(number)).verdict for number in range(3)]
     assert verdicts == [Verdict.PAUSE, Verdict.PAUSE, Verdict.CONTINUE]
@@ -214,14 +208,11 @@ def told(noise: float, trials: int, draw: np.random.Generator, eta: int = 3) -> 
     return rungs, float(spearmanr(here, there).statistic)
 
 
-def test_a_rung_that_tells_everything_lets_one_in_eta_through():
+def test_a_rung_that_tells_everything_lets_one_in_eta_through_and_another_nearly_all():
     for eta in (2, 3, 4):
         rungs, _ = told(0.0, 60, np.random.default_rng(0), eta)
         assert rungs.share(0) == pytest.approx(1 / eta)
         assert rungs.rungs[0].gone_on == 60 // eta
-
-
-def test_a_rung_that_tells_nothing_lets_nearly_all_through():
     rungs, truth = told(1e6, 120, np.random.default_rng(1))
     assert abs(truth) < 0.2
     assert rungs.share(0) > 0.8
@@ -308,21 +299,15 @@ def earlier_with(*rungs: EarlierRung) -> EarlierStudy:
     return EarlierStudy("before", [], list(rungs))
 
 
-def test_what_is_assumed_of_a_rung_is_what_those_near_it_told_in_earlier_studies():
+def test_what_is_assumed_of_a_rung_is_what_many_trials_of_earlier_studies_told_near_it():
     before = earlier_with(EarlierRung(1 / 9, 0.1, 60), EarlierRung(1 / 3, 0.9, 60))
     low, high = (Rungs([1, 3], 9, earlier=[before]).correlation(index) for index in (0, 1))
     assert low < POOR, "so that all trials go on at first"
     assert high > ASSUMED
     assert Rungs([1, 3], 9).correlation(0) == ASSUMED
-
-
-def test_a_rung_far_from_those_of_earlier_studies_is_assumed_to_tell_as_usual():
     before = earlier_with(EarlierRung(0.9, 0.1, 60))
     assert Rungs([1, 3], 9, earlier=[before, earlier_with()]).correlation(0) == pytest.approx(
         ASSUMED
     )
-
-
-def test_few_trials_of_earlier_studies_change_little():
     rungs = Rungs([1, 3], 9, earlier=[earlier_with(EarlierRung(1 / 9, 0.1, 1))])
     assert 0.6 < rungs.correlation(0) < ASSUMED

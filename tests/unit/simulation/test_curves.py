@@ -35,14 +35,10 @@ def test_near_is_told_on_the_scale_of_the_space():
     assert loss(table, {"lr": 0.01, "kind": "plain"}) == 0
 
 
-def test_a_configuration_stands_for_one_proposal_only():
+def test_configurations_stand_for_one_proposal_only_until_the_table_has_run_out():
     table = recorded({"lr": 1e-3, "kind": "plain"}, {"lr": 0.5, "kind": "plain"})
     assert [loss(table, {"lr": lr, "kind": "plain"}) for lr in (1e-3, 2e-3, 1e-3)] == [0, 1, 0]
     assert table.taken == 2
-
-
-def test_proposals_share_configurations_once_the_table_has_run_out():
-    table = recorded({"lr": 1e-3, "kind": "plain"}, {"lr": 0.5, "kind": "plain"})
     assert [loss(table, {"lr": lr, "kind": "plain"}) for lr in (1e-3, 0.4, 0.6, 1e-4)] == [
         0,
         1,

@@ -10,11 +10,8 @@ from scipy.special import stdtr, stdtrit
 from hpsearch.search.ranking.repeats import Repeats, t_below, t_quantile
 
 
-def test_one_run_alone_puts_nobody_behind():
+def test_one_run_alone_puts_nobody_behind_and_trials_share_what_is_known_of_the_spread():
     assert not Repeats({0: [0.8], 1: [0.1]}, "maximize").behind(1)
-
-
-def test_trials_share_what_is_known_of_the_spread():
     together = Repeats({0: [0.80, 0.82], 1: [0.5, 0.52], 2: [0.3, 0.32]}, "maximize")
     assert together.deviation == pytest.approx(0.02 / math.sqrt(2))
     assert together.freedom == 3

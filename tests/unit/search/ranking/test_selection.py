@@ -60,17 +60,11 @@ def test_a_failed_trial_takes_no_place_whatever_it_had_reached():
     assert order([trial(0, 0.9, State.FAILED), trial(1, 0.1, State.PRUNED)]) == [1]
 
 
-def test_equal_values_are_tied_and_the_older_trial_stands_first():
+def test_equal_values_are_tied_at_equal_resource_and_the_older_trial_stands_first():
     ranked = rank([trial(1, 0.9), trial(2, 0.9 + 1e-14), trial(3, 0.9 - 1e-9)], "maximize")
     assert {r.trial.number for r in ranked if r.tied} == {1}
-
-
-def test_a_lone_best_is_not_tied():
     assert not rank([trial(0, 0.5), trial(1, 0.9)], "maximize")[0].tied
     assert not rank([trial(0, 0.5)], "maximize")[0].tied
-
-
-def test_equal_values_at_different_resource_are_no_tie():
     ranked = rank(
         [trial(0, 0.5, State.PRUNED, resource=1.0), trial(1, 0.5, State.PRUNED, resource=3.0)],
         "maximize",
@@ -95,7 +89,7 @@ def test_repeats_take_no_place_and_their_mean_stands_for_the_trial():
     assert first.value == 0.8
 
 
-def test_a_trial_that_lost_to_a_confirmed_one_does_not_pass_it_for_never_having_been_repeated():
+def test_a_confirmed_trial_falls_behind_one_that_beat_it_in_the_search_and_no_other():
     trials = [
         trial(4, 0.87),
         trial(0, 0.90),
@@ -107,9 +101,6 @@ def test_a_trial_that_lost_to_a_confirmed_one_does_not_pass_it_for_never_having_
     assert order(
         [trial(0, 0.10), trial(1, 0.12), repeat(2, 0, 0.2), repeat(3, 0, 0.2)], "minimize"
     ) == [0, 1]
-
-
-def test_a_confirmed_trial_falls_behind_one_that_beat_it_in_the_search():
     trials = [trial(0, 0.6), trial(1, 0.9), repeat(2, 0, 0.61), repeat(3, 0, 0.62)]
     assert order(trials) == [1, 0]
 
@@ -124,7 +115,7 @@ def test_failed_and_unfinished_repeats_do_not_count():
     assert rank(trials, "maximize")[0].confirmed is None
 
 
-def test_trials_that_repeats_cannot_tell_apart_are_tied_and_others_are_not():
+def test_trials_paused_or_not_that_repeats_cannot_tell_apart_are_tied_and_others_are_not():
     close = [
         *(trial(0, 0.9), repeat(2, 0, 0.85), repeat(3, 0, 0.89)),
         *(trial(1, 0.89), repeat(4, 1, 0.86), repeat(5, 1, 0.87)),
@@ -135,9 +126,6 @@ def test_trials_that_repeats_cannot_tell_apart_are_tied_and_others_are_not():
         *(trial(1, 0.8), repeat(5, 1, 0.8), repeat(6, 1, 0.8001), repeat(7, 1, 0.8002)),
     ]
     assert [r.tied for r in rank(apart, "maximize")] == [False, False]
-
-
-def test_a_paused_trial_that_was_repeated_can_be_tied_with_a_complete_one():
     trials = [
         *(trial(0, 0.9, State.PAUSED, resource=1.0), repeat(2, 0, 0.85), repeat(3, 0, 0.89)),
         *(trial(1, 0.89), repeat(4, 1, 0.86), repeat(5, 1, 0.87)),
@@ -158,15 +146,12 @@ def hoped(
     return trial(number, value, state, expected=expected, expected_deviation=deviation, **more)
 
 
-def test_what_is_expected_in_full_wins_over_a_lucky_value_on_the_way():
+def test_what_is_expected_in_full_wins_over_a_lucky_value_and_without_it_the_value_stands():
     trials = [hoped(0, 0.95, 0.80), hoped(1, 0.85, 0.90)]
     assert order(trials, "maximize") == [1, 0]
     trials = [hoped(0, 0.05, 0.20), hoped(1, 0.15, 0.10)]
     assert order(trials, "minimize") == [1, 0]
     assert rank(trials, "minimize")[0].value == 0.15, "the value that it has shown is still told"
-
-
-def test_a_trial_of_which_nothing_is_expected_stands_by_its_value():
     assert order([hoped(0, 0.95, 0.80), trial(1, 0.85), hoped(2, 0.7, 0.9)]) == [2, 1, 0]
 
 
@@ -175,16 +160,13 @@ def test_an_expectation_that_is_not_finite_is_none(expected):
     assert order([trial(0, 0.5), hoped(1, 0.6, expected), trial(2, 0.7)]) == [2, 1, 0]
 
 
-def test_of_equal_expectations_the_complete_one_comes_first():
+def test_of_equal_expectations_the_complete_one_comes_first_and_over_a_limit_last():
     trials = [
         hoped(0, 0.9, 0.5, resource=1.0),
         hoped(1, 0.8, 0.5, resource=2.0),
         hoped(2, 0.1, 0.5, state=State.COMPLETE, resource=3.0),
     ]
     assert order(trials) == [2, 1, 0]
-
-
-def test_a_trial_over_a_limit_comes_last_whatever_is_expected_of_it():
     over = {"constraints:size": 0.5}
     assert order([hoped(0, 0.9, 0.99, system_attrs=over), hoped(1, 0.2, 0.1)]) == [1, 0]
 
@@ -202,18 +184,17 @@ def test_expectations_that_differ_by_less_than_their_deviations_allow_are_tied()
     # 0.085 is 1.7 times that: 4.5%.
     ranked = rank([hoped(0, 0.9, 0.90, 0.03), hoped(1, 0.9, 0.815, 0.04, resource=2.0)], "maximize")
     assert [r.tied for r in ranked] == [False, False]
-
-
-def test_exact_expectations_are_tied_only_where_they_are_equal():
     trials = [hoped(0, 0.9, 0.8), hoped(1, 0.8, 0.8, None, resource=2.0), hoped(2, 0.9, 0.7999)]
     assert [r.tied for r in rank(trials, "maximize")] == [False, True, False]
 
 
-def test_an_expectation_is_compared_with_the_interval_of_one_that_was_repeated():
+def test_an_expectation_is_compared_with_the_interval_of_repeats_and_no_other_value():
     repeats = [repeat(4, 0, 0.84), repeat(5, 0, 0.86)]
     near, far = hoped(1, 0.83, 0.80, 0.01), hoped(2, 0.5, 0.40, 0.01)
     ranked = rank([trial(0, 0.9), near, far, *repeats], "maximize")
     assert [(r.trial.number, r.tied) for r in ranked] == [(0, False), (1, True), (2, False)]
+    ranked = rank([hoped(0, 0.5, 0.9, 0.5), trial(1, 0.8)], "maximize")
+    assert [r.tied for r in ranked] == [False, False]
 
 
 def test_what_has_hardly_trained_is_not_known_yet_and_what_is_equal_is_tied():
@@ -259,11 +240,6 @@ def test_the_interval_of_repeats_lies_within_what_the_metric_can_be():
     assert first.confirmed is not None
     assert first.confirmed.low is not None
     assert (first.confirmed.high, first.confirmed.low < 0.9) == (1.0, True)
-
-
-def test_an_expectation_is_not_compared_with_a_value_from_elsewhere():
-    ranked = rank([hoped(0, 0.5, 0.9, 0.5), trial(1, 0.8)], "maximize")
-    assert [r.tied for r in ranked] == [False, False]
 
 
 UNITS = st.sampled_from([0.2, 0.4, 0.5, 0.6, 0.9])

@@ -44,8 +44,12 @@ def test_the_rank_correlation_is_the_one_of_scipy_also_with_ties():
         assert rank_correlation(list(one), list(other)) == pytest.approx(expected)
 
 
-def test_there_is_no_correlation_where_all_are_equal():
+def test_there_is_no_correlation_where_all_are_equal_and_nothing_is_said_of_fewer_than_four():
     assert rank_correlation([1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]) is None
+    curves = [in_full(n, float(n), float(n)) for n in range(3)] + [paused(9, 5.0)]
+    for rung in trust(curves, LEVELS):
+        assert (rung.correlation, rung.finished) == (None, 3)
+        assert rung.verdict is RungVerdict.UNKNOWN
 
 
 def test_the_interval_is_that_of_bonett_and_wright():
@@ -74,13 +78,6 @@ def test_a_correlation_among_the_selected_is_corrected_to_that_among_all():
     assert among_selected < 0.5
     wider = float(at.std() / at[best].std())
     assert unrestricted(among_selected, wider) == pytest.approx(0.7, abs=0.02)
-
-
-def test_with_fewer_than_four_trials_in_full_nothing_is_said():
-    curves = [in_full(n, float(n), float(n)) for n in range(3)] + [paused(9, 5.0)]
-    for rung in trust(curves, LEVELS):
-        assert (rung.correlation, rung.finished) == (None, 3)
-        assert rung.verdict is RungVerdict.UNKNOWN
 
 
 def test_trials_that_still_run_or_have_failed_say_nothing_of_the_end():

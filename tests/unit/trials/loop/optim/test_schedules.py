@@ -53,37 +53,22 @@ def test_every_schedule_but_the_constant_one_ends_low(schedule, warmup, fraction
     assert multiplier(schedule, 1.0, warmup, fraction) <= 0.01 + 1e-12
 
 
-def test_step_drops_to_a_tenth_halfway_and_again_at_three_quarters():
+def test_step_and_wsd_stay_and_fall_where_they_say():
     seen = [
         multiplier("step", progress, warmup=0.0) for progress in (0.0, 0.49, 0.5, 0.74, 0.75, 1.0)
     ]
     assert seen == pytest.approx([1.0, 1.0, 0.1, 0.1, 0.01, 0.01])
-
-
-def test_wsd_stays_at_its_peak_until_the_last_part():
     seen = [multiplier("wsd", progress, 0.1, 0.4) for progress in (0.05, 0.1, 0.59, 0.8, 1.0)]
     assert seen == pytest.approx([0.5, 1.0, 1.0, 0.5, 0.0])
-
-
-def test_wsd_whose_parts_overlap_falls_from_the_end_of_its_warm_up():
     assert multiplier("wsd", 0.5, 0.5, 1.0) == pytest.approx(1.0)
     assert multiplier("wsd", 0.75, 0.5, 1.0) == pytest.approx(0.5)
 
 
-def test_linear_and_cosine_meet_halfway_down():
+def test_linear_and_cosine_meet_halfway_constant_stays_and_one_cycle_rises_without_a_warm_up():
     assert multiplier("linear", 0.5, warmup=0.0) == pytest.approx(0.5)
     assert multiplier("cosine", 0.5, warmup=0.0) == pytest.approx(0.5)
     assert multiplier("cosine", 0.25, warmup=0.0) == pytest.approx(0.8535534)
-
-
-def test_constant_stays_at_its_peak():
     assert {multiplier("constant", progress / 10, warmup=0.0) for progress in range(11)} == {1.0}
-
-
-def test_one_cycle_without_a_warm_up_rises_for_three_tenths():
     assert multiplier("one_cycle", 0.0, warmup=0.0) == pytest.approx(1 / 25)
     assert multiplier("one_cycle", 0.3, warmup=0.0) == pytest.approx(1.0)
-
-
-def test_progress_past_the_budget_is_its_end():
     assert multiplier("linear", 1.01, warmup=0.1) == 0.0

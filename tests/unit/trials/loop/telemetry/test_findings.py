@@ -37,11 +37,8 @@ def names(records):
     return [finding.name for finding in diagnose.diagnose(records)]
 
 
-def test_a_healthy_run_has_no_findings():
+def test_a_healthy_run_and_one_without_records_have_no_findings():
     assert diagnose.diagnose(HEALTHY) == ()
-
-
-def test_a_run_without_records_has_no_findings():
     assert diagnose.diagnose(RunHistory()) == ()
 
 
