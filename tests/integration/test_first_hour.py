@@ -168,10 +168,10 @@ def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
 @pytest.mark.parametrize(
     "script",
     [
-        ARGPARSE,
+        OPTUNA,
         *(
             pytest.param(each, marks=pytest.mark.thorough)
-            for each in (TRAINER, LIGHTNING, RAY_TUNE, OPTUNA)
+            for each in (ARGPARSE, TRAINER, LIGHTNING, RAY_TUNE)
         ),
     ],
     ids=lambda script: script.name,

@@ -140,6 +140,7 @@ def test_a_study_leaves_its_password_nowhere(given, folder, postgresql_url, monk
             main(command)
     said = capsys.readouterr()
     assert "finished" in said.out
+    assert "no problems found" in said.out + said.err
     assert SECRET not in done.stdout + done.stderr + said.out + said.err
     assert "HOME" in (folder / "environment").read_text()
     for path in folder.rglob("*"):

@@ -486,16 +486,3 @@ def test_a_study_whose_trials_all_raise_stops_early_and_says_so(workplace):
     assert "trials failed the same way (error): RuntimeError" in said
     assert workplace.rows("SELECT state FROM studies") == [("failed",)]
     assert workplace.rows("SELECT count(*) FROM trials")[0][0] < 14
-
-
-@pytest.fixture
-def postgresql_workplace(
-    postgresql_url: str, shared_ray: Mapping[str, str], tmp_path: Path
-) -> Workplace:
-    return Workplace(tmp_path / "work", shared_ray, postgresql_url)
-
-
-def test_a_study_runs_on_postgresql_too(postgresql_workplace):
-    postgresql_workplace.call("run", "study.yaml")
-    assert "finished" in postgresql_workplace.ask("ls")
-    assert "no problems found" in postgresql_workplace.ask("db", "check")

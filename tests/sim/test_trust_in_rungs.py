@@ -58,6 +58,11 @@ def rungs_after(url: str, spec: StudySpec, curves: Any) -> list[RungTrust]:
     return trust_in(url).rungs
 
 
+@pytest.mark.parametrize(
+    "database_url",
+    ["sqlite", pytest.param("postgresql", marks=pytest.mark.thorough)],
+    indirect=True,
+)
 def test_perfect_rungs_are_trusted(database_url):
     for rung in rungs_after(database_url, study(60), Drawn(perfect)):
         assert rung.correlation is not None

@@ -118,49 +118,42 @@ SLOW = {
 """Packages that take longer to import than a table takes to read and print."""
 
 PRINTS_ITS_MODULES = """
-import sys
+import json, sys
 from hpsearch.cli.main import main
-try:
-    main()
-except SystemExit as ended:
-    assert not ended.code, ended.code
-print(*sys.modules, file=sys.stderr)
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments)
+    except SystemExit as ended:
+        assert not ended.code, ended.code
+    print(*sys.modules, file=sys.stderr)
 """
 
 
-def imported_by(url: str, *arguments: str) -> set[str]:
-    """The packages that a command has imported when it ends."""
-    said = subprocess.run(
-        [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments, "--storage", url]
-        if url
-        else [sys.executable, "-c", PRINTS_ITS_MODULES, *arguments],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+def imported_by(*commands: tuple[str, ...]) -> list[set[str]]:
+    """The packages that a process has imported after each of some commands."""
+    program = [sys.executable, "-c", PRINTS_ITS_MODULES, json.dumps(commands)]
+    said = subprocess.run(program, capture_output=True, text=True, check=True)
     assert said.stdout
-    return {name.partition(".")[0] for name in said.stderr.splitlines()[-1].split()}
+    lines = said.stderr.splitlines()[-len(commands) :]
+    return [{name.partition(".")[0] for name in line.split()} for line in lines]
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_what_the_program_says_of_itself_needs_no_database(option):
-    assert not imported_by("", option) & (SLOW | {"sqlalchemy"})
+def test_what_the_program_says_of_itself_needs_no_database():
+    for imported in imported_by(("--help",), ("--version",)):
+        assert not imported & (SLOW | {"sqlalchemy"})
 
 
-@pytest.mark.cases(5)
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_table_needs_no_slow_package(flowers, sqlite_url):
+    commands = (
         ("ls",),
         ("status", "flowers"),
         ("best", "flowers", "--top", "3"),  # its best trial was repeated
         ("show", "flowers", "2"),
         ("trials", "flowers", "--where", "lr < 0.05", "--sort", "value desc"),
-    ],
-    ids=lambda command: command[0],
-)
-def test_a_table_needs_no_slow_package(command, flowers, sqlite_url):
-    assert not imported_by(sqlite_url, *command) & SLOW
+    )
+    asked = [(*command, "--storage", sqlite_url) for command in commands]
+    for command, imported in zip(commands, imported_by(*asked), strict=True):
+        assert not imported & SLOW, command
 
 
 PROGRAM = """
