@@ -126,8 +126,9 @@ class Workplace:
         assert "Traceback" not in err
         return out + err
 
-    def ask(self, *arguments: str) -> str:
-        """As `call`, in this process: for what only reads or removes, to save a program's start.
+    def ask(self, *arguments: str, code: int = 0) -> str:
+        """As `call`, in this process: for what only reads, removes or is refused, to save a
+        program's start.
 
         Returns what it wrote to stdout, or its messages if it wrote nothing there.
         """
@@ -138,7 +139,7 @@ class Workplace:
                 patch.setenv(name, value)
             with redirect_stdout(said), redirect_stderr(beside), pytest.raises(SystemExit) as ended:
                 main(arguments)
-        assert not ended.value.code, beside.getvalue()
+        assert (ended.value.code or 0) == code, beside.getvalue()
         return said.getvalue() or beside.getvalue()
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -344,7 +345,7 @@ def test_resuming_a_finished_study_changes_nothing_and_says_how_it_would_go_on(u
 
 
 def test_a_name_that_exists_is_refused_with_the_command_to_resume_it(undisturbed):
-    said = undisturbed.call("run", "study.yaml", code=2)
+    said = undisturbed.ask("run", "study.yaml", code=2)
     assert "hpsearch resume toy" in said
 
 
@@ -353,12 +354,12 @@ def test_a_study_that_another_driver_holds_is_refused_or_given_more_budget_there
     process = workplace.start("run", "study.yaml")
     try:
         workplace.wait_until("SELECT 1 FROM trials", process)
-        said = workplace.call("resume", "toy", code=4)
+        said = workplace.ask("resume", "toy", code=4)
         assert f":{process.pid} since 20" in said
-        said = workplace.call("resume", "toy", "--trials", "20")
+        said = workplace.ask("resume", "toy", "--trials", "20")
         assert "study toy goes on with trials 20" in said
         assert workplace.rows("SELECT kind, refused FROM requests") == [("budget", None)]
-        assert "can only be raised" in workplace.call("resume", "toy", "--trials", "2", code=2)
+        assert "can only be raised" in workplace.ask("resume", "toy", "--trials", "2", code=2)
     finally:
         process.kill()
         process.communicate()
@@ -390,7 +391,7 @@ def test_a_study_is_asked_and_driven_in_turn_by_processes_that_are_killed(
     ) as asker:
         assert asker.stdout is not None
         first = int(asker.stdout.readline())
-        assert "is asked by" in workplace.call("resume", "toy", code=4)
+        assert "is asked by" in workplace.ask("resume", "toy", code=4)
         asker.kill()
     workplace.hold(epoch=3)
     driver = workplace.start("resume", "toy")
@@ -424,7 +425,7 @@ def has_driven(store: Store, number: int, driver: subprocess.Popen[str]) -> bool
 
 
 def test_a_cluster_that_does_not_answer_is_never_replaced_by_a_local_one(workplace):
-    said = workplace.call("run", "study.yaml", "--address", "127.0.0.1:1", code=3)
+    said = workplace.ask("run", "study.yaml", "--address", "127.0.0.1:1", code=3)
     assert "no cluster answers at 127.0.0.1:1" in said
     assert not (workplace.folder / "study.db").exists(), "nothing is left behind"
 
