@@ -49,7 +49,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_limit_has_its_figure(density, project):
+def test_the_fullest_room_counts_with_all_that_is_in_it_and_every_limit_has_its_figure(
+    density, project, capsys
+):
     figures = density.standing(project)
     assert figures.keys() == density.LIMITS.keys()
     lines = len(FUNCTION.splitlines()) * 10
@@ -59,10 +61,6 @@ def test_every_limit_has_its_figure(density, project):
     assert figures["words of documentation"] == 7
     assert figures["names in hpsearch/"] == 3, "errors, search and store"
     assert figures["names in trials/"] == 1
-
-
-def test_the_fullest_room_counts_with_all_that_is_in_it(density, project, capsys):
-    figures = density.standing(project)
     assert "hpsearch/search" in capsys.readouterr().out
     assert figures["expressions a line, fullest room"] == round(5 / 6, 2)
 

@@ -36,13 +36,12 @@ def curve(scores: Any, result: Any, **percents: float) -> None:
         result.regret[scores.place(int(name[1:]))] = value
 
 
-def test_equal_regrets_share_their_places(scores, made):
+def test_equal_regrets_share_their_places_and_ranks_are_taken_race_by_race_and_mark_by_mark(
+    scores, made
+):
     runs = made("a", {"t": [0.1]}) + made("b", {"t": [0.3]}) + made("c", {"t": [0.1]})
     ranks = scores.mean_ranks(runs, ["a", "b", "c"])
     assert [ranks[name][5] for name in "abc"] == [1.5, 3.0, 1.5]
-
-
-def test_ranks_are_taken_race_by_race_and_mark_by_mark(scores, made):
     ours, other = made("a", {"t": [0.1, 0.9], "u": [0.1]}), made("b", {"t": [0.5, 0.5], "u": [0.5]})
     curve(scores, ours[0], p5=0.6)
     ranks = scores.mean_ranks(ours + other, ["a", "b"])
@@ -51,7 +50,9 @@ def test_ranks_are_taken_race_by_race_and_mark_by_mark(scores, made):
     assert ranks["b"][100] == pytest.approx(5 / 3)
 
 
-def test_differences_are_paired_by_task_and_seed(scores, made):
+def test_differences_are_paired_by_task_and_seed_and_not_clear_within_twice_their_error(
+    scores, made
+):
     """The differences are 0.1, 0.2 and 0.3, whatever order the results stand in: a mean of 0.2 with
     a standard error of 0.1 / sqrt(3)."""
     ours = made("a", {"t": [0.2, 0.5], "u": [0.9]})
@@ -61,17 +62,11 @@ def test_differences_are_paired_by_task_and_seed(scores, made):
     assert found.error == pytest.approx(0.1 / math.sqrt(3))
     assert str(found).endswith(scores.BEHIND)
     assert str(scores.difference(others, ours, 100)).endswith(scores.AHEAD)
-
-
-def test_a_difference_within_twice_its_error_is_not_clear(scores, made):
     ours, zero = made("a", {"t": [0.0, 0.1, 0.2]}), made("b", {"t": [0.0, 0.0, 0.0]})
     found = scores.difference(ours, zero, 100)
     assert (found.mean, found.error) == (pytest.approx(0.1), pytest.approx(0.1 / math.sqrt(3)))
     assert str(found) == "+0.100 ± 0.058"
     assert str(scores.difference(zero, zero, 100)) == "+0.000 ± 0.000"
-
-
-def test_a_single_pair_is_never_clear(scores, made):
     found = scores.difference(made("a", {"t": [0.9]}), made("b", {"t": [0.1]}), 100)
     assert math.isnan(found.error)
     assert str(found) == "+0.800 ± nan"

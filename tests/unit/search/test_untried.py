@@ -36,7 +36,7 @@ def add(history: History, params: dict[str, Any] | None, **facts: Any) -> Trial:
     return history.add_trial(Trial(len(history.trials), State.RUNNING, params, **facts))
 
 
-def test_a_configuration_is_that_of_its_active_parameters_on_their_grid():
+def test_configurations_are_the_same_on_a_grid_and_without_one_to_full_precision_only():
     known, history = untried(SPACE)
     add(history, {"c": "a", "x": 3 * 0.1})
     known.refresh()
@@ -44,9 +44,6 @@ def test_a_configuration_is_that_of_its_active_parameters_on_their_grid():
     assert known.was_tried({"c": "a", "x": 0.3, "k": 1}), "which is not active"
     assert not known.was_tried({"c": "a", "x": 0.2})
     assert not known.was_tried({"c": "b", "k": 1})
-
-
-def test_numbers_without_a_grid_are_the_same_to_full_precision_only():
     known, history = untried({"x": {"type": "float", "low": 1e-5, "high": 1.0, "log": True}})
     add(history, {"x": 0.1})
     known.refresh()

@@ -112,13 +112,10 @@ def test_an_owner_that_says_too_little_is_never_taken_for_dead(owner):
     assert shown(owner) == owner.removesuffix("#x")  # people see no start
 
 
-def test_a_user_without_a_name_is_shown_by_number(monkeypatch):
+def test_people_see_user_host_and_process_and_a_user_without_a_name_by_number(monkeypatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(owners.os, "getuid", lambda: 3_999_999)  # nobody has it
     assert shown(this_process()) == f"3999999@{socket.gethostname()}:{os.getpid()}"
-
-
-def test_people_see_user_host_and_process():
     assert re.fullmatch(r".+@.+:\d+", shown(this_process()))
     assert shown("a#b@gpu-1:4711#88211") == "a#b@gpu-1:4711"

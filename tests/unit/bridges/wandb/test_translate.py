@@ -98,14 +98,11 @@ def test_constants_are_in_the_config_and_the_length_is_the_budget(tmp_path):
     assert "seed is the trial's own" in remarks(draft)
 
 
-def test_nested_parameters_and_constants_keep_their_places(tmp_path):
+def test_nested_parts_keep_their_places_and_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
     inner = {"depth": {"values": [1, 2]}, "kind": {"value": "mlp"}}
     _, spec = made(tmp_path, parameters={"model": {"parameters": inner}, "a.b": {"values": [1, 2]}})
     assert list(spec["space"]) == ["model.depth", "a.b"]
     assert spec["task"]["config"] == {"model": {"kind": "mlp"}}
-
-
-def test_numbers_that_yaml_takes_for_text_are_numbers(tmp_path):
     parameters = {"lr": {"min": "1e-4", "max": "1E-1"}, "decay": {"values": [0, "1e-3", "none"]}}
     _, spec = made(tmp_path, parameters=parameters)
     assert spec["space"]["lr"] == {"type": "float", "low": 0.0001, "high": 0.1}

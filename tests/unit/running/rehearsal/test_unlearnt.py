@@ -56,12 +56,9 @@ def test_nothing_is_said_of_what_shows_no_guess(metrics):
     assert said(metrics) == ""
 
 
-def test_nothing_is_said_where_trials_are_compared_later_than_the_report():
+def test_nothing_is_said_where_trials_are_compared_later_and_no_pruner_is_written_above_no_rung():
     assert said(GUESSED, at=0.5) == ""
     assert said(GUESSED, search={"pruner": "none"}) == ""
-
-
-def test_where_no_rung_is_above_no_pruner_is_what_to_write():
     one_rung = {"pruner": {"kind": "promotion", "first_rung": 3}}
     assert said(GUESSED, at=3.0, search=one_rung).endswith("write search: {pruner: none}")
 

@@ -46,15 +46,12 @@ def test_a_trial_counts_as_if_it_had_the_rank_by_objective_that_it_has_by_loss()
     assert counted == pytest.approx(expected)
 
 
-def test_a_training_loss_counts_as_well_and_each_by_its_weight():
+def test_a_training_loss_counts_by_its_weight_and_one_that_a_trial_lacks_nothing():
     rows = [(1.0, 0.1, 0.3), (2.0, 0.2, 0.2), (3.0, 0.3, 0.1)]
     blend = blend_of(*rows, share=0.0)
     assert blend.value(0.0, rows[0], (1.0, 1.0, 2.0)) == pytest.approx((1 + 1 + 2 * 3) / 4)
     assert blend.value(0.0, rows[0], (0.0, 0.0, 1.0)) == pytest.approx(3.0)
     assert blend.value(0.0, rows[0], (0.0, 0.0, 0.0)) == 1.0
-
-
-def test_a_loss_that_a_trial_lacks_counts_nothing():
     rows = [(1.0, 0.1, math.nan), (2.0, 0.2, 0.2), (3.0, 0.3, 0.1), (4.0, 0.0, 0.3)]
     blend = blend_of(*rows, share=0.0)
     assert blend.value(0.0, rows[0], EQUAL) == pytest.approx((1 + 2) / 2)
@@ -81,10 +78,11 @@ def test_the_part_of_losses_falls_and_at_the_full_budget_the_objective_counts_al
     assert counted == pytest.approx([1.0, 1.5, 2.0])
 
 
-def test_ranks_of_too_few_trials_say_nothing():
+def test_ranks_of_too_few_trials_say_nothing_and_weights_are_those_of_recorded_workloads():
     rows = [(float(n), -float(n)) for n in range(LEAST_TRIALS)]
     assert blend_of(*rows[:-1]).value(0.2, rows[0], EQUAL) == rows[0][0]
     assert blend_of(*rows).value(0.2, rows[0], EQUAL) > rows[0][0]
+    assert weights_of([]) == pytest.approx([(2 * each - 1) ** 2 for each in ASSUMED])
 
 
 @given(staying=CURVES, leaving=CURVES)
@@ -100,10 +98,6 @@ def test_who_enters_and_leaves_again_has_changed_nothing(staying, leaving):
         blend.leave(*row)
     left = {place: both for place, both in blend._standings.items() if both[0]}
     assert left == alone._standings
-
-
-def test_with_nothing_told_weights_are_those_of_recorded_workloads():
-    assert weights_of([]) == pytest.approx([(2 * each - 1) ** 2 for each in ASSUMED])
 
 
 def test_a_measure_that_foretold_the_order_weighs_more_than_one_that_did_not():

@@ -44,16 +44,13 @@ def test_fitting_never_makes_the_evidence_less_likely():
     assert cost(model.theta)[0] < cost(before)[0]
 
 
-def test_without_noise_the_posterior_goes_through_the_evidence():
+def test_without_noise_the_posterior_goes_through_the_evidence_and_is_less_sure_far_from_it():
     rows = rows_of(2)
     theta = CurveModel(2, 2).theta
     theta[-1] = np.log(1e-10)
     mean, deviation = CurveModel(2, 2, theta).condition(rows).predict(rows.points)
     assert np.allclose(mean, rows.z, atol=1e-4)
     assert np.all(deviation < 1e-2)
-
-
-def test_far_from_the_evidence_the_posterior_is_less_sure():
     rows = rows_of(3)
     posterior = CurveModel(2, 2).condition(rows)
     new = np.array([-1])

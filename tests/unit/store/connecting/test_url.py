@@ -12,9 +12,15 @@ def test_postgresql_is_reached_through_psycopg_3(scheme):
     assert parse_url(f"{scheme}://someone@host/db").drivername == "postgresql+psycopg"
 
 
-def test_a_file_is_the_same_wherever_the_program_goes_next(tmp_path, monkeypatch):
+def test_a_file_is_the_same_wherever_the_program_goes_next_and_passwords_do_not_show(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     assert parse_url("sqlite:///study.db").database == f"{tmp_path}/study.db"
+    shown = display(
+        parse_url("postgresql://user:s3cret@host/db?password=s3cret&sslpassword=s3cret")
+    )
+    assert shown == "postgresql://user:***@host/db?password=hidden&sslpassword=hidden"
 
 
 @pytest.mark.parametrize(
@@ -31,13 +37,6 @@ def test_other_urls_are_refused_with_the_two_that_are_taken(url, told):
         parse_url(url)
     assert "sqlite:///" in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-def test_passwords_do_not_show():
-    shown = display(
-        parse_url("postgresql://user:s3cret@host/db?password=s3cret&sslpassword=s3cret")
-    )
-    assert shown == "postgresql://user:***@host/db?password=hidden&sslpassword=hidden"
 
 
 def test_a_server_that_does_not_answer_is_told_without_the_password():

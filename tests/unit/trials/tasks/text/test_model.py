@@ -109,14 +109,11 @@ def test_a_rehearsal_takes_the_longest_texts(lab):
     assert not (lab.folder / "run").exists()
 
 
-def test_data_is_keyed_by_what_changes_it(lab):
+def test_data_is_keyed_by_what_changes_it_and_pickles_without_copying_its_arrays(lab):
     task = lab.task()
     assert task.data_key({"learning_rate": 1e-3}) == task.data_key({"batch_size": 8})
     assert task.data_key({"max_length": 64}) != task.data_key({})
     assert task.data_key({}) != lab.task(split_seed=1).data_key({})
-
-
-def test_prepared_data_pickles_without_copying_its_arrays(lab):
     data = lab.task().prepare({})
     buffers = []
     pickle.dumps(data, protocol=5, buffer_callback=buffers.append)
