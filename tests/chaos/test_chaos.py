@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.running.programs import run_program
 
 CHAOS = Path(__file__).parents[2] / "benchmarks" / "chaos.py"
 SPARED = {"disk of checkpoints full", "disk of the database full"}
@@ -37,12 +38,9 @@ def strike(folder: Path, storage: str, kills: int, *more: str) -> dict[str, dict
     """What `benchmarks/chaos.py` told of each kind of trouble after so many strikes."""
     told = folder / "told.json"
     command = [sys.executable, str(CHAOS), "--kills", str(kills), "--seed", "7", "--quick"]
-    ended = subprocess.run(
+    ended = run_program(
         [*command, "--storage", storage, "--json", str(told), *more],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
     return {row["kind"]: row for row in json.loads(told.read_text())["rows"]}

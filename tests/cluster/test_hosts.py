@@ -1,12 +1,9 @@
 """The composition of `docker/` on hosts of its own, which are cut off, die and come back."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from support.running.composition import Composition
+from support.running.programs import HPSEARCH, run_program
 
 EPOCHS, TRIALS = 4, 6
 
@@ -90,13 +87,8 @@ class Study:
         ((by_trial,),) = self._composition.rows(charged.format("trials"))
         ((by_attempt,),) = self._composition.rows(charged.format("attempts"))
         assert by_trial == pytest.approx(by_attempt)
-        command = [str(Path(sys.executable).with_name("hpsearch")), "db", "check"]
-        checked = subprocess.run(
-            [*command, "--storage", self._composition.database_url],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [HPSEARCH, "db", "check"]
+        checked = run_program([*command, "--storage", self._composition.database_url])
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 

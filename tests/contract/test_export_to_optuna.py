@@ -2,7 +2,6 @@
 there."""
 
 import json
-import subprocess
 import sys
 import warnings
 from contextlib import closing
@@ -29,6 +28,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import Attempt, Outcome, ReportRecord, StudyRecord, Trial
 from hpsearch.errors import StoreUnreachable, StudyExists, UserError
 from hpsearch.store.store import Store
+from support.running.programs import run_program
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
@@ -102,9 +102,7 @@ def test_optuna_its_command_line_and_its_dashboard_read_all_trials(url):
     ]
     program = Path(sys.executable).with_name("optuna")
     command = [str(program), "best-trial", "--study-name", "copied"]
-    answer = subprocess.run(
-        [*command, "--storage", url, "-f", "json"], capture_output=True, text=True, check=True
-    )
+    answer = run_program([*command, "--storage", url, "-f", "json"], check=True)
     assert json.loads(answer.stdout)["number"] == 0
     dashboard = pytest.importorskip("optuna_dashboard")
     with warnings.catch_warnings():

@@ -27,6 +27,7 @@ from hpsearch.running.executors.worker_config import WorkerConfig
 from hpsearch.study_file.models import Resources
 from support.patience import wait_until
 from support.running.executor_events import of, wait_for
+from support.running.programs import run_program
 from trials.contract import Budget, Unit
 
 TASK = """
@@ -211,7 +212,7 @@ def test_a_head_that_has_just_died_is_asked_for_no_longer_than_the_driver_can_wa
     """Ray itself would wait for a minute, and raise an error. In a process of its own, as Ray does
     not leave such a cluster."""
     command = [sys.executable, "-c", ORPHANED, config.base]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_program(command)
     assert done.stdout == "1 room is not given back yet\n", done.stderr
 
 

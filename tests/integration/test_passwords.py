@@ -2,7 +2,6 @@
 has it."""
 
 import json
-import subprocess
 import sys
 import tempfile
 import uuid
@@ -16,6 +15,7 @@ from sqlalchemy import make_url
 
 from hpsearch.cli.main import main
 from support.patience import PATIENCE_S
+from support.running.programs import run_program
 
 SECRET = f"s3cret-{uuid.uuid4().hex}"
 """Not that of another run of these tests, whose processes are seen as well."""
@@ -122,14 +122,7 @@ def test_a_study_leaves_its_password_nowhere(given, folder, postgresql_url, monk
     program = [sys.executable, "-c", "from hpsearch.cli.main import main; main()", "run"]
     with tempfile.TemporaryDirectory(prefix="ray-") as session:  # short, as its sockets need
         monkeypatch.setenv("RAY_TMPDIR", session)
-        done = subprocess.run(
-            [*program, "study.yaml", *options],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = run_program([*program, "study.yaml", *options], cwd=folder, timeout=PATIENCE_S)
         written = [path for path in Path(session).rglob("*") if path.is_file()]
         assert written
         leaks = [path for path in written if SECRET.encode() in path.read_bytes()]

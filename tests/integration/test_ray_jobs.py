@@ -5,7 +5,6 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -15,6 +14,7 @@ import pytest
 
 from hpsearch.cli.main import main
 from support.patience import wait_until
+from support.running.programs import HPSEARCH, run_program
 from support.running.ray_heads import RAY, RayHead
 
 TASK = """
@@ -73,7 +73,7 @@ class Laptop:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [str(Path(sys.executable).with_name("hpsearch")), *arguments],
+            [HPSEARCH, *arguments],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -121,7 +121,7 @@ def test_a_study_survives_who_submitted_it_and_is_refused_a_second_time(tmp_path
     # Where it was interrupted, it goes on: from a folder whose files are others by now.
     (laptop.folder / "notes.txt").write_text("a package of another name")
     log = [RAY, "job", "logs", "hpsearch-sent-1", "--address", head.url, "--follow"]
-    ended = subprocess.run(log, env=head.environment, capture_output=True, text=True, check=False)
+    ended = run_program(log, env=head.environment)
     assert "interrupted; everything is saved" in ended.stdout
     laptop.go.touch()
     with laptop.submit() as third:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.patience import wait_until
+from support.running.programs import run_program
 
 STUDY = """
 study: starts
@@ -119,12 +120,8 @@ def test_a_head_that_dies_while_it_starts_ends_the_command_within_its_limit(stud
 
 @pytest.mark.thorough
 def test_a_machine_on_which_ray_starts_slowly_gets_another_try(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SLOW],
-        env={**os.environ, "STARTED_IN": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_program(
+        [sys.executable, "-c", SLOW], env={**os.environ, "STARTED_IN": str(tmp_path)}
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 node\n"

@@ -18,6 +18,7 @@ from hpsearch.domain.lifecycle import State
 from hpsearch.domain.records import StudyRecord, Trial
 from hpsearch.store.store import Store
 from support.patience import PATIENCE_S
+from support.running.programs import run_program
 
 STUDY = """
 study: another
@@ -63,15 +64,7 @@ def call(folder: Path) -> Call:
     }
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*words, *command],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        return run_program([*words, *command], cwd=folder, env=environment, timeout=PATIENCE_S)
 
     if words and shutil.which(words[0]) is None:
         pytest.skip("there is no setpriv to be another user than root with")

@@ -3,7 +3,6 @@
 import csv
 import json
 import random
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 
 import hpsearch
 from integration.test_run_and_resume import Workplace
+from support.running.programs import run_program
 
 STUDY: dict[str, Any] = {
     "study": "animals",
@@ -89,12 +89,8 @@ def test_the_winners_settings_train_alone_to_the_same_reports(finished):
     out = finished.ask("best", "--format", "yaml")
     (finished.folder / "winner.yaml").write_text(out)
     (best,) = json.loads(finished.ask("best", "--format", "json"))
-    alone = subprocess.run(
-        [sys.executable, "-m", "trials", "winner.yaml", "--out", "alone"],
-        cwd=finished.folder,
-        capture_output=True,
-        text=True,
-        check=False,
+    alone = run_program(
+        [sys.executable, "-m", "trials", "winner.yaml", "--out", "alone"], cwd=finished.folder
     )
     assert alone.returncode == 0, alone.stderr
     assert "not computed as before" not in alone.stderr

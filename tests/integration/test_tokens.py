@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from support.running.programs import run_program
+
 KNOCK = """
 import sys
 from ray._raylet import GcsClient
@@ -71,12 +73,10 @@ def test_a_local_ray_refuses_who_has_not_its_token(variables):
 
 @pytest.mark.thorough
 def test_a_ray_that_asks_for_no_token_is_told():
-    ended = subprocess.run(
+    ended = run_program(
         [sys.executable, "-c", LOCAL],
         stdin=subprocess.DEVNULL,
         env={**os.environ, "RAY_AUTH_MODE": "disabled"},
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert (

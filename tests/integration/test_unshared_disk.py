@@ -2,13 +2,13 @@
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.running.programs import HPSEARCH, run_program
 from support.running.ray_heads import RAY, RayHead
 
 TASK = """
@@ -57,15 +57,7 @@ def test_logs_of_a_node_that_does_not_share_the_folder_come_to_the_driver(tmp_pa
     (tmp_path / "study.yaml").write_text(STUDY)
 
     def hpsearch(*arguments: str) -> subprocess.CompletedProcess[str]:
-        program = str(Path(sys.executable).with_name("hpsearch"))
-        return subprocess.run(
-            [program, *arguments],
-            cwd=tmp_path,
-            env=apart.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_program([HPSEARCH, *arguments], cwd=tmp_path, env=apart.environment)
 
     run = hpsearch("run", "study.yaml", "--address", apart.address, "--checkpoints", str(studies))
     assert run.returncode == 0, run.stderr

@@ -3,7 +3,6 @@
 import itertools
 import math
 import os
-import subprocess
 import sys
 import threading
 from contextlib import closing
@@ -43,6 +42,7 @@ from hpsearch.store import heartbeats
 from hpsearch.store.audit.checkpoints import unusable
 from hpsearch.store.audit.invariants import violations
 from hpsearch.store.store import Store
+from support.running.programs import run_program
 from support.studies.asked import CURVES, SPEC, asked, spec_with, train, work
 
 WITHOUT_RUNGS = spec_with(search={"sampler": "random", "pruner": "none"})
@@ -626,7 +626,5 @@ with hpsearch.create({sqlite_url!r}, {WITHOUT_RUNGS!r}) as study:
     study.tell(trial)
 print(sorted({{"ray", "torch", "pandas", "transformers"}} & set(sys.modules)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ
-    )
+    done = run_program([sys.executable, "-c", program], check=True, env=os.environ)
     assert done.stdout == "[]\n"

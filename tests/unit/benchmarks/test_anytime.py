@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from hpsearch.search.rungs import Verdict
+from support.running.programs import run_program
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -149,13 +149,9 @@ def test_the_command_prints_a_table_and_goes_on_where_it_was_interrupted(data):
     call += ["--tasks", str(data / "tasks.json"), "--data", str(data), "--family", "taskset"]
     call += ["--seeds", "1", "--jobs", "1", "--json", str(data / "runs.json")]
     call += ["--trials", "5,40", "--workers", "8"]
-    first = subprocess.run(
-        [*call, "--methods", ",".join(methods[1:])], capture_output=True, text=True, check=False
-    )
+    first = run_program([*call, "--methods", ",".join(methods[1:])])
     assert first.returncode == 0, first.stderr
-    second = subprocess.run(
-        [*call, "--methods", ",".join(methods)], capture_output=True, text=True, check=False
-    )
+    second = run_program([*call, "--methods", ",".join(methods)])
     assert second.returncode == 0, second.stderr
     assert len(second.stderr.splitlines()) == 2, "only what is missing is raced"
     results = [json.loads(line) for line in (data / "runs.json").read_text().splitlines()]

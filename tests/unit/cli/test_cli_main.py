@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -18,6 +17,7 @@ import pytest
 import hpsearch.cli.main  # noqa: F401 - adds the commands
 from hpsearch.cli.commands.app import CALLED, called_by
 from hpsearch.store.store import Store
+from support.running.programs import run_program
 
 Run = Callable[..., Any]
 
@@ -132,7 +132,7 @@ for arguments in json.loads(sys.argv[1]):
 def imported_by(*commands: tuple[str, ...]) -> list[set[str]]:
     """The packages that a process has imported after each of some commands."""
     program = [sys.executable, "-c", PRINTS_ITS_MODULES, json.dumps(commands)]
-    said = subprocess.run(program, capture_output=True, text=True, check=True)
+    said = run_program(program, check=True)
     assert said.stdout
     lines = said.stderr.splitlines()[-len(commands) :]
     return [{name.partition(".")[0] for name in line.split()} for line in lines]
@@ -203,9 +203,7 @@ atexit.register(last)
 @pytest.mark.parametrize("moment", [IMPORTING, RUNNING, ENDING])
 def test_a_signal_ends_the_program_with_its_code(moment, number):
     program = PROGRAM.format(before=moment.format(number=int(number)))
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=os.environ
-    )
+    done = run_program([sys.executable, "-c", program], env=os.environ)
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
 

@@ -6,12 +6,13 @@ The checks before a commit are those of `make check`.
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
+
+from support.running.programs import run_program
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / ".ci" / "run"
@@ -45,7 +46,7 @@ def project(tmp_path: Path) -> Path:
 def run(project: Path, *arguments: str, failing: str = "nothing") -> tuple[int, str, list[str]]:
     """Exit code, output, and the calls of programs in order."""
     log = project / "log"
-    done = subprocess.run(
+    done = run_program(
         [str(project / ".ci" / "run"), *arguments],
         env={
             "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
@@ -53,9 +54,6 @@ def run(project: Path, *arguments: str, failing: str = "nothing") -> tuple[int, 
             "FAILING": failing,
         },
         cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return done.returncode, done.stdout, log.read_text().splitlines()
 

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from support.files.compose import COMPOSE, DOCKER, SERVICES, resolved
+from support.running.programs import run_program
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()
@@ -175,11 +176,9 @@ def test_the_drivers_script_runs_the_study_file_by_default_and_any_other_command
         fake.chmod(0o755)
     default = [resolved(part, {}) for part in SERVICES["driver"]["command"]]
     for command in (default, ["resume", "a-study"]):
-        done = subprocess.run(
+        done = run_program(
             [shell, flag, script.replace("$$", "$"), name, *command],
             env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "RAY_ADDRESS": "head:1"},
-            capture_output=True,
-            text=True,
             check=True,
         )
         assert done.stderr.splitlines() == ["ray start --address=head:1 --num-cpus=0 --num-gpus=0"]
@@ -262,12 +261,9 @@ def test_the_scripts_are_plain_shell_that_stops_at_the_first_error(script):
 
 
 def install(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_program(
         ["sh", str(DOCKER / "install.sh"), *arguments],
         env={"PATH": os.environ["PATH"], **environment},
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
 
@@ -351,7 +347,5 @@ def test_the_full_check_copies_exactly_what_the_dockerfile_copies():
         line for line in (DOCKER / "check.sh").read_text().splitlines() if line.startswith("sed -n")
     )
     sed = line.split("|")[0].replace("$root", str(ROOT))
-    listed = subprocess.run(
-        ["sh", "-c", sed], capture_output=True, text=True, check=True
-    ).stdout.split()
+    listed = run_program(["sh", "-c", sed], check=True).stdout.split()
     assert listed == copied()

@@ -18,6 +18,7 @@ from hpsearch.simulation.curve_file import load_curves
 from hpsearch.study_file.levels import trial_budget
 from hpsearch.study_file.reading import load
 from support.patience import wait_until
+from support.running.programs import HPSEARCH, run_program
 from trials.contract import Diverged
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -292,13 +293,7 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path)
     before = {file: file.stat().st_mtime_ns for file in runs.glob("*.json")}
     assert 0 < len(before) < count
 
-    again = subprocess.run(
-        [*call, "--json", str(tmp_path / "rows.json")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = run_program([*call, "--json", str(tmp_path / "rows.json")], env=environment)
     assert again.returncode == ENDED, again.stderr
     told = [line for line in again.stderr.splitlines() if line.startswith("table-diabetes: conf")]
     assert len(told) == len({*told}) == count + 2 - len(before)
@@ -310,11 +305,6 @@ def test_a_recording_that_is_killed_goes_on_and_its_table_is_simulated(tmp_path)
     study = BENCHMARKS / "recorded" / "table-diabetes.yaml"
     curves = tmp_path / "table-diabetes.parquet"
     command = ["simulate", str(study), "--curves", str(curves), "--workers", "2"]
-    simulated = subprocess.run(
-        [str(Path(sys.executable).with_name("hpsearch")), *command, "--format", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    simulated = run_program([HPSEARCH, *command, "--format", "json"])
     assert simulated.returncode == ENDED, simulated.stderr
     assert json.loads(simulated.stdout)["configurations_used"] == count

@@ -1,7 +1,8 @@
 """A field of a record is declared once: columns, rows, filters, frames and JSON follow."""
 
-import subprocess
 import sys
+
+from support.running.programs import run_program
 
 PROGRAM = """
 import re, sys
@@ -47,10 +48,5 @@ with closing(Store.open(sys.argv[1])) as store:
 
 
 def test_a_new_field_is_one_edit(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, f"sqlite:///{tmp_path}/study.db"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", PROGRAM, f"sqlite:///{tmp_path}/study.db"])
     assert done.returncode == 0, done.stderr

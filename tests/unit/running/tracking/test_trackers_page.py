@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from typing import Any
 
@@ -14,6 +13,7 @@ from hpsearch.running.tracking.processes import DISTRIBUTIONS
 from hpsearch.study_file.reading import parse
 from hpsearch.study_file.trackers import TRACKERS, NamedTracker
 from support.files import pages
+from support.running.programs import run_program
 
 ROOT = pages.ROOT
 PAGE = pages.read("trackers")
@@ -66,12 +66,6 @@ def test_the_command_lines_shown_are_understood(line):
     """Up to the database, which is not there."""
     program = "from hpsearch.cli.main import main; main()"
     command = f"{sys.executable} -c '{program}' {line} --storage sqlite:////nowhere/study.db"
-    done = subprocess.run(
-        command.replace("python tell.py", sys.executable),
-        shell=True,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_program(command.replace("python tell.py", sys.executable), shell=True)
     refusals = ("there is no study database at", "there is no such study file")
     assert any(words in done.stderr for words in refusals), done.stderr

@@ -66,8 +66,6 @@ def test_no_element_and_no_handler_comes_from_a_text_in_a_page_its_charts_or_a_n
     programs = [attrs for attrs, _ in page.scripts if attrs.get("type") != "application/json"]
     assert len(programs) == 2
     assert "src" not in page.attributes
-    page = _Elements()
-    page.feed(html)
     charts = [text for attrs, text in page.scripts if attrs.get("type") == "application/json"]
     assert len(charts) == 5
     for text in charts:

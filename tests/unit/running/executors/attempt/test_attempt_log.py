@@ -1,6 +1,5 @@
 """What a worker prints during an attempt is the attempt's log, whoever prints it."""
 
-import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -12,6 +11,7 @@ from hpsearch.running.executors.attempt.attempt_log import AttemptLog, logged
 from hpsearch.running.executors.worker import Worker
 from hpsearch.running.executors.worker_config import WorkerConfig
 from support.patience import PATIENCE_S, wait_until
+from support.running.programs import run_program
 from trials.checkpoints import folders
 from trials.checkpoints.disk.log_file import MOST_BYTES
 from trials.checkpoints.folders import log_of
@@ -61,13 +61,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
     last one killed it."""
     folder = tmp_path_factory.mktemp("talking")
     (folder / "talking.py").write_text(TASK)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_program([sys.executable, "-c", PROGRAM, str(folder)], timeout=PATIENCE_S)
     assert done.returncode == -9, done.stderr
     logs = [Path(log_of(folder / "s", trial, 1)).read_text() for trial in range(3)]
     return done.stdout + done.stderr, logs
