@@ -74,7 +74,9 @@ def history(url: str) -> History:
         return store.load("nested")
 
 
-def test_they_are_on_record_as_they_are_and_a_database_is_sound(url, read):
+def test_they_are_on_record_and_tables_files_optunas_tools_and_pictures_read_them(
+    url, read, tmp_path
+):
     trials = history(url).trials
     assert trials[0].params == {"layers": [64, 64], "opt": OPTIMIZERS[0], "lr": 0.5}
     assert all(trial.params["layers"] in LAYERS for trial in trials)
@@ -84,6 +86,38 @@ def test_they_are_on_record_as_they_are_and_a_database_is_sound(url, read):
     ]
     with closing(Store.open(url, create=False)) as store, store.reading() as connection:
         assert violations(connection) == []
+    printed = list(csv.DictReader(io.StringIO(read("trials", "nested", "--format", "csv"))))
+    expected = [json.dumps(trial.params["opt"]) for trial in history(url).trials]
+    assert [row["params.opt"] for row in printed] == expected
+    for name in ("trials.csv", "trials.parquet"):
+        assert command("export", "nested", "--to", str(tmp_path / name), "--storage", url) == 0
+    frames = [pd.read_csv(tmp_path / "trials.csv"), pd.read_parquet(tmp_path / "trials.parquet")]
+    assert [list(frame["opt"]) for frame in frames] == [expected, expected]
+    assert "[64, 64]" in read("trials", "nested")
+    assert '{"name": "adam", "betas": [0.9, 0.99]}' in read("show", "nested", "0")
+    other = next(t for t in history(url).trials if t.params["layers"] != [64, 64])
+    assert "[64, 64]" in read("show", "nested", "0", str(other.number))
+    best = yaml.safe_load(read("best", "nested", "--format", "yaml"))
+    assert best["settings"]["opt"] in OPTIMIZERS
+    with hpsearch.open(url, "nested") as study:
+        as_optunas = study.optuna()
+        params = ["layers", "opt"]
+        importances = optuna.importance.get_param_importances(as_optunas, params=params)
+        assert set(importances) == {"layers", "opt"}
+        for plot in (
+            optuna.visualization.plot_parallel_coordinate,
+            optuna.visualization.plot_contour,
+            optuna.visualization.plot_slice,
+        ):
+            assert plot(as_optunas, params=params).data
+        frame = study.trials(where="layers = '[64,64]'")
+        assert frame["layers"].iloc[0] == [64, 64]
+        assert study.plot_importances().data
+        assert study.plot_slices().data
+        assert study.plot_parallel_coordinates().data
+    page = tmp_path / "page.html"
+    read("report", "nested", "--out", str(page))
+    assert "[64, 64]" in page.read_text()
 
 
 @pytest.mark.parametrize(
@@ -105,22 +139,6 @@ def test_filters_choose_them_by_their_json(url, read, where, chosen):
     assert [row["number"] for row in rows] == [
         trial.number for trial in trials if chosen(trial.params)
     ]
-
-
-def test_tables_hold_their_json(url, read, tmp_path):
-    printed = list(csv.DictReader(io.StringIO(read("trials", "nested", "--format", "csv"))))
-    expected = [json.dumps(trial.params["opt"]) for trial in history(url).trials]
-    assert [row["params.opt"] for row in printed] == expected
-    for name in ("trials.csv", "trials.parquet"):
-        assert command("export", "nested", "--to", str(tmp_path / name), "--storage", url) == 0
-    frames = [pd.read_csv(tmp_path / "trials.csv"), pd.read_parquet(tmp_path / "trials.parquet")]
-    assert [list(frame["opt"]) for frame in frames] == [expected, expected]
-    assert "[64, 64]" in read("trials", "nested")
-    assert '{"name": "adam", "betas": [0.9, 0.99]}' in read("show", "nested", "0")
-    other = next(t for t in history(url).trials if t.params["layers"] != [64, 64])
-    assert "[64, 64]" in read("show", "nested", "0", str(other.number))
-    best = yaml.safe_load(read("best", "nested", "--format", "yaml"))
-    assert best["settings"]["opt"] in OPTIMIZERS
 
 
 def test_past_runs_come_back_from_a_table(url, sqlite_url, tmp_path):
@@ -159,28 +177,6 @@ def test_a_study_of_optuna_whose_choices_are_lists_is_imported(sqlite_url, tmp_p
     found = imported(sqlite_url, to)
     assert [trial.params["c"] for trial in found.trials] == expected
     assert yaml.safe_load(found.study.spec)["space"]["c"]["choices"] == choices
-
-
-def test_optunas_own_tools_and_our_pictures_read_the_study(url, read, tmp_path):
-    with hpsearch.open(url, "nested") as study:
-        as_optunas = study.optuna()
-        params = ["layers", "opt"]
-        importances = optuna.importance.get_param_importances(as_optunas, params=params)
-        assert set(importances) == {"layers", "opt"}
-        for plot in (
-            optuna.visualization.plot_parallel_coordinate,
-            optuna.visualization.plot_contour,
-            optuna.visualization.plot_slice,
-        ):
-            assert plot(as_optunas, params=params).data
-        frame = study.trials(where="layers = '[64,64]'")
-        assert frame["layers"].iloc[0] == [64, 64]
-        assert study.plot_importances().data
-        assert study.plot_slices().data
-        assert study.plot_parallel_coordinates().data
-    page = tmp_path / "page.html"
-    read("report", "nested", "--out", str(page))
-    assert "[64, 64]" in page.read_text()
 
 
 def test_more_can_be_asked_for_on_the_command_line(database_url, monkeypatch):
