@@ -41,7 +41,8 @@ class Wire:
         self.silent = False
         self.cut_at: bytes | None = None
         self._open: list[socket.socket] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -69,6 +70,8 @@ class Wire:
             to.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # what accepts hears of it, and accepts no more
+        self._accepting.join()
         for each in [self._listener, *self._open]:
             each.close()
 
